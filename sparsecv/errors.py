@@ -1,0 +1,13 @@
+"""Errors and warnings that reach a user."""
+
+
+class InputError(ValueError):
+    """Bad input: one line that names the column, row or option at fault and what to do."""
+
+
+class ConstantColumnWarning(UserWarning):
+    """A column holds one value only and was left out."""
+
+
+class UnprovedWarning(UserWarning):
+    """A limit was reached, so an answer is an interval rather than a number."""

@@ -1,0 +1,33 @@
+"""Exact solvers of one training problem: best-subset ridge regression at fixed (γ, τ).
+
+Nothing here knows of folds or cross-validation.
+"""
+
+from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
+from .backends import available_backends, checked_backend, register_backend, solve
+from .limits import StopFlag
+from .open_nodes import OpenNode, prediction_ranges
+from .problem import SparseRidgeProblem, SubsetFit
+from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
+from .solution import Solution, Status, relative_gap
+
+__all__ = [
+    "MAX_COLUMNS",
+    "BestSubsets",
+    "DeletedRowSubsets",
+    "OpenNode",
+    "Solution",
+    "SparseRidgeProblem",
+    "Status",
+    "StopFlag",
+    "SubsetFit",
+    "available_backends",
+    "best_subsets",
+    "best_subsets_rows_deleted",
+    "checked_backend",
+    "deleted_fits",
+    "prediction_ranges",
+    "register_backend",
+    "relative_gap",
+    "solve",
+]

@@ -1,0 +1,70 @@
+"""When to stop: wall time, nodes, or somebody else's wish."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from .solution import Status
+
+
+class StopFlag:
+    """A flag any thread can raise; running trees look at it many times a second.
+
+    Pickles to a fresh flag, so that work may be shipped to other processes.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask every search that holds this flag to stop."""
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Whether the flag has been raised."""
+        return self._event.is_set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._event = threading.Event()
+
+
+class Limits:
+    """Time and node limits of one search, counted from its creation."""
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        node_limit: int | None = None,
+        stop: StopFlag | None = None,
+    ) -> None:
+        if time_limit is not None and not time_limit >= 0.0:
+            raise ValueError(f"time_limit must be a number of seconds >= 0; got {time_limit}")
+        if node_limit is not None and node_limit < 0:
+            raise ValueError(f"node_limit must be >= 0; got {node_limit}")
+        self.started = time.perf_counter()
+        self._deadline = None if time_limit is None else self.started + time_limit
+        self._node_limit = node_limit
+        self._stop = stop
+
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        return time.perf_counter() - self.started
+
+    def reached(self, nodes: int) -> Status | None:
+        """Return the limit that has been reached after ``nodes`` nodes, or None."""
+        if self._stop is not None and self._stop.is_set():
+            return Status.INTERRUPTED
+        if self._deadline is not None and time.perf_counter() >= self._deadline:
+            return Status.TIME_LIMIT
+        if self._node_limit is not None and nodes >= self._node_limit:
+            return Status.NODE_LIMIT
+        return None
+
+    def nodes_left(self, nodes: int, chunk: int) -> int:
+        """Return how many nodes to run before looking at the clock again."""
+        return chunk if self._node_limit is None else min(chunk, self._node_limit - nodes)

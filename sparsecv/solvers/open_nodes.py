@@ -1,0 +1,180 @@
+"""What an unfinished tree still allows: predictions no better support can leave.
+
+For any S that contains the optimal support, f(β) = f_S + (β − β_S)ᵀ(G_S + γ/2 I)(β − β_S) for every
+β supported on S. An optimum β* has f(β*) ≤ u for any incumbent value u, hence
+|xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x): Theorem 2 of the main paper with the ridge fit on
+S in place of the perspective relaxation. The union over open nodes, and the incumbent itself,
+holds the prediction of every optimal solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ._linalg import Array
+from .problem import SparseRidgeProblem
+
+ROUNDING = 1e-9  # relative widening of every range, far above what the formulas lose
+
+
+@dataclass(frozen=True)
+class OpenNode:
+    """Children of one node that were not searched.
+
+    The supports left are the subsets of fixed ∪ free that contain ``fixed`` and, for some
+    j < ``pending``, contain free[:j] but not free[j]. ``pending`` = −1: the node itself is open.
+    """
+
+    fixed: NDArray[np.intp]
+    free: NDArray[np.intp]
+    pending: int
+
+    @property
+    def members(self) -> NDArray[np.intp]:
+        """All columns of the node."""
+        return np.concatenate([self.fixed, self.free])
+
+
+@dataclass(frozen=True)
+class Children:
+    """Bounds of the open children of one node, one row per child.
+
+    A child reaches sizes low..high; ``loss`` bounds its objective from below, ``centre`` and
+    ``spread`` (rows, children by prediction) give its ridge predictions and their
+    xᵀ(G_S + γ/2 I)⁻¹x.
+    """
+
+    low: NDArray[np.intp]
+    high: int
+    loss: Array
+    centre: Array
+    spread: Array
+
+
+def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
+    """Evaluate the open children of ``node`` for predictions at ``rows`` (r, p)."""
+    members = node.members
+    if node.pending < 0 and members.size > problem._base.shape[0]:
+        return _expand_dual(problem, members, rows)
+    m, k = members.size, node.fixed.size
+    R = problem._augmented_triangle(members)
+    T, z, loss = R[:m, :m], R[:m, m], float(R[m, m] ** 2)
+    beta = sla.solve_triangular(T, z, check_finite=False)
+    V = sla.solve_triangular(T, rows[:, members].T, trans="T", check_finite=False)
+    centre = rows[:, members] @ beta
+    spread = np.einsum("ij,ij->j", V, V)
+    if node.pending < 0:
+        low = np.array([max(k, 1)], dtype=np.intp)
+        return Children(low, m, np.array([loss]), centre[None], spread[None])
+    drop = k + np.arange(node.pending)
+    W = sla.solve_triangular(T, V, check_finite=False)[drop]
+    inverse = sla.solve_triangular(T, np.eye(m), check_finite=False)[drop]
+    pivot = np.einsum("ij,ij->i", inverse, inverse)
+    ratio = beta[drop] / pivot
+    return Children(
+        np.maximum(drop, 1),
+        m - 1,
+        loss + beta[drop] * ratio,
+        centre - W * ratio[:, None],
+        np.maximum(spread - W * W / pivot[:, None], 0.0),
+    )
+
+
+def _expand_dual(
+    problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array
+) -> Children:
+    """The same for a whole node with more columns than data rows, through XXᵀ + γ/2 I."""
+    X, y = problem._base[:, members], problem._base[:, problem.p]
+    ridge = problem.gamma / 2.0
+    cholesky = sla.cho_factor(X @ X.T + ridge * np.eye(X.shape[0]), check_finite=False)
+    alpha = sla.cho_solve(cholesky, y, check_finite=False)
+    loss = ridge * float(y @ alpha)
+    cross = X @ rows[:, members].T
+    length = np.einsum("ij,ij->i", rows[:, members], rows[:, members])
+    inner = np.einsum("ij,ij->j", cross, sla.cho_solve(cholesky, cross, check_finite=False))
+    spread = (np.maximum(length - inner, 0.0) + 1e-12 * length) / ridge
+    return Children(
+        np.array([1], dtype=np.intp),
+        members.size,
+        np.array([loss]),
+        (cross.T @ alpha)[None],
+        spread[None],
+    )
+
+
+def size_bounds(children: Children, sizes: NDArray[np.intp]) -> Array:
+    """Least objective bound of the children per wanted size; ∞ where none reaches it."""
+    reach = (children.low[:, None] <= sizes) & (sizes <= children.high)
+    return np.asarray(np.where(reach, children.loss[:, None], np.inf).min(axis=0, initial=np.inf))
+
+
+def prediction_ranges(
+    problem: SparseRidgeProblem,
+    nodes: Sequence[OpenNode],
+    rows: Array,
+    sizes: NDArray[np.intp],
+    incumbents: Sequence[NDArray[np.intp]],
+) -> tuple[Array, Array]:
+    """Ranges that hold xᵀβ* for every row x and every optimal β* of each size.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    nodes : open nodes of its tree
+    rows : array, shape (r, p)
+    sizes : array of int, shape (k,)
+    incumbents : k supports
+        The best support known for each size.
+
+    Returns
+    -------
+    low, high : arrays, shape (k, r)
+    """
+    k, r = sizes.size, rows.shape[0]
+    low, high = np.empty((k, r)), np.empty((k, r))
+    upper = np.empty(k)
+    for i, support in enumerate(incumbents):
+        fit = problem.fit(support)
+        low[i] = high[i] = rows[:, support] @ fit.coef
+        upper[i] = fit.objective
+    for children in _expanded(problem, nodes, rows):
+        widen(low, high, upper[:, None], children.loss[:, None], children, sizes)
+    return low, high
+
+
+def _expanded(
+    problem: SparseRidgeProblem, nodes: Sequence[OpenNode], rows: Array
+) -> Iterator[Children]:
+    for node in nodes:
+        yield expand(problem, node, rows)
+
+
+def widen(
+    low: Array,
+    high: Array,
+    upper: Array,
+    loss: Array,
+    children: Children,
+    sizes: NDArray[np.intp],
+) -> None:
+    """Grow the ranges (k, r) by what each child still allows.
+
+    ``upper`` is (k, 1) or (k, r), ``loss`` (children, 1) or (children, r): objective values per
+    problem, where every prediction belongs to a problem of its own.
+    """
+    for c in range(children.centre.shape[0]):
+        first = int(np.searchsorted(sizes, children.low[c]))
+        last = int(np.searchsorted(sizes, children.high, side="right"))
+        if first >= last:
+            continue
+        room = upper[first:last] - loss[c] + ROUNDING * upper[first:last]
+        centre = children.centre[c]
+        radius = np.sqrt(np.maximum(room, 0.0) * children.spread[c]) * (1.0 + ROUNDING)
+        radius = np.where(room >= 0.0, radius + ROUNDING * np.abs(centre), -np.inf)
+        low[first:last] = np.minimum(low[first:last], centre - radius)
+        high[first:last] = np.maximum(high[first:last], centre + radius)

@@ -1,0 +1,191 @@
+"""One training problem: min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, main paper)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class SubsetFit(NamedTuple):
+    """Ridge fit on one support.
+
+    ``gain`` = yᵀy − objective. Both are sums of squares, never differences, so whichever is the
+    smaller keeps its digits: it is the one to compare two supports by.
+    """
+
+    coef: Array
+    objective: float
+    gain: float
+
+
+class SparseRidgeProblem:
+    """Ridge-regularised best-subset regression at fixed (γ, τ); no intercept.
+
+    Parameters
+    ----------
+    X : array, shape (n, p)
+        Design. Centre it beforehand if an intercept is wanted.
+    y : array, shape (n,)
+        Response.
+    gamma : float
+        Ridge weight γ > 0 of (γ/2)||β||²; scikit-learn's Ridge ``alpha`` is γ/2.
+    tau : int
+        Largest support size, 1 ≤ τ ≤ p.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not match, values that are not finite, γ ≤ 0 or τ out of range.
+
+    Notes
+    -----
+    Internally everything is held as one triangular factor of [X y], so that the digits lost in
+    forming XᵀX are kept where X itself is given.
+    """
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, *, gamma: float, tau: int) -> None:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        if X.ndim != 2 or y.shape != (X.shape[0],):
+            raise ValueError(f"X must be (n, p) and y (n,); got {X.shape} and {y.shape}")
+        if X.shape[0] < 1 or X.shape[1] < 1:
+            raise ValueError(f"X needs at least one row and one column; got {X.shape}")
+        if not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
+        self._base = _triangle(np.column_stack([X, y]))
+        self._init(X.shape[1], gamma, tau)
+        self.n: int | None = X.shape[0]
+
+    @classmethod
+    def from_gram(
+        cls, G: ArrayLike, b: ArrayLike, yy: float, *, gamma: float, tau: int
+    ) -> SparseRidgeProblem:
+        """Build the problem from G = XᵀX (p, p), b = Xᵀy (p,) and yy = yᵀy.
+
+        Raises
+        ------
+        ValueError
+            Also where [[G, b], [bᵀ, yy]] is clearly not positive semidefinite: no data have it.
+        """
+        G = np.asarray(G, dtype=np.float64)
+        b = np.asarray(b, dtype=np.float64)
+        p = b.shape[0] if b.ndim == 1 else -1
+        if G.shape != (p, p) or p < 1:
+            raise ValueError(f"G must be (p, p) and b (p,); got {G.shape} and {b.shape}")
+        joint = np.empty((p + 1, p + 1))
+        joint[:p, :p] = 0.5 * (G + G.T)
+        joint[:p, p] = joint[p, :p] = b
+        joint[p, p] = yy
+        if not np.isfinite(joint).all():
+            raise ValueError("G, b and yy must be finite")
+        # Equilibrate first: columns on different scales must not cost the small ones their digits.
+        scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
+        scale[scale == 0.0] = 1.0
+        values, vectors = np.linalg.eigh(joint / np.outer(scale, scale))
+        if values[0] < -1e-8 * (p + 1):
+            raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
+        self = cls.__new__(cls)
+        self._base = _triangle(root)
+        self._init(p, gamma, tau)
+        self.n = None
+        return self
+
+    def _init(self, p: int, gamma: float, tau: int) -> None:
+        self.p = p
+        self.gamma = _checked_gamma(gamma)
+        self.tau = _checked_tau(tau, p)
+        self._factor: Array | None = None
+
+    def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
+        """Return the same data at another γ or τ; the factorisation of the data is shared."""
+        other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
+        other._base = self._base
+        other._init(
+            self.p, self.gamma if gamma is None else gamma, self.tau if tau is None else tau
+        )
+        other.n = self.n
+        if other.gamma == self.gamma:
+            other._factor = self._factor
+        return other
+
+    @property
+    def G(self) -> Array:
+        """XᵀX, shape (p, p)."""
+        head = self._base[:, : self.p]
+        return np.asarray(head.T @ head)
+
+    @property
+    def b(self) -> Array:
+        """Xᵀy, shape (p,)."""
+        return np.asarray(self._base[:, : self.p].T @ self._base[:, self.p])
+
+    @property
+    def yy(self) -> float:
+        """Squared length of y."""
+        return float(self._base[:, self.p] @ self._base[:, self.p])
+
+    def factor(self) -> Array:
+        """Upper triangular R, (p+1, p+1), with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]]."""
+        if self._factor is None:
+            self._factor = self._augmented_triangle(np.arange(self.p))
+        return self._factor
+
+    def fit(self, support: ArrayLike) -> SubsetFit:
+        """Ridge fit on ``support``; ``coef`` has the order of ``support``.
+
+        Solved by QR of [X_S; √(γ/2) I], not through the Gram matrix: reported objectives and
+        coefficients come from here.
+        """
+        columns = np.asarray(support, dtype=np.intp).ravel()
+        s = columns.size
+        if s == 0:
+            return SubsetFit(np.empty(0), self.yy, 0.0)
+        R = self._augmented_triangle(columns)
+        coef = sla.solve_triangular(R[:s, :s], R[:s, s], check_finite=False)
+        return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+
+    def objective(self, support: ArrayLike) -> float:
+        """f_S(γ): the least objective over coefficients supported on ``support``."""
+        return self.fit(support).objective
+
+    def _augmented_triangle(self, columns: NDArray[np.intp]) -> Array:
+        s = columns.size
+        rows = self._base.shape[0]
+        stacked = np.zeros((rows + s, s + 1))
+        stacked[:rows, :s] = self._base[:, columns]
+        stacked[:rows, s] = self._base[:, self.p]
+        stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(self.gamma / 2.0)
+        R = _triangle(stacked)
+        if R.shape[0] < s + 1:  # one row of data only: R is (s+1, s+1) once padded
+            R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
+        return R
+
+    def __repr__(self) -> str:
+        return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
+
+
+def _triangle(M: Array) -> Array:
+    """R of the QR factorisation, at most square."""
+    return np.asarray(sla.qr(M, mode="r", check_finite=False)[0][: M.shape[1]])
+
+
+def _checked_gamma(gamma: Any) -> float:
+    value = float(gamma)
+    if not (value > 0.0 and math.isfinite(value)):
+        raise ValueError(f"gamma must be a finite number > 0; got {gamma}")
+    return value
+
+
+def _checked_tau(tau: Any, p: int) -> int:
+    if isinstance(tau, bool) or not isinstance(tau, (int, np.integer)):
+        raise ValueError(f"tau must be an integer; got {tau!r}")
+    if not 1 <= tau <= p:
+        raise ValueError(f"tau must lie between 1 and p = {p}; got {tau}")
+    return int(tau)

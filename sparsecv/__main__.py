@@ -1,0 +1,5 @@
+"""``python -m sparsecv``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,303 @@
+"""The command line: ``sparsecv cv``, ``sparsecv fit``, ``sparsecv datasets``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from . import __version__
+from .errors import InputError
+
+DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Exact cross-validation of best-subset ridge regression.",
+)
+
+Data = Annotated[str, typer.Argument(help="A CSV, Parquet or .npy file, or a data set's name.")]
+Target = Annotated[str | None, typer.Option(help="Response column; default: the last one.")]
+OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode text columns as 0/1 columns.")]
+Drop = Annotated[str | None, typer.Option(help="Columns to leave out, comma-separated.")]
+ProtocolName = Annotated[str, typer.Option("--protocol", help="honest or paper.")]
+Scale = Annotated[str, typer.Option(help="unit-variance, unit-norm or none.")]
+NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Seconds for everything.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(f"sparsecv {__version__}")
+        raise typer.Exit(DONE)
+
+
+@app.command("cv")
+def cv(
+    data: Data,
+    target: Target = None,
+    folds: Annotated[str, typer.Option(help="loo, a number K or size:M.")] = "5",
+    tau: Annotated[str, typer.Option(help="all, A:B or a list t1,t2.")] = "all",
+    gamma: Annotated[
+        str, typer.Option(help="A number, a list, or LO:HI:N spaced in the logarithm.")
+    ] = "1e-4:1e4:10",
+    method: Annotated[str, typer.Option(help="auto, exact or grid.")] = "auto",
+    backend: Annotated[str, typer.Option(help="Solver of single problems (grid).")] = "auto",
+    protocol: ProtocolName = "honest",
+    scale: Scale = "unit-variance",
+    no_intercept: NoIntercept = False,
+    one_hot: OneHot = False,
+    drop: Drop = None,
+    time_limit: TimeLimit = None,
+    seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
+    json_file: Json = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a picture of the curves.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished γ; a rerun goes on from it.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Print the exact CV error at every sparsity, choose the best and fit the model."""
+    from . import options, pipeline, plots, report
+    from .cross_validation import Settings
+    from .datasets import resolve
+
+    started = time.perf_counter()
+    console = Console(quiet=quiet, highlight=False)
+    if plot is not None:
+        plots.pyplot()  # a missing extra should not be found out at the end
+    gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
+    if not -1 <= jobs or jobs == 0:
+        raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
+    settings = Settings(method, backend, time_limit, jobs)
+    layout = _protocol(protocol, scale, no_intercept)
+    source = resolve(str(data), target=target, one_hot=one_hot, drop=_names(drop))
+    with _progress(quiet) as bar:
+        prepared = pipeline.prepare(
+            source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
+        )
+        notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
+        if notice is not None:
+            _note(notice)
+            settings = Settings(method, backend, limit, jobs)
+        result = pipeline.run(
+            prepared,
+            gammas,
+            taus,
+            settings,
+            checkpoint=None if checkpoint is None else str(checkpoint),
+            progress=lambda g, i, k: bar(f"γ = {g:.4g}", i, k),
+        )
+    best = result.best()
+    chosen = result.by_gamma[best.gamma_index]
+    model = prepared.model(
+        best.gamma, chosen.models[best.tau_index], float(chosen.model_bound[best.tau_index])
+    )
+    report.print_cv(console, prepared, result)
+    report.print_model(console, prepared, model)
+    if json_file is not None:
+        document = report.cv_document(
+            prepared,
+            result,
+            model,
+            method=method,
+            backend=backend,
+            seconds=time.perf_counter() - started,
+        )
+        _write_json(json_file, document)
+    if plot is not None:
+        plots.plot_cv(
+            result, str(plot), f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out")
+        )
+    raise typer.Exit(DONE if result.complete else GAP)
+
+
+@app.command("fit")
+def fit(
+    data: Data,
+    tau: Annotated[int, typer.Option(help="Largest number of features.")],
+    gamma: Annotated[float, typer.Option(help="Ridge weight γ of (γ/2)||β||².")] = 1.0,
+    target: Target = None,
+    backend: Annotated[str, typer.Option(help="auto or native.")] = "auto",
+    tol: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 1e-6,
+    protocol: ProtocolName = "honest",
+    scale: Scale = "unit-variance",
+    no_intercept: NoIntercept = False,
+    one_hot: OneHot = False,
+    drop: Drop = None,
+    time_limit: TimeLimit = None,
+    json_file: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit the best model of at most τ features, with its certificate."""
+    from . import pipeline, report
+    from .cross_validation import Settings, checked_gammas, checked_taus
+    from .datasets import resolve
+    from .solvers import Status, solve
+
+    console = Console(quiet=quiet, highlight=False)
+    checked_gammas([gamma])
+    Settings(backend=backend, time_limit=time_limit)
+    if not tol >= 0:
+        raise InputError(f"--tol must be >= 0; got {tol}")
+    source = resolve(str(data), target=target, one_hot=one_hot, drop=_names(drop))
+    with _progress(quiet) as bar:
+        prepared = pipeline.prepare(
+            source,
+            "2",
+            _protocol(protocol, scale, no_intercept),
+            progress=lambda i, n: bar("reading rows", i, n),
+        )
+        checked_taus([tau], prepared.design.p)
+        notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
+        if notice is not None:
+            _note(notice)
+        problem = prepared.data.full().replace(gamma=gamma, tau=tau)
+        solution = solve(problem, backend=backend, time_limit=limit, tol=tol)
+    model = prepared.model(gamma, solution.support, solution.lower_bound)
+    report.print_model(console, prepared, model)
+    console.print(
+        f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
+    )
+    if json_file is not None:
+        document = {
+            "sparsecv": __version__,
+            "dataset": source.name,
+            "n": source.n,
+            "p": prepared.design.p,
+            "tau": tau,
+            "gamma": gamma,
+            "model": report.model_document(prepared, model),
+            "status": str(solution.status),
+            "n_nodes": solution.n_nodes,
+            "seconds": solution.seconds,
+            "versions": pipeline.versions(),
+        }
+        _write_json(json_file, document)
+    raise typer.Exit(DONE if solution.status is Status.OPTIMAL else GAP)
+
+
+@app.command("datasets")
+def datasets(
+    action: Annotated[str, typer.Argument(help="list or show.")] = "list",
+    name: Annotated[str | None, typer.Argument(help="Data set to show.")] = None,
+) -> None:
+    """List the data sets sparsecv knows, or show one."""
+    from rich.table import Table
+
+    from .datasets import describe, list_datasets
+
+    console = Console(highlight=False)
+    if action == "show":
+        if name is None:
+            raise InputError("datasets show needs a NAME; sparsecv datasets lists them")
+        for key, value in vars(describe(name)).items():
+            if value not in (None, ""):
+                console.print(f"{key:>10}  {value}", markup=False, soft_wrap=True)
+        return
+    if action != "list":
+        raise InputError(f"datasets knows 'list' and 'show NAME'; got {action!r}")
+    table = Table()
+    for column in ("name", "n", "p", "task", "response", "here"):
+        table.add_column(column, justify="right" if column in "np" else "left")
+    for info in list_datasets():
+        here = "built in" if info.builtin else ("yes" if info.available else "no")
+        cells = (info.name, info.n, info.p, info.task, info.response, here)
+        table.add_row(*("" if cell is None else str(cell) for cell in cells))
+    console.print(table)
+    console.print(
+        "'here: no' means: set SPARSECV_DATA to a folder that holds the file", style="dim"
+    )
+
+
+def _protocol(name: str, scale: str, no_intercept: bool) -> Any:
+    from .design import Protocol
+
+    return Protocol(name, scale, not no_intercept)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr, flush=True)
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--json {path}: {error.strerror}") from None
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on stderr where that is a terminal; otherwise nothing."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda text, done, total: None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def show(text: str, done: int, total: int) -> None:
+            progress.update(task, description=text, completed=done, total=total)
+
+        yield show
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status and calls ``sys.exit`` when run as a script."""
+    warnings.showwarning = _one_line_warning
+    np.seterr(all="ignore")  # kernels report what matters themselves
+    try:
+        status = app(args=arguments, prog_name="sparsecv", standalone_mode=False)
+    except InputError as error:
+        status = _complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        print("sparsecv: interrupted", file=sys.stderr)
+        status = INTERRUPTED
+    except Exception as error:
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        status = _complain(message())
+    status = status if isinstance(status, int) else DONE
+    if arguments is None:
+        sys.exit(status)
+    return status
+
+
+def _complain(text: str) -> int:
+    print(f"sparsecv: error: {' '.join(text.split())}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _one_line_warning(message: Any, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,290 @@
+"""Exact cross-validation over a grid of γ and τ (eq. 2, main paper)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from .errors import InputError
+from .fold_data import FoldData, RowFolds
+from .fold_solvers import FoldOutcome, solve_fold_grid, solve_folds, solve_rows_deleted
+from .results import Array, CVResult, GammaResult
+from .solvers import MAX_COLUMNS, StopFlag, best_subsets, checked_backend
+
+METHODS = ("auto", "exact", "grid")
+LARGE_TREE = 45  # columns beyond which a leaps-and-bounds tree may take very long
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search.
+
+    Attributes
+    ----------
+    method : str
+        "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
+        problem per fold and τ, the main paper's Grid. "auto": exact.
+    backend : str
+        Solver of single problems (grid); exact has trees of its own.
+    time_limit : float or None
+        Seconds for everything; what is not proved by then is bracketed.
+    n_jobs : int or None
+        Threads, as in joblib.
+    """
+
+    method: str = "auto"
+    backend: str = "auto"
+    time_limit: float | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
+        try:
+            checked_backend(self.backend)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InputError(f"time_limit must be > 0 seconds; got {self.time_limit}")
+
+
+class Budget:
+    """Wall time shared out among the pieces of work still to come."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else time.perf_counter() + seconds
+
+    def share(self, pieces: float) -> float | None:
+        """Seconds for the next of ``pieces`` equal pieces; None without a limit."""
+        if self._end is None:
+            return None
+        return max(0.0, self._end - time.perf_counter()) / max(pieces, 1.0)
+
+
+def cross_validate(
+    data: FoldData,
+    gammas: Sequence[float] | Array,
+    taus: Sequence[int] | NDArray[np.intp],
+    settings: Settings | None = None,
+    *,
+    known: Callable[[float], GammaResult | None] | None = None,
+    finished: Callable[[GammaResult], None] | None = None,
+    progress: Callable[[float, int, int], None] | None = None,
+) -> CVResult:
+    """Compute h(γ, τ) for every γ and τ, proved or bracketed.
+
+    Parameters
+    ----------
+    data : FoldData
+        :class:`sparsecv.fold_data.RowFolds` or :class:`~sparsecv.fold_data.MomentFolds`.
+    gammas : sequence of float
+        Ridge weights γ > 0.
+    taus : sequence of int
+        Sparsities in 1..p.
+    settings : Settings, optional
+    known : callable, optional
+        Returns the stored result of a γ, or None.
+    finished : callable, optional
+        Called with every result as it is finished.
+    progress : callable, optional
+        Called with γ, folds done and folds in all.
+
+    Returns
+    -------
+    CVResult
+
+    Raises
+    ------
+    InputError
+        γ ≤ 0 or τ out of range.
+    KeyboardInterrupt
+        On Ctrl-C, within a fraction of a second; results handed to ``finished`` are complete.
+    """
+    settings = settings or Settings()
+    gamma_values = checked_gammas(gammas)
+    tau_values = checked_taus(taus, data.p)
+    started = time.perf_counter()
+    budget = Budget(settings.time_limit)
+    results = []
+    # the matrices are small: a threaded BLAS would only wait for itself
+    with interruptible() as stop, threadpool_limits(1, user_api="blas"):
+        for i, gamma in enumerate(gamma_values):
+            result = known(float(gamma)) if known is not None else None
+            if result is None:
+                one = Budget(budget.share(len(gamma_values) - i))
+                result = _one_gamma(data, float(gamma), tau_values, settings, one, stop, progress)
+                if finished is not None:
+                    finished(result)
+            results.append(result)
+    seconds = time.perf_counter() - started
+    return CVResult(data.folds, gamma_values, tau_values, results, seconds)
+
+
+def _one_gamma(
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    settings: Settings,
+    budget: Budget,
+    stop: StopFlag,
+    progress: Callable[[float, int, int], None] | None,
+) -> GammaResult:
+    started = time.perf_counter()
+    k = data.folds.k
+    full = data.full().replace(gamma=gamma)
+    shared = _shares_a_tree(data, settings)
+    whole = best_subsets(
+        full, sizes=taus, time_limit=budget.share(3.0 if shared else 0.5 * k + 1.0), stop=stop
+    )
+    if stop.is_set():
+        raise KeyboardInterrupt
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(gamma, done, k)
+
+    tell(0)
+    work: dict[str, Any] = dict(
+        data=data,
+        gamma=gamma,
+        taus=taus,
+        starts=whole.supports,
+        share=budget.share,
+        stop=stop,
+        tell=tell,
+        n_jobs=settings.n_jobs,
+    )
+    if settings.method == "grid":
+        outcome = solve_fold_grid(backend=settings.backend, **work)
+    elif shared:
+        outcome = solve_rows_deleted(**work)
+    else:
+        outcome = solve_folds(range(k), **work)
+    if stop.is_set():
+        raise KeyboardInterrupt
+    result = _summarise(outcome, data, gamma, taus)
+    result.models = whole.supports
+    result.model_objective, result.model_bound = whole.objective, whole.lower_bound
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def _shares_a_tree(data: FoldData, settings: Settings) -> bool:
+    return (
+        settings.method != "grid"
+        and isinstance(data, RowFolds)
+        and data.folds.leave_one_out
+        and data.p <= MAX_COLUMNS
+    )
+
+
+def _summarise(
+    outcome: FoldOutcome, data: FoldData, gamma: float, taus: NDArray[np.intp]
+) -> GammaResult:
+    sizes = data.folds.sizes
+    rows = float(sizes.sum())
+    exact = outcome.exact.all(axis=1)
+    error = outcome.error.sum(axis=1) / rows
+    # mean over folds weighted by their rows, as the CV error itself is
+    spread = (sizes * (outcome.error / sizes - error[:, None]) ** 2).sum(axis=1) / rows
+    lower = np.where(exact, error, np.minimum(outcome.lower.sum(axis=1) / rows, error))
+    upper = np.where(exact, error, np.maximum(outcome.upper.sum(axis=1) / rows, error))
+    return GammaResult(
+        gamma=gamma,
+        taus=taus,
+        cv_error=error,
+        std_error=np.sqrt(spread / max(data.folds.k - 1, 1)),
+        lower=lower,
+        upper=upper,
+        exact=exact,
+        n_mio=outcome.n_mio,
+        n_nodes=outcome.n_nodes,
+        mio_by_tau=outcome.mio_by_tau,
+        seconds=0.0,
+        supports=outcome.supports,
+        choice=outcome.choice,
+        models=[],
+        model_objective=np.empty(0),
+        model_bound=np.empty(0),
+    )
+
+
+@contextmanager
+def interruptible() -> Iterator[StopFlag]:
+    """Yield a flag that Ctrl-C raises before anything waits for the worker threads."""
+    stop = StopFlag()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def on_interrupt(number: int, frame: Any) -> None:
+        stop.set()
+        if callable(previous):
+            previous(number, frame)
+
+    if previous is None:  # installed outside Python: leave it alone
+        yield stop
+        return
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def checked_gammas(gammas: Sequence[float] | Array) -> Array:
+    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept."""
+    values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
+    if values.ndim != 1 or values.size == 0:
+        raise InputError("gamma must be a number or a list of numbers; got none")
+    bad = values[~((values > 0) & np.isfinite(values))]
+    if bad.size:
+        raise InputError(f"gamma must be finite and > 0; got {bad[0]:g}")
+    return values
+
+
+def checked_taus(taus: Sequence[int] | NDArray[np.intp], p: int) -> NDArray[np.intp]:
+    """Validate sparsities: whole numbers in 1..p, returned increasing and distinct."""
+    values = np.atleast_1d(np.asarray(taus))
+    if values.size == 0:
+        raise InputError("tau must name at least one sparsity; got none")
+    if not np.issubdtype(values.dtype, np.integer):
+        raise InputError(f"tau must be whole numbers; got {taus}")
+    bad = values[(values < 1) | (values > p)]
+    if bad.size:
+        raise InputError(
+            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
+            f"got {bad[0]}"
+        )
+    return np.unique(values).astype(np.intp)
+
+
+def default_taus(n: int, p: int) -> NDArray[np.intp]:
+    """Sparsities searched when none are named.
+
+    All of 1..p while trees can be searched; beyond that the main paper's largest τ with
+    τ log τ ≤ min(n, p) (Section 4.2).
+    """
+    top = p
+    if p > MAX_COLUMNS:
+        candidates = np.arange(1, p + 1)
+        top = int(candidates[candidates * np.log(candidates) <= min(n, p)][-1])
+    return np.arange(1, top + 1, dtype=np.intp)
+
+
+def log_grid(low: float, high: float, count: int) -> Array:
+    """``count`` values spaced evenly in the logarithm from ``low`` to ``high``."""
+    return np.geomspace(low, high, count)
+
+
+DEFAULT_GAMMAS = log_grid(1e-4, 1e4, 10)  # Section 4.2, main paper

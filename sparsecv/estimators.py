@@ -1,0 +1,405 @@
+"""scikit-learn estimators: sparse ridge at given (τ, γ), and with both chosen by exact CV."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from .cross_validation import DEFAULT_GAMMAS, Settings, cross_validate, default_taus
+from .design import Array, Design, Protocol, Summary, make_design
+from .errors import InputError, UnprovedWarning
+from .fold_data import RowFolds
+from .folds import make_folds
+from .model import fitted_model
+from .results import CVResult
+from .solvers import SparseRidgeProblem, Status, checked_backend, solve
+
+
+class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: input checks, units, prediction."""
+
+    coef_: Array
+    intercept_: float
+    fit_intercept: bool
+    standardize: bool
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Predict the response.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        check_is_fitted(self)
+        values = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(values @ self.coef_ + self.intercept_)
+
+    def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
+        """Rows as float64, and a name for every column."""
+        _refuse_bad_columns(X)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+        )
+        y = y.astype(np.float64)
+        names = getattr(self, "feature_names_in_", None)
+        labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
+        for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
+            kind = "NaN" if np.isnan(X[:, j]).any() else "inf"
+            raise InputError(
+                f"Input X contains {kind} in column {labels[j]!r}: drop or impute those rows"
+            )
+        if not np.isfinite(y).all():
+            kind = "NaN" if np.isnan(y).any() else "inf"
+            raise InputError(f"Input y contains {kind}: drop those rows")
+        return X, y, labels
+
+    def _design(self, X: Array, y: Array, names: list[str]) -> tuple[Design, Array, Array]:
+        scale = "unit-variance" if self.standardize else "none"
+        protocol = Protocol("honest", scale, bool(self.fit_intercept))
+        design = make_design(Summary.of(X, y), protocol, names)
+        return design, *design.apply(X, y)
+
+    def _store(
+        self,
+        design: Design,
+        problem: SparseRidgeProblem,
+        support: NDArray[np.intp],
+        lower_bound: float,
+    ) -> None:
+        model = fitted_model(design, problem, support, lower_bound)
+        self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
+        self.objective_, self.lower_bound_, self.gap_ = (
+            model.objective,
+            model.lower_bound,
+            model.gap,
+        )
+
+
+class SparseRidge(_SparseLinearModel):
+    """Best-subset ridge regression, solved to proven optimality.
+
+    Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, main paper) on centred columns of
+    unit variance.
+
+    Parameters
+    ----------
+    tau : int or None
+        Largest number of features; None means min(p, 10).
+    gamma : float
+        Ridge weight γ > 0; scikit-learn's Ridge ``alpha`` is γ/2.
+    fit_intercept : bool
+        Centre X and y first.
+    standardize : bool
+        Divide every column by its standard deviation (ddof = 0) first. Coefficients are in the
+        original units either way.
+    backend : str
+        "auto" or a name from :func:`sparsecv.solvers.available_backends`.
+    time_limit : float or None
+        Seconds. When it is reached the best model so far is kept, ``lower_bound_`` still holds
+        and ``status_`` says so.
+    tol : float
+        Relative gap at which the search may stop.
+    n_jobs : int or None
+        Threads of the linear algebra library during the fit; None leaves it alone.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p,)
+        Coefficients in original units.
+    intercept_ : float
+    support_ : ndarray of int
+        Selected columns, increasing.
+    objective_, lower_bound_, gap_ : float
+        Training objective on the scaled columns, its proved lower bound, their relative gap.
+    status_ : str
+        "optimal" or the limit that was reached.
+    n_nodes_ : int
+        Branch-and-bound nodes.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X had column names.
+    """
+
+    def __init__(
+        self,
+        tau: int | None = None,
+        gamma: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        backend: str = "auto",
+        time_limit: float | None = None,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.tau = tau
+        self.gamma = gamma
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.backend = backend
+        self.time_limit = time_limit
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidge:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+            Numbers; a pandas or polars frame gives its column names.
+        y : array-like, shape (n,)
+
+        Raises
+        ------
+        InputError
+            A ValueError with one line that names the column or parameter at fault.
+        """
+        rows, response, names = self._checked_rows(X, y)
+        gamma = _checked_number("gamma", self.gamma, above=0.0)
+        tol = _checked_number("tol", self.tol, least=0.0)
+        limit = (
+            None
+            if self.time_limit is None
+            else _checked_number("time_limit", self.time_limit, above=0.0)
+        )
+        _known_backend(self.backend)
+        design, A, b = self._design(rows, response, names)
+        tau = min(design.p, 10) if self.tau is None else _checked_tau(self.tau, design.p)
+        with _threads(self.n_jobs):
+            problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
+            solution = solve(problem, backend=self.backend, time_limit=limit, tol=tol)
+        self._store(design, problem, solution.support, solution.lower_bound)
+        self.status_ = str(solution.status)
+        self.n_nodes_ = solution.n_nodes
+        if solution.status is not Status.OPTIMAL:
+            warnings.warn(
+                f"{solution.status} reached with a relative gap of {self.gap_:.2g}: the support "
+                "may not be the best one",
+                UnprovedWarning,
+                stacklevel=2,
+            )
+        return self
+
+
+class SparseRidgeCV(_SparseLinearModel):
+    """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
+
+    Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the main paper's eq. (2)
+    is exact wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always.
+
+    Parameters
+    ----------
+    cv : int, "loo", "size:M", splitter or iterable
+        Folds; K folds are shuffled with ``random_state``, once for the whole grid.
+    taus : array of int or None
+        Sparsities; None means 1..p (beyond 160 columns: up to the largest τ with
+        τ log τ ≤ min(n, p)).
+    gammas : float, array of float or None
+        Ridge weights; None means ten values from 1e-4 to 1e4, evenly spaced in the logarithm.
+    method : str
+        "exact" (trees that serve all τ at once), "grid" (one problem per fold and τ) or "auto".
+    backend : str
+        Solver of single problems, for ``method="grid"``.
+    fit_intercept : bool
+        Refit the intercept inside every fold.
+    standardize : bool
+        Scale columns by the standard deviations of the data passed to ``fit``.
+    time_limit : float or None
+        Seconds for everything.
+    n_jobs : int or None
+        Threads over folds, as in joblib.
+    random_state : int, RandomState or None
+        For the shuffle of K folds.
+    verbose : int
+        1 prints a line per γ.
+
+    Attributes
+    ----------
+    tau_, gamma_ : the chosen pair
+    cv_error_ : float
+        Its h(γ, τ), in the units of y².
+    tau_1se_ : int
+        Smallest τ at ``gamma_`` within one standard error of the best.
+    certified_ : bool
+        Whether no pair of the grid can have a smaller error.
+    cv_results_ : dict of arrays
+        "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
+        "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
+    folds_ : sparsecv.folds.Folds
+    coef_, intercept_, support_, objective_, lower_bound_, gap_, status_, n_nodes_
+        Of the final model, as in :class:`SparseRidge`; ``n_nodes_`` counts the whole search.
+    """
+
+    def __init__(
+        self,
+        *,
+        cv: Any = 5,
+        taus: ArrayLike | None = None,
+        gammas: ArrayLike | None = None,
+        method: str = "auto",
+        backend: str = "auto",
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.cv = cv
+        self.taus = taus
+        self.gammas = gammas
+        self.method = method
+        self.backend = backend
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidgeCV:
+        """Cross-validate, choose (τ, γ) and fit the model on all rows.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+        y : array-like, shape (n,)
+
+        Raises
+        ------
+        InputError
+            A ValueError with one line that names the column or parameter at fault.
+        """
+        rows, response, names = self._checked_rows(X, y)
+        settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs)
+        gammas = DEFAULT_GAMMAS if self.gammas is None else _checked_grid("gammas", self.gammas)
+        design, A, b = self._design(rows, response, names)
+        folds = make_folds(self.cv, b.size, seed=self.random_state, X=rows, y=response)
+        taus = default_taus(b.size, design.p) if self.taus is None else np.asarray(self.taus)
+        data = RowFolds(A, b, folds, design.protocol.refit_intercept)
+        result = cross_validate(
+            data, gammas, taus, settings, finished=_print_line if self.verbose else None
+        )
+        self._choose(result, design, data.full())
+        return self
+
+    def _choose(self, result: CVResult, design: Design, full: SparseRidgeProblem) -> None:
+        best = result.best()
+        chosen = result.by_gamma[best.gamma_index]
+        self.tau_, self.gamma_, self.cv_error_ = best.tau, best.gamma, best.cv_error
+        self.tau_1se_, self.certified_ = best.one_se, best.certified
+        self.folds_ = result.folds
+        self.cv_results_: dict[str, Any] = {"gamma": result.gammas, "tau": result.taus}
+        for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
+            self.cv_results_[name] = result.table(name)
+        for name in ("n_mio", "n_nodes", "seconds"):
+            self.cv_results_[name] = result.table(name)
+        t = best.tau_index
+        self._store(
+            design,
+            full.replace(gamma=best.gamma),
+            chosen.models[t],
+            float(chosen.model_bound[t]),
+        )
+        self.status_ = str(Status.OPTIMAL if result.complete else Status.TIME_LIMIT)
+        self.n_nodes_ = int(self.cv_results_["n_nodes"].sum())
+        if not best.certified:
+            warnings.warn(
+                f"not every fold was solved: the least CV error on the grid is at least "
+                f"{best.lower_bound:.6g}, that of the chosen pair at most {best.upper:.6g}",
+                UnprovedWarning,
+                stacklevel=3,
+            )
+
+
+def _print_line(result: Any) -> None:
+    t = int(np.argmin(result.cv_error))
+    print(
+        f"gamma {result.gamma:.4g}: CV error {result.cv_error[t]:.6g} at tau {result.taus[t]}, "
+        f"{result.n_nodes} nodes, {result.seconds:.2f} s"
+    )
+
+
+def _refuse_bad_columns(X: Any) -> None:
+    """Name the column where a frame holds text or dates, or two columns share a name."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"column name {twice!r} occurs more than once: rename one of them")
+    for name in names:
+        values = np.asarray(X[name])
+        if values.dtype.kind in "biufc":
+            continue
+        try:
+            if values.dtype.kind in "mM":
+                raise ValueError
+            values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"column {name!r} is not numeric (such as {values.flat[0]!r}): encode or drop it; "
+                f"could not convert string to float"
+            ) from None
+
+
+def _checked_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None
+) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise InputError(f"{name} must be a finite number; got {value!r}")
+    if above is not None and not value > above:
+        raise InputError(f"{name} must be > {above:g}; got {value!r}")
+    if least is not None and not value >= least:
+        raise InputError(f"{name} must be >= {least:g}; got {value!r}")
+    return float(value)
+
+
+def _checked_tau(tau: Any, p: int) -> int:
+    if isinstance(tau, bool) or not isinstance(tau, Integral):
+        raise InputError(f"tau must be a whole number or None; got {tau!r}")
+    if not 1 <= tau <= p:
+        raise InputError(
+            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
+            f"got {tau}"
+        )
+    return int(tau)
+
+
+def _checked_grid(name: str, values: Any) -> Array:
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must be None, a number or a list of numbers; got {values!r}"
+        ) from None
+
+
+def _known_backend(name: str) -> None:
+    try:
+        checked_backend(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _threads(n_jobs: int | None) -> Any:
+    """Limit the linear algebra library to ``n_jobs`` threads; −1 and None leave it alone."""
+    return threadpool_limits(None if n_jobs is None or n_jobs < 1 else n_jobs)

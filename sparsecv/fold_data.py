@@ -1,0 +1,140 @@
+"""Training problems and held-out rows of every fold, from rows in memory or from moments."""
+
+from __future__ import annotations
+
+from typing import Protocol as Interface
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .design import Array, Design
+from .folds import Folds
+from .moments import FoldMoments
+from .solvers import SparseRidgeProblem
+
+CACHE_BYTES = 256_000_000
+
+
+class FoldData(Interface):
+    """What cross-validation needs of the data, in solved units."""
+
+    folds: Folds
+    p: int
+
+    def full(self) -> SparseRidgeProblem:
+        """All rows."""
+
+    def training(self, j: int) -> SparseRidgeProblem:
+        """Rows outside fold j. γ and τ are placeholders: replace them."""
+
+    def held_out(self, j: int) -> tuple[Array, Array]:
+        """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out."""
+
+
+class RowFolds:
+    """Folds of rows in memory.
+
+    Parameters
+    ----------
+    X, y : arrays, shape (n, p) and (n,)
+        In solved units (``Design.apply``).
+    folds : Folds
+    refit_intercept : bool
+        Centre every fold on its own training means.
+    """
+
+    def __init__(self, X: Array, y: Array, folds: Folds, refit_intercept: bool) -> None:
+        self.X, self.y, self.folds = X, y, folds
+        self.p = X.shape[1]
+        self.refit_intercept = refit_intercept
+        self._full: SparseRidgeProblem | None = None
+        per_fold = 8 * min(X.shape[0], self.p + 1) * (self.p + 1)
+        self._cache: dict[int, SparseRidgeProblem] | None = (
+            {} if per_fold * folds.k <= CACHE_BYTES else None
+        )
+
+    def full(self) -> SparseRidgeProblem:
+        """All rows (centred already where an intercept is fitted)."""
+        if self._full is None:
+            self._full = SparseRidgeProblem(self.X, self.y, gamma=1.0, tau=1)
+        return self._full
+
+    def training(self, j: int) -> SparseRidgeProblem:
+        """Rows outside fold j, centred on their own means where the intercept is refitted."""
+        if self._cache is not None and j in self._cache:
+            return self._cache[j]
+        train, _ = self.folds.split(j)
+        X, y = self.X[train], self.y[train]
+        if self.refit_intercept:
+            X, y = _centred(X), _centred(y[:, None])[:, 0]
+        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+        if self._cache is not None:
+            self._cache[j] = problem
+        return problem
+
+    def held_out(self, j: int) -> tuple[Array, Array]:
+        """Held-out rows and targets, about the training means where the intercept is refitted."""
+        train, test = self.folds.split(j)
+        X, y = self.X[test], self.y[test]
+        if self.refit_intercept:
+            X, y = X - self.X[train].mean(axis=0), y - self.y[train].mean()
+        return X, y
+
+    def deleted_rows(self) -> tuple[Array, Array, float]:
+        """Rows and targets whose deletion from the full problem gives each leave-one-out fold.
+
+        The held-out error of row i is the third value times the deleted residual. With an
+        intercept refitted in every fold, deleting row i of centred data is a down-date by
+        √(n/(n−1)) times that row.
+        """
+        if not self.refit_intercept:
+            return self.X, self.y, 1.0
+        n = self.X.shape[0]
+        weight = float(np.sqrt(n / (n - 1.0)))
+        return weight * self.X, weight * self.y, weight
+
+
+class MomentFolds:
+    """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers."""
+
+    def __init__(self, moments: FoldMoments, design: Design, folds: Folds) -> None:
+        self.folds, self.p = folds, design.p
+        self._design, self._moments = design, moments
+        self._centre = design.protocol.refit_intercept
+        self._everything = moments.total().about(None, design)
+
+    def full(self) -> SparseRidgeProblem:
+        """All rows."""
+        return _from_joint(self._everything)
+
+    def training(self, j: int) -> SparseRidgeProblem:
+        """Rows outside fold j."""
+        rest = self._moments.without(j)
+        centre = rest.mean if self._centre else None
+        joint = rest.about(centre, self._design)
+        # a column constant in these rows is left with rounding only: make it exactly zero
+        noise = np.diag(joint) <= 1e-24 * np.diag(self._everything)
+        joint[noise] = joint[:, noise] = 0.0
+        return _from_joint(joint)
+
+    def held_out(self, j: int) -> tuple[Array, Array]:
+        """p + 1 rows with the same sum of squared errors as fold j, whatever β."""
+        centre = self._moments.without(j).mean if self._centre else None
+        joint = self._moments.fold(j).about(centre, self._design)
+        values, vectors = np.linalg.eigh(joint)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        return root[:, : self.p], root[:, self.p]
+
+
+def _centred(X: Array) -> Array:
+    """X less its column means; a column of one value becomes exactly zero."""
+    centred = X - X.mean(axis=0)
+    centred[:, (X == X[0]).all(axis=0)] = 0.0
+    return centred
+
+
+def _from_joint(joint: NDArray[np.float64]) -> SparseRidgeProblem:
+    p = joint.shape[0] - 1
+    return SparseRidgeProblem.from_gram(
+        joint[:p, :p], joint[:p, p], float(joint[p, p]), gamma=1.0, tau=1
+    )

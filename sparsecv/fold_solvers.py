@@ -1,0 +1,330 @@
+"""Solve the training problems of all folds: one by one, a tree per fold, or one shared tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from .fold_data import Array, FoldData, RowFolds
+from .solvers import (
+    BestSubsets,
+    OpenNode,
+    SparseRidgeProblem,
+    Status,
+    StopFlag,
+    best_subsets,
+    best_subsets_rows_deleted,
+    prediction_ranges,
+    solve,
+)
+
+Support = NDArray[np.intp]
+CHAIN = 8  # folds solved in a row, each started from the one before
+FOLDS_PER_TREE = 512  # deleted rows that share a tree: their state stays in cache
+
+
+@dataclass
+class FoldOutcome:
+    """Held-out squared error of every τ and fold, shape (τ, k), and where it came from.
+
+    ``error`` belongs to the incumbents; the sum over an optimal support's held-out rows lies in
+    [``lower``, ``upper``], and where ``exact`` they agree.
+    """
+
+    error: Array
+    lower: Array
+    upper: Array
+    exact: NDArray[np.bool_]
+    supports: list[Support]
+    choice: NDArray[np.intp]
+    n_mio: int
+    n_nodes: int
+    mio_by_tau: NDArray[np.intp]
+
+
+Share = Callable[[float], "float | None"]
+Tell = Callable[[int], None]
+
+
+class _Gatherer:
+    """Collects fold results into one outcome, each distinct support stored once."""
+
+    def __init__(self, n_taus: int, k: int) -> None:
+        shape = (n_taus, k)
+        self.outcome = FoldOutcome(
+            np.zeros(shape),
+            np.zeros(shape),
+            np.zeros(shape),
+            np.ones(shape, dtype=bool),
+            [],
+            np.zeros(shape, dtype=np.intp),
+            0,
+            0,
+            np.zeros(n_taus, dtype=np.intp),
+        )
+        self._seen: dict[bytes, int] = {}
+
+    def support(self, support: Support) -> int:
+        key = support.tobytes()
+        if key not in self._seen:
+            self._seen[key] = len(self.outcome.supports)
+            self.outcome.supports.append(support)
+        return self._seen[key]
+
+
+@dataclass
+class _FoldResult:
+    """One fold, all τ."""
+
+    fold: int
+    supports: Sequence[Support]
+    error: Array
+    lower: Array
+    upper: Array
+    exact: NDArray[np.bool_]
+    n_nodes: int
+
+
+def _held_out(
+    data: FoldData,
+    j: int,
+    problem: SparseRidgeProblem,
+    taus: NDArray[np.intp],
+    supports: Sequence[Support],
+    status: Status,
+    open_nodes: Sequence[OpenNode],
+    n_nodes: int,
+) -> _FoldResult:
+    """Held-out errors at the incumbents, and Corollary 2's interval where nodes are open."""
+    H, t = data.held_out(j)
+    error = np.empty(len(supports))
+    for s, support in enumerate(supports):
+        error[s] = np.sum((t - H[:, support] @ problem.fit(support).coef) ** 2)
+    if status is Status.OPTIMAL:
+        exact = np.ones(error.size, dtype=bool)
+        return _FoldResult(j, supports, error, error, error, exact, n_nodes)
+    low, high = prediction_ranges(problem, open_nodes, H, taus, supports)
+    lower, upper = squared_error_bounds(low - t, high - t)
+    lower, upper = lower.sum(axis=1), upper.sum(axis=1)
+    exact = (low == high).all(axis=1)  # no open node can still beat this size's incumbent
+    return _FoldResult(j, supports, error, lower, upper, exact, n_nodes)
+
+
+def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
+    """Least and greatest square of numbers known to lie in [low, high] (Corollary 2)."""
+    least = np.maximum(np.maximum(low, -high), 0.0)
+    return least**2, np.maximum(low**2, high**2)
+
+
+def solve_folds(
+    which: Iterable[int],
+    *,
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    starts: Sequence[Support],
+    share: Share,
+    stop: StopFlag,
+    tell: Tell,
+    n_jobs: int | None,
+) -> FoldOutcome:
+    """One all-sizes tree per fold, each started from its neighbour's supports."""
+    folds = list(which)
+    jobs = effective_n_jobs(n_jobs)
+    done = 0
+
+    def one(j: int, warm: Sequence[Support]) -> _FoldResult:
+        nonlocal done
+        problem = data.training(j).replace(gamma=gamma)
+        limit = share((len(folds) - done) / jobs)
+        found: BestSubsets = best_subsets(
+            problem, sizes=taus, warm_starts=warm, time_limit=limit, stop=stop
+        )
+        result = _held_out(
+            data, j, problem, taus, found.supports, found.status, found.open_nodes, found.n_nodes
+        )
+        done += 1
+        tell(done)
+        return result
+
+    def chain(block: Sequence[int]) -> list[_FoldResult]:
+        warm: Sequence[Support] = starts
+        results = []
+        for j in block:
+            if stop.is_set():
+                break
+            results.append(one(j, warm))
+            warm = results[-1].supports
+        return results
+
+    blocks = [folds[i : i + CHAIN] for i in range(0, len(folds), CHAIN)]
+    gatherer = _Gatherer(taus.size, data.folds.k)
+    for result in _in_parallel(chain, blocks, n_jobs):
+        _enter(gatherer, result)
+    outcome = gatherer.outcome
+    outcome.n_mio = len(folds)
+    outcome.mio_by_tau[:] = len(folds)  # one tree serves every τ
+    return outcome
+
+
+def solve_fold_grid(
+    *,
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    starts: Sequence[Support],
+    share: Share,
+    stop: StopFlag,
+    tell: Tell,
+    n_jobs: int | None,
+    backend: str,
+) -> FoldOutcome:
+    """Every (fold, τ) on its own: the main paper's Grid, k·|τ| training problems."""
+    k = data.folds.k
+    jobs = effective_n_jobs(n_jobs)
+    done = 0
+    everything = [OpenNode(np.empty(0, dtype=np.intp), np.arange(data.p, dtype=np.intp), -1)]
+
+    def one(block: Sequence[int]) -> list[_FoldResult]:
+        nonlocal done
+        (j,) = block
+        base = data.training(j).replace(gamma=gamma)
+        parts = []
+        for s, tau in enumerate(taus):
+            if stop.is_set():
+                return []
+            solution = solve(
+                base.replace(tau=int(tau)),
+                backend=backend,
+                tol=0.0,
+                time_limit=share(((k - done) * taus.size - s) / jobs),
+                stop=stop,
+            )
+            size = taus[s : s + 1]
+            parts.append(
+                _held_out(
+                    data,
+                    j,
+                    base,
+                    size,
+                    [solution.support],
+                    solution.status,
+                    everything,
+                    solution.n_nodes,
+                )
+            )
+        done += 1
+        tell(done)
+        return [_stack(parts)]
+
+    gatherer = _Gatherer(taus.size, k)
+    for result in _in_parallel(one, [[j] for j in range(k)], n_jobs):
+        _enter(gatherer, result)
+    outcome = gatherer.outcome
+    outcome.n_mio = k * taus.size
+    outcome.mio_by_tau[:] = k
+    return outcome
+
+
+def solve_rows_deleted(
+    *,
+    data: RowFolds,
+    gamma: float,
+    taus: NDArray[np.intp],
+    starts: Sequence[Support],
+    share: Share,
+    stop: StopFlag,
+    tell: Tell,
+    n_jobs: int | None,
+) -> FoldOutcome:
+    """Leave-one-out by shared trees; rows too influential for a down-date get their own."""
+    problem = data.full().replace(gamma=gamma)
+    rows, targets, weight = data.deleted_rows()
+    n = targets.size
+    blocks = [list(range(i, min(i + FOLDS_PER_TREE, n))) for i in range(0, n, FOLDS_PER_TREE)]
+    jobs = effective_n_jobs(n_jobs)
+    gatherer = _Gatherer(taus.size, n)
+    outcome = gatherer.outcome
+    done = 0
+    skipped: list[int] = []
+
+    def one(block: Sequence[int]) -> list[tuple[int, int]]:
+        nonlocal done
+        found = best_subsets_rows_deleted(
+            problem,
+            rows[block],
+            targets[block],
+            sizes=taus,
+            warm_starts=starts,
+            time_limit=share((n - done) / len(block) / jobs),
+            stop=stop,
+        )
+        here = slice(block[0], block[-1] + 1)
+        outcome.error[:, here] = (weight * found.residual) ** 2
+        lower, upper = squared_error_bounds(weight * found.low, weight * found.high)
+        outcome.lower[:, here], outcome.upper[:, here] = lower, upper
+        outcome.exact[:, here] = found.low == found.high
+        index = np.array([gatherer.support(s) for s in found.supports], dtype=np.intp)
+        outcome.choice[:, here] = index[found.choice]
+        skipped.extend(block[i] for i in found.skipped)
+        done += len(block)
+        tell(done)
+        return [(len(block) - found.skipped.size, found.n_nodes)]
+
+    for solved, nodes in _in_parallel(one, blocks, n_jobs):
+        outcome.n_mio += solved > 0
+        outcome.n_nodes += nodes
+    if skipped and not stop.is_set():
+        rest = solve_folds(
+            sorted(skipped),
+            data=data,
+            gamma=gamma,
+            taus=taus,
+            starts=starts,
+            share=share,
+            stop=stop,
+            tell=lambda extra: tell(n - len(skipped) + extra),
+            n_jobs=n_jobs,
+        )
+        for j in skipped:
+            for name in ("error", "lower", "upper", "exact"):
+                getattr(outcome, name)[:, j] = getattr(rest, name)[:, j]
+            outcome.choice[:, j] = [gatherer.support(rest.supports[c]) for c in rest.choice[:, j]]
+        outcome.n_mio += rest.n_mio
+        outcome.n_nodes += rest.n_nodes
+    outcome.mio_by_tau[:] = outcome.n_mio
+    return outcome
+
+
+def _in_parallel(task, blocks, n_jobs):  # type: ignore[no-untyped-def]
+    """Run ``task`` on every block and yield its results in order; threads, kernels hold no GIL."""
+    if effective_n_jobs(n_jobs) == 1 or len(blocks) == 1:
+        for block in blocks:
+            yield from task(block)
+        return
+    for results in Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(task)(b) for b in blocks):
+        yield from results
+
+
+def _stack(parts: Sequence[_FoldResult]) -> _FoldResult:
+    return _FoldResult(
+        parts[0].fold,
+        [p.supports[0] for p in parts],
+        np.concatenate([p.error for p in parts]),
+        np.concatenate([p.lower for p in parts]),
+        np.concatenate([p.upper for p in parts]),
+        np.concatenate([p.exact for p in parts]),
+        sum(p.n_nodes for p in parts),
+    )
+
+
+def _enter(gatherer: _Gatherer, result: _FoldResult) -> None:
+    outcome, j = gatherer.outcome, result.fold
+    outcome.error[:, j], outcome.lower[:, j] = result.error, result.lower
+    outcome.upper[:, j], outcome.exact[:, j] = result.upper, result.exact
+    outcome.choice[:, j] = [gatherer.support(s) for s in result.supports]
+    outcome.n_nodes += result.n_nodes

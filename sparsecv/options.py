@@ -1,0 +1,43 @@
+"""Reading the values of command-line options."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cross_validation import checked_gammas, log_grid
+from .design import Array
+from .errors import InputError
+
+
+def parse_gammas(text: str) -> Array:
+    """Read --gamma: a number, a comma-separated list, or LO:HI:N spaced in the logarithm."""
+    wrong = InputError(f"--gamma must be a number, a list like 0.1,1,10 or LO:HI:N; got {text!r}")
+    parts = text.split(":")
+    try:
+        if len(parts) == 1:
+            return checked_gammas([float(part) for part in text.split(",")])
+        low, high, count = float(parts[0]), float(parts[1]), int(parts[2])
+    except InputError:
+        raise
+    except (ValueError, IndexError):
+        raise wrong from None
+    if len(parts) != 3 or not 0 < low <= high or count < 1 or not np.isfinite(high):
+        raise wrong
+    return log_grid(low, high, count)
+
+
+def parse_taus(text: str) -> NDArray[np.intp] | None:
+    """Read --tau: "all" (None), A:B inclusive, or a comma-separated list."""
+    if text.strip().lower() == "all":
+        return None
+    parts = text.split(":")
+    try:
+        if len(parts) == 2:
+            low, high = int(parts[0]), int(parts[1])
+            if low > high:
+                raise ValueError
+            return np.arange(low, high + 1, dtype=np.intp)
+        return np.array([int(part) for part in text.split(",")], dtype=np.intp)
+    except ValueError:
+        raise InputError(f"--tau must be all, A:B or a list like 2,5,8; got {text!r}") from None

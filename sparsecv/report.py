@@ -1,0 +1,199 @@
+"""What the command line prints: rich tables, and the JSON document."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from . import __version__
+from .model import FittedModel
+from .pipeline import Prepared, versions
+from .results import CVResult, GammaResult
+
+BAR = 24  # characters of the longest bar
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def number(value: float) -> str:
+    """Six significant digits, without an exponent where that is short."""
+    return f"{value:.6g}"
+
+
+def bar(value: float, longest: float, width: int = BAR) -> str:
+    """Draw a value as a bar of eighths of a character."""
+    if not (np.isfinite(value) and longest > 0):
+        return ""
+    eighths = round(8 * width * min(max(value / longest, 0.0), 1.0))
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
+    """Print h(γ, τ) for every γ, the table of the best γ and the choice."""
+    folds, protocol = prepared.folds, prepared.design.protocol
+    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    console.print(
+        f"[bold]{escape(prepared.source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
+        f"{kind}, {protocol.name} protocol, {protocol.scale}"
+    )
+    best = result.best()
+    if len(result.gammas) > 1:
+        _print_grid(console, result)
+    _print_gamma(console, result.by_gamma[best.gamma_index], best.tau, best.one_se)
+    one = "" if best.one_se == best.tau else f"; within one standard error: τ = {best.one_se}"
+    proof = (
+        "proved best on this grid"
+        if best.certified
+        else (
+            f"not proved: the least error on this grid lies in "
+            f"[{number(best.lower_bound)}, {number(best.upper)}]"
+        )
+    )
+    console.print(
+        f"[bold green]best: τ = {best.tau}, γ = {number(best.gamma)}, CV error "
+        f"{number(best.cv_error)}[/] ± {number(best.std_error)} ({proof}){one}"
+    )
+    mios = sum(r.n_mio for r in result.by_gamma)
+    nodes = sum(r.n_nodes for r in result.by_gamma)
+    problems = folds.k * result.taus.size * len(result.gammas)
+    console.print(
+        f"{problems:,} training problems by {mios:,} tree{'s' if mios != 1 else ''}, "
+        f"{nodes:,} nodes, {result.seconds:.2f} s",
+        style="dim",
+    )
+
+
+def _print_grid(console: Console, result: CVResult) -> None:
+    """One column per γ, wrapped to the width of the console; ≤ marks an upper bound only."""
+    least = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
+    per_table = max(1, (console.width - 6) // 12)
+    for first in range(0, len(result.gammas), per_table):
+        shown = range(first, min(first + per_table, len(result.gammas)))
+        table = Table(title="CV error h(γ, τ)" if first == 0 else None, title_justify="left")
+        table.add_column("τ", justify="right")
+        for g in shown:
+            table.add_column(f"γ={result.gammas[g]:.4g}", justify="right", no_wrap=True)
+        for t, tau in enumerate(result.taus):
+            cells = []
+            for g in shown:
+                one = result.by_gamma[g]
+                text = number(one.cv_error[t]) if one.exact[t] else f"≈{number(one.cv_error[t])}"
+                cells.append(f"[bold]{text}[/]" if t == least[g] else text)
+            table.add_row(str(tau), *cells)
+        console.print(table)
+
+
+def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
+    table = Table(title=f"γ = {number(result.gamma)}", title_justify="left")
+    table.add_column("τ", justify="right")
+    table.add_column("CV error", justify="right")
+    table.add_column("± s.e.", justify="right")
+    proved = bool(result.exact.all())
+    if not proved:
+        table.add_column("proved interval", justify="right")
+    table.add_column("", no_wrap=True)
+    longest = float(result.cv_error.max())
+    for t, size in enumerate(result.taus):
+        mark = " best" if size == tau else (" 1 s.e." if size == one_se else "")
+        cells = [str(size), number(result.cv_error[t]), number(result.std_error[t])]
+        if not proved:
+            interval = f"[{number(result.lower[t])}, {number(result.upper[t])}]"
+            cells.append("exact" if result.exact[t] else escape(interval))
+        drawn = bar(float(result.cv_error[t]), longest) + mark
+        table.add_row(*cells, drawn, style="bold green" if size == tau else None)
+    console.print(table)
+
+
+def print_model(console: Console, prepared: Prepared, model: FittedModel) -> None:
+    """Print the coefficients in original units and the training certificate."""
+    table = Table(title="model on all rows, original units", title_justify="left")
+    table.add_column("feature")
+    table.add_column("coefficient", justify="right")
+    for column in model.support:
+        table.add_row(escape(prepared.names[column]), number(model.coef[column]))
+    table.add_row("(intercept)", number(model.intercept), style="dim")
+    console.print(table)
+    gap = "optimal" if model.gap <= 1e-6 else f"gap {model.gap:.2%}"
+    console.print(
+        f"training objective {number(model.objective)}, proved lower bound "
+        f"{number(model.lower_bound)} ({gap})",
+        style="dim",
+    )
+
+
+def cv_document(
+    prepared: Prepared,
+    result: CVResult,
+    model: FittedModel,
+    *,
+    method: str,
+    backend: str,
+    seconds: float,
+) -> dict[str, Any]:
+    """The document ``sparsecv cv --json`` writes."""
+    folds, best = prepared.folds, result.best()
+    return {
+        "sparsecv": __version__,
+        "dataset": prepared.source.name,
+        "n": folds.n,
+        "p": prepared.design.p,
+        "feature_names": [prepared.names[c] for c in prepared.design.kept],
+        "target": prepared.source.target_name,
+        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
+        "protocol": prepared.design.protocol.name,
+        "scale": prepared.design.protocol.scale,
+        "method": method,
+        "backend": backend,
+        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
+        "best": {
+            "tau": best.tau,
+            "gamma": best.gamma,
+            "cv_error": best.cv_error,
+            "std_error": best.std_error,
+            "lower_bound": best.lower_bound,
+            "upper_bound": best.upper,
+            "certified": best.certified,
+            "tau_1se": best.one_se,
+        },
+        "model": model_document(prepared, model),
+        "seconds": seconds,
+        "cpu_count": os.cpu_count(),
+        "versions": versions(),
+    }
+
+
+def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
+    kept = prepared.design.kept
+    return {
+        "gamma": result.gamma,
+        "tau": result.taus.tolist(),
+        "cv_error": [
+            float(h) if proved else None
+            for h, proved in zip(result.cv_error, result.exact, strict=True)
+        ],
+        "incumbent": result.cv_error.tolist(),
+        "std_error": result.std_error.tolist(),
+        "lower": result.lower.tolist(),
+        "upper": result.upper.tolist(),
+        "support": [[prepared.names[kept[c]] for c in s] for s in result.models],
+        "n_mio": result.n_mio,
+        "n_nodes": result.n_nodes,
+        "seconds": result.seconds,
+        "mio_by_tau": result.mio_by_tau.tolist(),
+    }
+
+
+def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
+    """The model as it stands in JSON; coefficients have the order of ``support``."""
+    return {
+        "support": [prepared.names[c] for c in model.support],
+        "coef": [float(model.coef[c]) for c in model.support],
+        "intercept": model.intercept,
+        "objective": model.objective,
+        "lower_bound": model.lower_bound,
+        "gap": model.gap,
+    }

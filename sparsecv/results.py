@@ -1,0 +1,140 @@
+"""What cross-validation found: h(γ, τ), its bounds, and which supports gave it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .folds import Folds
+
+Array = NDArray[np.float64]
+TIE = 1e-9  # relative difference of CV errors that counts as none
+
+
+@dataclass
+class GammaResult:
+    """Cross-validation at one γ for every wanted τ.
+
+    Arrays have one entry per τ. ``cv_error`` is h(γ, τ) of eq. (2), main paper, at the best
+    supports known; ``lower`` ≤ h ≤ ``upper`` always, and ``exact`` says where the three agree
+    because every fold was solved. ``std_error`` is that of the mean over folds.
+
+    ``supports[choice[t, j]]`` is fold j's support at ``taus[t]`` and ``models[t]`` the best
+    support on all rows, both in solved columns; ``model_objective`` and ``model_bound`` are its
+    training objective and the proved bound.
+    """
+
+    gamma: float
+    taus: NDArray[np.intp]
+    cv_error: Array
+    std_error: Array
+    lower: Array
+    upper: Array
+    exact: NDArray[np.bool_]
+    n_mio: int
+    n_nodes: int
+    mio_by_tau: NDArray[np.intp]
+    seconds: float
+    supports: list[NDArray[np.intp]] = field(repr=False)
+    choice: NDArray[np.intp] = field(repr=False)
+    models: list[NDArray[np.intp]] = field(repr=False)
+    model_objective: Array = field(repr=False)
+    model_bound: Array = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for a checkpoint file."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> GammaResult:
+        """Invert :meth:`to_dict`."""
+        kinds: dict[str, Any] = {
+            "taus": np.intp,
+            "exact": np.bool_,
+            "mio_by_tau": np.intp,
+            "choice": np.intp,
+        }
+        values: dict[str, Any] = {}
+        for name, value in stored.items():
+            if name in ("supports", "models"):
+                values[name] = [np.array(s, dtype=np.intp) for s in value]
+            elif isinstance(value, list):
+                values[name] = np.array(value, dtype=kinds.get(name, np.float64))
+            else:
+                values[name] = value
+        return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return value
+
+
+@dataclass(frozen=True)
+class Best:
+    """The chosen (τ, γ).
+
+    ``lower_bound`` holds for the least CV error over the whole grid; ``certified`` means the
+    choice attains it. ``one_se`` is the smallest τ at the same γ whose error is within one
+    standard error of the best.
+    """
+
+    gamma_index: int
+    tau_index: int
+    gamma: float
+    tau: int
+    cv_error: float
+    std_error: float
+    upper: float
+    lower_bound: float
+    certified: bool
+    one_se: int
+
+
+@dataclass
+class CVResult:
+    """Cross-validation over a grid of γ and τ."""
+
+    folds: Folds
+    gammas: Array
+    taus: NDArray[np.intp]
+    by_gamma: list[GammaResult]
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether every h(γ, τ) is exact."""
+        return all(bool(r.exact.all()) for r in self.by_gamma)
+
+    def table(self, name: str) -> Array:
+        """Stack an array of the results, shape (γ, τ)."""
+        return np.array([getattr(r, name) for r in self.by_gamma])
+
+    def best(self) -> Best:
+        """Least CV error; of equal ones the smaller τ, then the larger γ."""
+        error = self.table("cv_error")
+        least = error.min()
+        tied = np.argwhere(error <= least + TIE * abs(least))
+        g, t = min(tied, key=lambda gt: (self.taus[gt[1]], -self.gammas[gt[0]]))
+        chosen = self.by_gamma[g]
+        within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
+        lower = float(self.table("lower").min())
+        upper = float(chosen.upper[t])
+        return Best(
+            int(g),
+            int(t),
+            float(self.gammas[g]),
+            int(self.taus[t]),
+            float(chosen.cv_error[t]),
+            float(chosen.std_error[t]),
+            upper,
+            lower,
+            bool(chosen.exact[t]) and lower >= upper - 2 * TIE * abs(upper),
+            int(self.taus[np.flatnonzero(within)[0]]),
+        )

@@ -84,7 +84,7 @@ def cv(
     if plot is not None:
         plots.pyplot()  # a missing extra should not be found out at the end
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
-    if not -1 <= jobs or jobs == 0:
+    if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")

@@ -153,16 +153,16 @@ def _one_gamma(
             progress(gamma, done, k)
 
     tell(0)
-    work: dict[str, Any] = dict(
-        data=data,
-        gamma=gamma,
-        taus=taus,
-        starts=whole.supports,
-        share=budget.share,
-        stop=stop,
-        tell=tell,
-        n_jobs=settings.n_jobs,
-    )
+    work: dict[str, Any] = {
+        "data": data,
+        "gamma": gamma,
+        "taus": taus,
+        "starts": whole.supports,
+        "share": budget.share,
+        "stop": stop,
+        "tell": tell,
+        "n_jobs": settings.n_jobs,
+    }
     if settings.method == "grid":
         outcome = solve_fold_grid(backend=settings.backend, **work)
     elif shared:
@@ -192,7 +192,7 @@ def _summarise(
 ) -> GammaResult:
     sizes = data.folds.sizes
     rows = float(sizes.sum())
-    exact = outcome.exact.all(axis=1)
+    exact = np.asarray(outcome.exact.all(axis=1))
     error = outcome.error.sum(axis=1) / rows
     # mean over folds weighted by their rows, as the CV error itself is
     spread = (sizes * (outcome.error / sizes - error[:, None]) ** 2).sum(axis=1) / rows

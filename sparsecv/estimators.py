@@ -366,17 +366,18 @@ def _checked_number(
 ) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise InputError(f"{name} must be a finite number; got {value!r}")
-    if above is not None and not value > above:
+    number = float(value)
+    if above is not None and not number > above:
         raise InputError(f"{name} must be > {above:g}; got {value!r}")
-    if least is not None and not value >= least:
+    if least is not None and not number >= least:
         raise InputError(f"{name} must be >= {least:g}; got {value!r}")
-    return float(value)
+    return number
 
 
 def _checked_tau(tau: Any, p: int) -> int:
     if isinstance(tau, bool) or not isinstance(tau, Integral):
         raise InputError(f"tau must be a whole number or None; got {tau!r}")
-    if not 1 <= tau <= p:
+    if not 1 <= int(tau) <= p:
         raise InputError(
             f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
             f"got {tau}"

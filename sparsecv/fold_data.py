@@ -129,8 +129,8 @@ class MomentFolds:
 def _centred(X: Array) -> Array:
     """X less its column means; a column of one value becomes exactly zero."""
     centred = X - X.mean(axis=0)
-    centred[:, (X == X[0]).all(axis=0)] = 0.0
-    return centred
+    centred[:, X.min(axis=0) == X.max(axis=0)] = 0.0
+    return np.asarray(centred)
 
 
 def _from_joint(joint: NDArray[np.float64]) -> SparseRidgeProblem:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from .fold_data import Array, FoldData, RowFolds
+from .design import Array
+from .fold_data import FoldData, RowFolds
 from .solvers import (
     BestSubsets,
     OpenNode,
@@ -48,6 +50,7 @@ class FoldOutcome:
 
 Share = Callable[[float], "float | None"]
 Tell = Callable[[int], None]
+Item = TypeVar("Item")
 
 
 class _Gatherer:
@@ -300,7 +303,11 @@ def solve_rows_deleted(
     return outcome
 
 
-def _in_parallel(task, blocks, n_jobs):  # type: ignore[no-untyped-def]
+def _in_parallel(
+    task: Callable[[Sequence[int]], list[Item]],
+    blocks: Sequence[Sequence[int]],
+    n_jobs: int | None,
+) -> Iterator[Item]:
     """Run ``task`` on every block and yield its results in order; threads, kernels hold no GIL."""
     if effective_n_jobs(n_jobs) == 1 or len(blocks) == 1:
         for block in blocks:

@@ -168,7 +168,7 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
         return np.arange(1, problem.tau + 1, dtype=np.intp)
     wanted = np.unique(np.asarray(sizes)).astype(np.intp)
     if wanted.size == 0 or wanted[0] < 1 or wanted[-1] > problem.p:
-        raise ValueError(f"sizes must lie between 1 and p = {problem.p}; got {sizes}")
+        raise ValueError(f"sizes must lie between 1 and p = {problem.p}; got {wanted.tolist()}")
     return wanted
 
 
@@ -176,7 +176,7 @@ def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
     """Validate a warm start: distinct columns in 0..p−1."""
     columns = np.unique(np.asarray(support, dtype=np.intp).ravel())
     if columns.size and (columns[0] < 0 or columns[-1] >= p):
-        raise ValueError(f"a warm start names columns outside 0..{p - 1}: {support}")
+        raise ValueError(f"a warm start names columns outside 0..{p - 1}: {columns.tolist()}")
     return columns
 
 
@@ -185,7 +185,7 @@ def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> i
     by_gain = fits[0].gain < fits[0].objective
     values = np.array([-f.gain if by_gain else f.objective for f in fits])
     least = values.min()
-    tied = np.flatnonzero(values <= least + 1e-12 * abs(least))
+    tied = np.flatnonzero(values <= least + 1e-12 * abs(least)).tolist()
     return int(min(tied, key=lambda t: tuple(supports[t])))
 
 
@@ -229,7 +229,7 @@ def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
     return bound
 
 
-def rounding_margin(value: Array, yy: float, tie: float) -> Array:
+def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
     """What is taken off a bound: far more than a QR of this size can lose."""
     return (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value * yy) + (64.0 * EPS) ** 2 * yy
 

@@ -128,7 +128,7 @@ def offer(st, size, loss, words, dropped):  # type: ignore[no-untyped-def]
             slot = n
             st.found_n[size] = n + 1
         else:
-            slot = np.argmax(st.found_loss[size])
+            slot = int(np.argmax(st.found_loss[size]))
             if st.found_loss[size, slot] <= loss:
                 return
         st.found[size, slot] = support

@@ -33,7 +33,7 @@ class SharedState(NamedTuple):
     ``W`` holds the rows of A Z_Sᵀ of the free members, level after level in one buffer
     (``offset``). ``remain`` is 1 − h_i, ``pull`` r_i/(1−h_i), ``loss`` the value of problem i
     above that of its full ridge fit. A node keeps only its ``alive`` problems, those it may still
-    improve; the arrays above then have that many entries and ``index`` names the problems.
+    improve; the arrays above then have that many entries and ``who`` names the problems.
     """
 
     R: Array  # (p+1, p+1)
@@ -49,7 +49,7 @@ class SharedState(NamedTuple):
     pull: Array  # (levels, n)
     loss: Array  # (levels, n)
     alive: NDArray[np.int64]  # (levels,)
-    index: NDArray[np.int64]  # (levels, n)
+    who: NDArray[np.int64]  # (levels, n)
     free: NDArray[np.int64]  # (levels, p)
     fixed: NDArray[np.int64]  # (levels,)
     cursor: NDArray[np.int64]  # (levels,)
@@ -97,7 +97,7 @@ def new_state(
         pull=np.empty((p, n)),
         loss=np.zeros((p, n)),
         alive=np.full(p, n, dtype=np.int64),
-        index=np.tile(np.arange(n, dtype=np.int64), (p, 1)),
+        who=np.tile(np.arange(n, dtype=np.int64), (p, 1)),
         free=np.zeros((p, p), dtype=np.int64),
         fixed=np.zeros(p, dtype=np.int64),
         cursor=np.zeros(p, dtype=np.int64),
@@ -165,7 +165,7 @@ def offer(st, size, i, loss, support):  # type: ignore[no-untyped-def]
 def offer_child(st, level, j, size, losses):  # type: ignore[no-untyped-def]
     """Enter the node without free member j (−1: the node) wherever it may be best."""
     keep = st.keep[size]
-    alive, index = st.alive[level], st.index[level]
+    alive, index = st.alive[level], st.who[level]
     support = st.mask[level].copy()
     if j >= 0:
         clear_bit(support, st.free[level, j])
@@ -211,7 +211,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
         st.step[level, a] = beta[a] * beta[a] / A[a, a]
     # V = T⁻ᵀ Z_Sᵀ gives leverages and residuals as sums over members
     remain, pull, V = st.remain[level], st.pull[level], st.V
-    n, index = st.alive[level], st.index[level]
+    n, index = st.alive[level], st.who[level]
     for i in range(n):
         remain[i] = 1.0
         pull[i] = st.t[index[i]]
@@ -285,11 +285,11 @@ def compact(st, level, losses, low, live):  # type: ignore[no-untyped-def]
     than it saves. Their positions in the parent's arrays are left in ``st.select``.
     """
     alive, below = st.alive[level], level + 1
-    index = st.index[level]
+    index = st.who[level]
     if live >= st.params[1] * alive:
         st.alive[below] = alive
         for i in range(alive):
-            st.index[below, i] = index[i]
+            st.who[below, i] = index[i]
             st.loss[below, i] = losses[i]
         return False
     limits = st.cut[low]
@@ -297,7 +297,7 @@ def compact(st, level, losses, low, live):  # type: ignore[no-untyped-def]
     for i in range(alive):
         if losses[i] <= limits[index[i]]:
             st.select[count] = i
-            st.index[below, count] = index[i]
+            st.who[below, count] = index[i]
             st.loss[below, count] = losses[i]
             count += 1
     st.alive[below] = count
@@ -378,7 +378,7 @@ def advance(st, max_nodes):  # type: ignore[no-untyped-def]
     p, n = st.Z.shape
     A, beta, W, loss, losses = st.A, st.beta, st.W, st.loss, st.child
     remain, pull, keep, cut = st.remain, st.pull, st.keep, st.cut
-    cursor, fixed, index, alive, want = st.cursor, st.fixed, st.index, st.alive, st.want
+    cursor, fixed, index, alive, want = st.cursor, st.fixed, st.who, st.alive, st.want
     level = st.counts[0]
     done = 0
     while level >= 0:

@@ -30,21 +30,9 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
 
 
 @njit(cache=True, nogil=True)
-def has_bit(words, column):  # type: ignore[no-untyped-def]
-    return (words[column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
-
-
-@njit(cache=True, nogil=True)
-def clear_bit(words, column):  # type: ignore[no-untyped-def]
-    words[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
-
-
-@njit(cache=True, nogil=True)
-def same_mask(a, b):  # type: ignore[no-untyped-def]
-    for w in range(a.shape[0]):
-        if a[w] != b[w]:
-            return False
-    return True
+def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
+    """Whether ``mask[row]`` holds ``column``."""
+    return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
 
 
 @njit(cache=True, nogil=True)
@@ -84,35 +72,62 @@ def triangle_of(R, columns, m, work):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def trailing_inverse(work, k, m, A, beta):  # type: ignore[no-untyped-def]
+def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def]
     """Block of (R_SᵀR_S)⁻¹ and of the coefficients that belongs to positions k..m−1.
 
-    Only the trailing triangle of R_S enters: A = T⁻¹T⁻ᵀ with T = R_S[k:m, k:m].
+    Written to ``A[level]`` and ``beta[level]``. Only the trailing triangle T = R_S[k:m, k:m]
+    enters: the block is T⁻¹T⁻ᵀ.
     """
     u = m - k
-    # invert T in place of A's upper part, row by row from the bottom
     for c in range(u):
-        for a in range(u):
-            A[a, c] = 0.0
-    for c in range(u):
-        A[c, c] = 1.0 / work[k + c, k + c]
+        for a in range(c + 1, u):
+            A[level, a, c] = 0.0
+        A[level, c, c] = 1.0 / work[k + c, k + c]
         for a in range(c - 1, -1, -1):
             total = 0.0
             for q in range(a + 1, c + 1):
-                total += work[k + a, k + q] * A[q, c]
-            A[a, c] = -total / work[k + a, k + a]
+                total += work[k + a, k + q] * A[level, q, c]
+            A[level, a, c] = -total / work[k + a, k + a]
     for a in range(u):
         total = 0.0
         for q in range(a, u):
-            total += A[a, q] * work[k + q, m]
-        beta[a] = total
-    # T⁻¹T⁻ᵀ, overwriting T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only
+            total += A[level, a, q] * work[k + q, m]
+        beta[level, a] = total
+    # overwrite T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only
     for a in range(u):
         for c in range(a, u):
             total = 0.0
             for q in range(c, u):
-                total += A[a, q] * A[c, q]
-            A[a, c] = total
+                total += A[level, a, q] * A[level, c, q]
+            A[level, a, c] = total
     for a in range(u):
         for c in range(a):
-            A[a, c] = A[c, a]
+            A[level, a, c] = A[level, c, a]
+
+
+@njit(cache=True, nogil=True)
+def order_steps(step, u, order):  # type: ignore[no-untyped-def]
+    """Order free members by what dropping them costs, the dearest first (insertion sort)."""
+    for a in range(u):
+        c = a
+        while c > 0 and step[order[c - 1]] < step[a]:
+            order[c] = order[c - 1]
+            c -= 1
+        order[c] = a
+
+
+@njit(cache=True, nogil=True)
+def member_columns(mask, level, free, u, columns):  # type: ignore[no-untyped-def]
+    """Columns of a node: the fixed ones, increasing, then the free ones in their order."""
+    position = 0
+    for column in range(64 * mask.shape[1]):
+        if not has_bit(mask, level, column):
+            continue
+        listed = False
+        for a in range(u):
+            listed = listed or free[level, a] == column
+        if not listed:
+            columns[position] = column
+            position += 1
+    for a in range(u):
+        columns[position + a] = free[level, a]

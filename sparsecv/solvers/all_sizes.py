@@ -91,8 +91,9 @@ def best_subsets(
     R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
     tie = tie_window(R)
     state = kernels.new_state(R, np.unique(inner), tie, tol)
-    seed(state, [np.searchsorted(active, np.intersect1d(s, active)) for s in starts])
-    status = run(lambda n: kernels.advance(state, n), state.counts, limits, CHUNK)
+    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
+    seed(state, local, kernels.advance)
+    status = run(kernels.advance, state, limits, CHUNK)
     supports = []
     for s, size in zip(wanted, inner, strict=True):
         chosen = active[_choose(state, int(size), problem, active, tie)]
@@ -102,36 +103,36 @@ def best_subsets(
     return _report(problem, wanted, supports, bound, limits, status, state, nodes, tie)
 
 
-def run(
-    advance: Callable[[int], bool], counts: NDArray[np.int64], limits: Limits, chunk: int
-) -> Status:
+def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) -> Status:
     """Drive a tree in chunks of nodes until it is exhausted or a limit is reached."""
     while True:
-        nodes = int(counts[1])
+        nodes = int(state.counts[1])
         reached = limits.reached(nodes)
         if reached is not None:
             return reached
-        if advance(limits.nodes_left(nodes, chunk)):
+        if advance(state, limits.nodes_left(nodes, chunk), kernels.SEARCH):
             return Status.OPTIMAL
 
 
-def seed(
-    state: Any, starts: Sequence[NDArray[np.intp]], walk: Callable[..., None] = kernels.walk
-) -> None:
+def seed(state: Any, starts: Sequence[NDArray[np.intp]], advance: Callable[..., bool]) -> None:
     """Enter incumbents: backward elimination, then forward selection or the given supports."""
     p = state.R.shape[0] - 1
-    walk(state, np.zeros(p, dtype=np.int64))
+
+    def walk(rank: NDArray[np.int64]) -> None:
+        advance(state, 1, rank)
+
+    walk(np.zeros(p, dtype=np.int64))
     if not starts:
         order = forward_order(state.R[:, :p], state.R[:, p], p)
         rank = np.empty(p, dtype=np.int64)
         rank[order] = np.arange(p)
-        walk(state, rank)
+        walk(rank)
     for support in starts:
         if support.size == 0 or (state.found[support.size] == to_mask(support, p)).all(axis=-1).any():
             continue
         rank = np.ones(p, dtype=np.int64)
         rank[support] = 0
-        walk(state, rank)
+        walk(rank)
 
 
 def tie_window(R: Array) -> float:

@@ -124,17 +124,16 @@ def best_subsets_rows_deleted(
     state = kernels.new_state(R, Z[:, active], t, np.unique(inner), tie)
     left = problem.yy - t * t
     skipped = np.flatnonzero((state.remain[0] < MIN_REMAIN) | (left <= MIN_LEFT * problem.yy))
-    for i in skipped:
-        kernels.exclude(state, i)
+    kernels.exclude(state, skipped)
     if skipped.size < t.size:
         tie = min(tie + 20.0 * EPS / np.delete(state.remain[0], skipped).min(), 1e-5)
         state.params[0] = tie
-    seed(state, [np.searchsorted(active, np.intersect1d(s, active)) for s in starts], kernels.walk)
-    kernels.restart(state)
+    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
+    seed(state, local, kernels.advance)
     chunk = max(1, WORK_PER_CHUNK // (t.size * active.size))
     status = Status.OPTIMAL
     if skipped.size < t.size:
-        status = run(lambda m: kernels.advance(state, m), state.counts, limits, chunk)
+        status = run(kernels.advance, state, limits, chunk)
     return _Report(problem, Z, t, active, wanted, inner, state, tie, skipped).build(status, limits)
 
 

@@ -1,0 +1,118 @@
+"""h(γ, τ) of eq. (2) by enumerating every support in every fold: plain numpy, nothing shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Pairs = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+TIE = 1e-10  # supports this close in objective are equally good: either held-out error is right
+
+
+class Bracket(NamedTuple):
+    """Least and greatest h over the choices among tied supports, shape (γ, τ)."""
+
+    low: Array
+    high: Array
+
+
+def standardised(
+    X: Array, y: Array, *, protocol: str = "honest", scale: str = "unit-variance", intercept: bool
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Columns without the constant ones, centred and scaled as the protocol says."""
+    kept = np.array([j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0], dtype=np.intp)
+    X, y = X[:, kept].astype(float), y.astype(float)
+    spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=0))
+    width = np.sqrt(((y - y.mean()) ** 2).sum())
+    if scale == "unit-variance":
+        spread, width = spread / np.sqrt(y.size), width / np.sqrt(y.size)
+    if scale == "none":
+        spread, width = np.ones(kept.size), 1.0
+    if intercept:
+        X, y = X - X.mean(axis=0), y - y.mean()
+    if protocol == "paper":
+        y = y / width
+    return X / spread, y, kept
+
+
+def ridge(A: Array, b: Array, gamma: float) -> tuple[Array, float, float]:
+    """Coefficients, objective and gain bᵀb − objective of one ridge fit, by least squares."""
+    s = A.shape[1]
+    stacked = np.vstack([A, np.sqrt(gamma / 2) * np.eye(s)])
+    beta = np.linalg.lstsq(stacked, np.append(b, np.zeros(s)), rcond=None)[0]
+    length = gamma / 2 * float(beta @ beta)
+    residual, fitted = b - A @ beta, A @ beta
+    return beta, float(residual @ residual) + length, float(fitted @ fitted) + length
+
+
+def in_fold(
+    X: Array, y: Array, train: NDArray[np.intp], test: NDArray[np.intp], refit: bool
+) -> tuple[Array, Array, Array, Array]:
+    """Training and held-out rows, about the training means where the intercept is refitted."""
+    A, b, H, t = X[train], y[train], X[test], y[test]
+    if refit:
+        mean, level = A.mean(axis=0), b.mean()
+        same = (A == A[0]).all(axis=0)
+        A, b, H, t = A - mean, b - level, H - mean, t - level
+        A[:, same] = 0.0
+        if (y[train] == y[train][0]).all():
+            b = np.zeros_like(b)
+    return A, b, H, t
+
+
+def fold_errors(
+    X: Array, y: Array, pairs: Pairs, gammas: Sequence[float], taus: Sequence[int], refit: bool
+) -> tuple[Array, Array]:
+    """Least and greatest held-out squared error over tied supports, shape (γ, τ, fold)."""
+    p = X.shape[1]
+    low = np.empty((len(gammas), len(taus), len(pairs)))
+    high = np.empty_like(low)
+    for j, (train, test) in enumerate(pairs):
+        A, b, H, t = in_fold(X, y, train, test, refit)
+        for g, gamma in enumerate(gammas):
+            for i, tau in enumerate(taus):
+                fits = [
+                    (*ridge(A[:, S], b, gamma), H[:, S]) for S in map(list, combinations(range(p), tau))
+                ]
+                objective = np.array([fit[1] for fit in fits])
+                gain = np.array([fit[2] for fit in fits])
+                # whichever is smaller keeps its digits
+                if gain.max() < objective.min():
+                    tied = gain >= gain.max() * (1 - TIE)
+                else:
+                    tied = objective <= objective.min() * (1 + TIE) + 1e-26 * float(b @ b)
+                errors = [
+                    float(np.sum((t - Hs @ beta) ** 2))
+                    for (beta, _, _, Hs), near in zip(fits, tied, strict=True)
+                    if near
+                ]
+                low[g, i, j], high[g, i, j] = min(errors), max(errors)
+    return low, high
+
+
+def brute_force(
+    X: Array, y: Array, pairs: Pairs, gammas: Sequence[float], taus: Sequence[int], refit: bool
+) -> Bracket:
+    """h(γ, τ) of solved columns X and response y."""
+    rows = sum(test.size for _, test in pairs)
+    low, high = fold_errors(X, y, pairs, gammas, taus, refit)
+    return Bracket(low.sum(axis=2) / rows, high.sum(axis=2) / rows)
+
+
+def assert_within(
+    h: Array, truth: Bracket, scale: float, rtol: float = 1e-9, *, what: str = ""
+) -> None:
+    """Every h lies in the bracket up to ``rtol``, or rounding of the size of ``scale``."""
+    floor = 1e-20 * scale
+    low = truth.low * (1 - rtol) - floor
+    high = truth.high * (1 + rtol) + floor
+    bad = ~((low <= h) & (h <= high))
+    assert not bad.any(), (
+        f"{what}: h = {h[bad]} outside [{truth.low[bad]}, {truth.high[bad]}] at {np.argwhere(bad)}"
+    )

@@ -107,7 +107,10 @@ def plot_cv(result: CVResult, path: str, title: str) -> None:
 def _focus(axes: Any, result: CVResult) -> None:
     """Keep a wild curve or interval from flattening the others."""
     errors = result.table("cv_error")
+    best = result.best()
     low, high = float(errors.min()), float(errors.max())
     shown = min(high, low + 6.0 * max(float(np.median(errors)) - low, 0.02 * abs(low)))
+    low = min(low, best.cv_error - best.std_error)
+    shown = max(shown, best.cv_error + best.std_error)
     pad = 0.06 * (shown - low) or 0.05 * abs(low) or 1.0
     axes.set_ylim(low - pad, shown + pad)

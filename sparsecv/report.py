@@ -69,11 +69,12 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
 
 def _print_grid(console: Console, result: CVResult) -> None:
     """One column per γ, wrapped to the width of the console; ≤ marks an upper bound only."""
+    console.print("CV error h(γ, τ); the least of each γ in bold", style="italic")
     least = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
     per_table = max(1, (console.width - 6) // 12)
     for first in range(0, len(result.gammas), per_table):
         shown = range(first, min(first + per_table, len(result.gammas)))
-        table = Table(title="CV error h(γ, τ)" if first == 0 else None, title_justify="left")
+        table = Table()
         table.add_column("τ", justify="right")
         for g in shown:
             table.add_column(f"γ={result.gammas[g]:.4g}", justify="right", no_wrap=True)
@@ -88,29 +89,31 @@ def _print_grid(console: Console, result: CVResult) -> None:
 
 
 def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
-    table = Table(title=f"γ = {number(result.gamma)}", title_justify="left")
+    console.print(f"γ = {number(result.gamma)}", style="italic")
+    table = Table()
     table.add_column("τ", justify="right")
     table.add_column("CV error", justify="right")
     table.add_column("± s.e.", justify="right")
     proved = bool(result.exact.all())
     if not proved:
         table.add_column("proved interval", justify="right")
-    table.add_column("", no_wrap=True)
-    longest = float(result.cv_error.max())
+    table.add_column("above the least", no_wrap=True)
+    above = result.cv_error - result.cv_error.min()
     for t, size in enumerate(result.taus):
         mark = " best" if size == tau else (" 1 s.e." if size == one_se else "")
         cells = [str(size), number(result.cv_error[t]), number(result.std_error[t])]
         if not proved:
             interval = f"[{number(result.lower[t])}, {number(result.upper[t])}]"
             cells.append("exact" if result.exact[t] else escape(interval))
-        drawn = bar(float(result.cv_error[t]), longest) + mark
-        table.add_row(*cells, drawn, style="bold green" if size == tau else None)
+        drawn = bar(float(above[t]), float(above.max())) + mark
+        table.add_row(*cells, drawn.strip(), style="bold green" if size == tau else None)
     console.print(table)
 
 
 def print_model(console: Console, prepared: Prepared, model: FittedModel) -> None:
     """Print the coefficients in original units and the training certificate."""
-    table = Table(title="model on all rows, original units", title_justify="left")
+    console.print("model on all rows, original units", style="italic")
+    table = Table()
     table.add_column("feature")
     table.add_column("coefficient", justify="right")
     for column in model.support:

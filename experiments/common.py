@@ -1,0 +1,90 @@
+"""What the experiments share: data, timing, peak memory, a line about the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsecv import __version__
+from sparsecv.cross_validation import Settings, cross_validate, default_taus
+from sparsecv.datasets import load_dataset
+from sparsecv.design import Protocol, Summary, make_design
+from sparsecv.fold_data import RowFolds
+from sparsecv.folds import make_folds
+from sparsecv.pipeline import versions
+from sparsecv.results import CVResult
+from sparsecv.synthetic import make_synthetic
+
+# The papers' four small data sets; their Diabetes has the sex column one-hot (11 columns).
+PAPER_SETS = {
+    "diabetes11": "Diabetes",
+    "housing": "Housing",
+    "servo": "Servo",
+    "autompg": "AutoMPG",
+}
+PAPER_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Raw X and y of a data set, or of "synthetic:n,p,tau,rho,nu,seed"."""
+    if name.startswith("synthetic:"):
+        n, p, tau, rho, nu, seed = name.removeprefix("synthetic:").split(",")
+        made = make_synthetic(int(n), int(p), int(tau), float(rho), float(nu), seed=int(seed))
+        return made.X, made.y
+    return load_dataset(name).load()
+
+
+def fold_rows(name: str, folds: str, protocol: Protocol) -> RowFolds:
+    """Standardised rows with their folds."""
+    X, y = rows(name)
+    design = make_design(Summary.of(X, y), protocol, [f"x{j}" for j in range(X.shape[1])])
+    return RowFolds(
+        *design.apply(X, y), make_folds(folds, y.size, seed=0), protocol.refit_intercept
+    )
+
+
+def run(
+    data: RowFolds, gammas: Any, settings: Settings | None = None, taus: Any = None
+) -> CVResult:
+    """Cross-validate prepared rows at every τ."""
+    taus = default_taus(data.folds.n, data.p) if taus is None else taus
+    return cross_validate(data, gammas, taus, settings)
+
+
+def best_of(repeats: int, task: Callable[[], Any]) -> tuple[float, Any]:
+    """Least wall time of a few runs, and the last result."""
+    least, result = float("inf"), None
+    for _ in range(repeats):
+        started = time.perf_counter()
+        result = task()
+        least = min(least, time.perf_counter() - started)
+    return least, result
+
+
+def peak_megabytes() -> float:
+    """Peak resident memory of this process so far."""
+    try:  # the high-water mark since exec; ru_maxrss also counts the parent before it
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1e3
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("nan")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
+
+
+def machine() -> str:
+    """One line on what the numbers were measured with."""
+    made = ", ".join(f"{name} {version}" for name, version in versions().items())
+    return f"sparsecv {__version__}; {made}; {os.cpu_count()} cores, {platform.machine()}"

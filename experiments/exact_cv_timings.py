@@ -9,7 +9,6 @@ folds and summing errors. One thread.
 from __future__ import annotations
 
 from common import PAPER_GAMMAS, PAPER_SETS, best_of, fold_rows, machine, peak_megabytes, run
-
 from threadpoolctl import threadpool_limits
 
 from sparsecv.design import Protocol

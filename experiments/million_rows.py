@@ -25,7 +25,8 @@ from common import peak_megabytes
 main(["cv", "diabetes", "--gamma", "1", "--quiet"])
 before = peak_megabytes()
 started = time.perf_counter()
-status = main(["cv", sys.argv[1], "--folds", "10", "--gamma", "1", "--quiet", "--json", sys.argv[2]])
+options = ["--folds", "10", "--gamma", "1", "--quiet", "--json", sys.argv[2]]
+status = main(["cv", sys.argv[1], *options])
 seconds = time.perf_counter() - started
 found = json.load(open(sys.argv[2]))
 print(json.dumps(dict(status=status, seconds=seconds, before=before, peak=peak_megabytes(),

@@ -18,10 +18,9 @@ from .errors import InputError
 from .fold_data import FoldData, RowFolds
 from .fold_solvers import FoldOutcome, solve_fold_grid, solve_folds, solve_rows_deleted
 from .results import Array, CVResult, GammaResult
-from .solvers import MAX_COLUMNS, StopFlag, best_subsets, checked_backend
+from .solvers import MAX_COLUMNS, TREE_ONLY, StopFlag, checked_backend, solve_sizes
 
 METHODS = ("auto", "exact", "grid")
-LARGE_TREE = 45  # columns beyond which a leaps-and-bounds tree may take very long
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _one_gamma(
     k = data.folds.k
     full = data.full().replace(gamma=gamma)
     shared = _shares_a_tree(data, settings)
-    whole = best_subsets(
+    whole = solve_sizes(
         full, sizes=taus, time_limit=budget.share(3.0 if shared else 0.5 * k + 1.0), stop=stop
     )
     if stop.is_set():
@@ -183,7 +182,7 @@ def _shares_a_tree(data: FoldData, settings: Settings) -> bool:
         settings.method != "grid"
         and isinstance(data, RowFolds)
         and data.folds.leave_one_out
-        and data.p <= MAX_COLUMNS
+        and data.p <= TREE_ONLY
     )
 
 

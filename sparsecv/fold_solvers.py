@@ -18,10 +18,10 @@ from .solvers import (
     SparseRidgeProblem,
     Status,
     StopFlag,
-    best_subsets,
     best_subsets_rows_deleted,
     prediction_ranges,
     solve,
+    solve_sizes,
 )
 
 Support = NDArray[np.intp]
@@ -90,6 +90,7 @@ class _FoldResult:
     upper: Array
     exact: NDArray[np.bool_]
     n_nodes: int
+    n_trees: int
 
 
 def _held_out(
@@ -98,23 +99,24 @@ def _held_out(
     problem: SparseRidgeProblem,
     taus: NDArray[np.intp],
     supports: Sequence[Support],
-    status: Status,
+    proved: NDArray[np.bool_],
     open_nodes: Sequence[OpenNode],
     n_nodes: int,
+    n_trees: int = 1,
 ) -> _FoldResult:
     """Held-out errors at the incumbents, and Corollary 2's interval where nodes are open."""
     H, t = data.held_out(j)
     error = np.empty(len(supports))
     for s, support in enumerate(supports):
         error[s] = np.sum((t - H[:, support] @ problem.fit(support).coef) ** 2)
-    if status is Status.OPTIMAL:
-        exact = np.ones(error.size, dtype=bool)
-        return _FoldResult(j, supports, error, error, error, exact, n_nodes)
-    low, high = prediction_ranges(problem, open_nodes, H, taus, supports)
-    lower, upper = squared_error_bounds(low - t, high - t)
-    lower, upper = lower.sum(axis=1), upper.sum(axis=1)
-    exact = (low == high).all(axis=1)  # no open node can still beat this size's incumbent
-    return _FoldResult(j, supports, error, lower, upper, exact, n_nodes)
+    lower, upper = error.copy(), error.copy()
+    left = np.flatnonzero(~proved)
+    if left.size:
+        open_supports = [supports[int(s)] for s in left]
+        low, high = prediction_ranges(problem, open_nodes, H, taus[left], open_supports)
+        least, most = squared_error_bounds(low - t, high - t)
+        lower[left], upper[left] = least.sum(axis=1), most.sum(axis=1)
+    return _FoldResult(j, supports, error, lower, upper, proved, n_nodes, n_trees)
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -144,11 +146,19 @@ def solve_folds(
         nonlocal done
         problem = data.training(j).replace(gamma=gamma)
         limit = share((len(folds) - done) / jobs)
-        found: BestSubsets = best_subsets(
+        found: BestSubsets = solve_sizes(
             problem, sizes=taus, warm_starts=warm, time_limit=limit, stop=stop
         )
         result = _held_out(
-            data, j, problem, taus, found.supports, found.status, found.open_nodes, found.n_nodes
+            data,
+            j,
+            problem,
+            taus,
+            found.supports,
+            found.proved,
+            found.open_nodes,
+            found.n_nodes,
+            found.n_trees,
         )
         done += 1
         tell(done)
@@ -169,8 +179,7 @@ def solve_folds(
     for result in _in_parallel(chain, blocks, n_jobs):
         _enter(gatherer, result)
     outcome = gatherer.outcome
-    outcome.n_mio = len(folds)
-    outcome.mio_by_tau[:] = len(folds)  # one tree serves every τ
+    outcome.mio_by_tau[:] = len(folds)  # the all-sizes trees serve every τ
     return outcome
 
 
@@ -215,7 +224,7 @@ def solve_fold_grid(
                     base,
                     size,
                     [solution.support],
-                    solution.status,
+                    np.array([solution.status is Status.OPTIMAL]),
                     everything,
                     solution.n_nodes,
                 )
@@ -228,7 +237,6 @@ def solve_fold_grid(
     for result in _in_parallel(one, [[j] for j in range(k)], n_jobs):
         _enter(gatherer, result)
     outcome = gatherer.outcome
-    outcome.n_mio = k * taus.size
     outcome.mio_by_tau[:] = k
     return outcome
 
@@ -326,6 +334,7 @@ def _stack(parts: Sequence[_FoldResult]) -> _FoldResult:
         np.concatenate([p.upper for p in parts]),
         np.concatenate([p.exact for p in parts]),
         sum(p.n_nodes for p in parts),
+        len(parts),
     )
 
 
@@ -335,3 +344,4 @@ def _enter(gatherer: _Gatherer, result: _FoldResult) -> None:
     outcome.upper[:, j], outcome.exact[:, j] = result.upper, result.exact
     outcome.choice[:, j] = [gatherer.support(s) for s in result.supports]
     outcome.n_nodes += result.n_nodes
+    outcome.n_mio += result.n_trees

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from . import __version__
 from .checkpoint import Checkpoint
-from .cross_validation import LARGE_TREE, Settings, cross_validate, default_taus
+from .cross_validation import Settings, cross_validate, default_taus
 from .design import Array, Design, Protocol, Summary, make_design
 from .errors import InputError
 from .fold_data import FoldData, MomentFolds, RowFolds
@@ -23,7 +23,7 @@ from .model import FittedModel, fitted_model
 from .moments import fold_moments
 from .readers import RowSource
 from .results import CVResult
-from .solvers import MAX_COLUMNS
+from .solvers import TREE_ONLY
 
 IN_MEMORY_BYTES = 200_000_000  # larger tables are read once, block by block
 SHARED_TREE_BYTES = 1_500_000_000  # leave-one-out needs every row
@@ -86,15 +86,14 @@ def prepare(
 
 def size_notice(p: int, time_limit: float | None) -> tuple[str | None, float | None]:
     """What to say up front where trees may be too large, and the time limit that then holds."""
-    if p <= LARGE_TREE:
+    if p <= TREE_ONLY:
         return None, time_limit
     limit = DEFAULT_LIMIT if time_limit is None else time_limit
-    what = (
-        f"{p} columns: beyond {MAX_COLUMNS} no tree is searched, so CV errors are intervals"
-        if p > MAX_COLUMNS
-        else f"{p} columns: trees may be too large to finish"
+    return (
+        f"{p} columns: some trees may be too large to finish; stopping after {limit:g} s "
+        "(--time-limit) with intervals",
+        limit,
     )
-    return f"{what}; stopping after {limit:g} s (--time-limit) with intervals", limit
 
 
 def run(

@@ -4,17 +4,21 @@ Nothing here knows of folds or cross-validation.
 """
 
 from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
+from .branch_and_bound import GramForm, branch_and_bound
 from .backends import available_backends, checked_backend, register_backend, solve
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
 from .problem import SparseRidgeProblem, SubsetFit
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
+from .sizes import TREE_ONLY, solve_sizes
 from .solution import Solution, Status, relative_gap
 
 __all__ = [
     "MAX_COLUMNS",
+    "TREE_ONLY",
     "BestSubsets",
     "DeletedRowSubsets",
+    "GramForm",
     "OpenNode",
     "Solution",
     "SparseRidgeProblem",
@@ -24,10 +28,12 @@ __all__ = [
     "available_backends",
     "best_subsets",
     "best_subsets_rows_deleted",
+    "branch_and_bound",
     "checked_backend",
     "deleted_fits",
     "prediction_ranges",
     "register_backend",
     "relative_gap",
     "solve",
+    "solve_sizes",
 ]

@@ -14,7 +14,7 @@ from . import all_sizes_kernels as kernels
 from ._linalg import Array, from_mask, to_mask
 from .greedy import forward_order
 from .limits import Limits, StopFlag
-from .open_nodes import OpenNode, expand
+from .open_nodes import ROUNDING, OpenNode, expand
 from .problem import SparseRidgeProblem, SubsetFit
 from .solution import Status
 
@@ -27,19 +27,21 @@ EPS = float(np.finfo(np.float64).eps)
 class BestSubsets:
     """Best supports of several sizes, each with its proof.
 
-    ``objective[i]`` and ``lower_bound[i]`` belong to ``sizes[i]`` and ``supports[i]``. When
-    ``status`` is not optimal, ``open_nodes`` describe what was left: every support that could
-    still beat an incumbent lies below one of them.
+    ``objective[i]``, ``lower_bound[i]`` and ``proved[i]`` belong to ``sizes[i]`` and
+    ``supports[i]``. When ``status`` is not optimal, ``open_nodes`` describe what was left: every
+    support that could still beat an unproved incumbent lies below one of them.
     """
 
     sizes: NDArray[np.intp]
     supports: list[NDArray[np.intp]]
     objective: Array
     lower_bound: Array
+    proved: NDArray[np.bool_]
     status: Status
     n_nodes: int
     seconds: float
     open_nodes: list[OpenNode]
+    n_trees: int = 1
 
 
 def best_subsets(
@@ -251,7 +253,13 @@ def _report(
     lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie), 0.0)
     count = 0 if state is None else int(state.counts[1])
     nodes = [] if nodes is None else nodes
-    return BestSubsets(wanted, supports, objective, lower, status, count, limits.elapsed(), nodes)
+    # nothing open can reach below the incumbent, or nothing is open at all
+    proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))
+    if proved.all():
+        status = Status.OPTIMAL
+    return BestSubsets(
+        wanted, supports, objective, lower, proved, status, count, limits.elapsed(), nodes
+    )
 
 
 def _root_only(

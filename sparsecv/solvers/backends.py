@@ -8,8 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .all_sizes import best_subsets
-from .limits import StopFlag
+from .all_sizes import active_columns, best_subsets
+from .branch_and_bound import branch_and_bound
+from .limits import Limits, StopFlag
 from .problem import SparseRidgeProblem
 from .solution import Solution, Status, relative_gap
 
@@ -30,6 +31,7 @@ class Backend(Protocol):
 
 
 _BACKENDS: dict[str, Backend] = {}
+TREE_COLUMNS = 35  # up to here the all-sizes tree is the faster way to one size, too
 
 
 def register_backend(name: str, backend: Backend) -> None:
@@ -74,7 +76,8 @@ def solve(
     ----------
     problem : SparseRidgeProblem
     backend : str
-        "native", the all-sizes tree, or a registered one.
+        "native", or a registered one. Native searches the all-sizes tree for few columns and
+        branches on the perspective relaxation for more.
     time_limit : float, optional
         Seconds; the incumbent and a valid bound are returned when it is reached.
     node_limit : int, optional
@@ -117,26 +120,31 @@ def _native(
     warm_starts: Sequence[NDArray[np.intp]],
     stop: StopFlag | None,
 ) -> Solution:
-    result = best_subsets(
-        problem,
-        sizes=[problem.tau],
-        warm_starts=warm_starts,
-        tol=tol,
-        time_limit=time_limit,
-        node_limit=node_limit,
-        stop=stop,
-    )
-    support = result.supports[0]
-    objective, bound = float(result.objective[0]), float(result.lower_bound[0])
-    gap = relative_gap(objective, bound)
+    if active_columns(problem).size <= TREE_COLUMNS:
+        tree = best_subsets(
+            problem,
+            sizes=[problem.tau],
+            warm_starts=warm_starts,
+            tol=tol,
+            time_limit=time_limit,
+            node_limit=node_limit,
+            stop=stop,
+        )
+        support, bound = tree.supports[0], float(tree.lower_bound[0])
+        status, n_nodes, seconds = tree.status, tree.n_nodes, tree.seconds
+    else:
+        limits = Limits(time_limit, node_limit, stop)
+        search = branch_and_bound(problem, warm_starts=warm_starts, tol=tol, limits=limits)
+        support, bound = search.support, search.lower_bound
+        status, n_nodes, seconds = search.status, search.n_nodes, search.seconds
+    fit = problem.fit(support)
+    bound = min(bound, fit.objective)
+    gap = relative_gap(fit.objective, bound)
     coef = np.zeros(problem.p)
-    coef[support] = problem.fit(support).coef
-    status = result.status
+    coef[support] = fit.coef
     if status is not Status.OPTIMAL and gap <= max(tol, 1e-9):
         status = Status.OPTIMAL  # stopped with nothing left to prove
-    return Solution(
-        support, coef, objective, bound, gap, status, result.n_nodes, result.seconds
-    )
+    return Solution(support, coef, fit.objective, bound, gap, status, n_nodes, seconds)
 
 
 register_backend("native", _native)

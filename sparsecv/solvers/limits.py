@@ -55,6 +55,12 @@ class Limits:
         """Seconds since the search began."""
         return time.perf_counter() - self.started
 
+    def remaining(self) -> float | None:
+        """Seconds left, not below 0; None without a time limit."""
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.perf_counter())
+
     def reached(self, nodes: int) -> Status | None:
         """Return the limit that has been reached after ``nodes`` nodes, or None."""
         if self._stop is not None and self._stop.is_set():

@@ -131,6 +131,11 @@ class SparseRidgeProblem:
         """Squared length of y."""
         return float(self._base[:, self.p] @ self._base[:, self.p])
 
+    @property
+    def rank_bound(self) -> int:
+        """Rank of X cannot exceed this: data rows known, at most p."""
+        return int(min(self._base.shape[0] if self.n is None else self.n, self.p))
+
     def factor(self) -> Array:
         """Upper triangular R, (p+1, p+1), with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]]."""
         if self._factor is None:

@@ -1,0 +1,362 @@
+"""Compiled depth-first branch-and-bound over included and excluded columns.
+
+A node is bounded by the certified dual bound of its perspective relaxation, its columns are fixed
+by the screening rules where the bound allows it, and nodes with few completions left are finished
+by enumeration.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ._linalg import Array
+from .completion_kernels import complete
+from .local_search import swap_search
+from .perspective_kernels import dual_bound, relax
+
+TOP, NODES, COMPLETED, ROUNDS = 0, 1, 2, 3
+UPPER, SLACK, TOLERANCE, MARGIN, BUDGET, YY, RIDGE = 0, 1, 2, 3, 4, 5, 6
+
+
+class SearchState(NamedTuple):
+    """Problem, stack of open nodes, record and work space of one search."""
+
+    G: Array
+    Q: Array
+    w: Array
+    b: Array
+    support: NDArray[np.int64]  # (tau,) record
+    ints: NDArray[np.int64]  # top of stack, nodes, completed nodes, relaxation rounds
+    reals: Array  # record objective, least pruned bound, tolerance, margin, budget, yy, ridge
+    stack: NDArray[np.int8]  # (depth, p)
+    stack_beta: Array  # (depth, p)
+    stack_bound: Array  # (depth,)
+    stack_lam: Array  # (depth,)
+    state: NDArray[np.int8]  # (p,)
+    beta: Array  # (p,)
+    g: Array  # (p,)
+    lam: Array  # (1,)
+    best: Array  # (2,)
+    top: Array  # (tau + 1,)
+    limits: Array  # (4,)
+    active: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    scratch: Array
+    chosen: NDArray[np.int64]  # (tau,)
+    V: Array  # (tau + 1, p)
+    c: Array
+    d: Array
+    L: Array  # (tau + 1, tau + 1)
+    C: Array  # (levels, m, m)
+    unit: Array  # (levels, m)
+    picks: NDArray[np.int64]
+    found: NDArray[np.int64]
+    anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
+
+
+@njit(cache=True, nogil=True)
+def combinations(n, k, most):  # type: ignore[no-untyped-def]
+    """C(n, k), or more than ``most`` once it passes that."""
+    k = min(k, n - k)
+    total = 1.0
+    for a in range(k):
+        total = total * (n - a) / (a + 1)
+        if total > most:
+            return total
+    return total
+
+
+@njit(cache=True, nogil=True)
+def record(st, support, gain):  # type: ignore[no-untyped-def]
+    """Keep a support if its objective beats the record."""
+    value = st.reals[YY] - gain
+    if value < st.reals[UPPER]:
+        st.reals[UPPER] = value
+        for a in range(st.support.shape[0]):
+            st.support[a] = support[a]
+
+
+@njit(cache=True, nogil=True)
+def enter(st, most):  # type: ignore[no-untyped-def]
+    """Enter ``st.found`` after at most ``most`` swaps; returns its objective."""
+    gain = swap_search(
+        st.G,
+        st.b,
+        st.reals[RIDGE],
+        st.found,
+        st.support.shape[0],
+        st.anywhere,
+        st.L,
+        st.scratch,
+        st.V,
+        st.c,
+        st.d,
+        most,
+    )
+    record(st, st.found, gain)
+    return st.reals[YY] - gain
+
+
+@njit(cache=True, nogil=True)
+def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
+    """Greedy rounding: the included columns and the k free ones of largest β√w, then swaps."""
+    tau = st.support.shape[0]
+    for a in range(k):
+        least = -1.0
+        which = -1
+        for f in range(n):
+            i = st.columns[f]
+            taken = False
+            for e in range(m, m + a):
+                taken = taken or st.chosen[e] == i
+            value = abs(st.beta[i]) * np.sqrt(st.w[i])
+            if not taken and value > least:
+                least = value
+                which = i
+        st.chosen[m + a] = which
+    for a in range(tau):
+        st.found[a] = st.chosen[a]
+    if enter(st, 0) <= st.reals[UPPER] * 1.02:
+        enter(st, 20)  # close to the record: worth searching around
+
+
+@njit(cache=True, nogil=True)
+def finish(st, m, k, n):  # type: ignore[no-untyped-def]
+    """Complete a node by enumeration; its best support is kept if it beats the record."""
+    reals = st.reals
+    before = reals[YY] - reals[UPPER]
+    gain = complete(
+        st.G,
+        st.b,
+        reals[RIDGE],
+        st.chosen,
+        m,
+        st.columns,
+        n,
+        k,
+        before,
+        st.V,
+        st.c,
+        st.d,
+        st.L,
+        st.C,
+        st.unit,
+        st.picks,
+        st.found,
+    )
+    st.ints[COMPLETED] += 1
+    if gain > before:
+        for a in range(k):
+            st.chosen[m + a] = st.columns[st.found[a]]
+        for a in range(st.support.shape[0]):
+            st.found[a] = st.chosen[a]
+        # the enumeration's own gain is rounded: enter what a fresh factorisation gives
+        enter(st, 0)
+
+
+@njit(cache=True, nogil=True)
+def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
+    """Fix free columns whose other value is ruled out by the bound; number fixed.
+
+    Including a column outside the k largest g²/w costs the k-th largest; excluding one inside
+    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1).
+    """
+    p = st.b.shape[0]
+    fixed = 0
+    last, following = st.top[k - 1], st.top[k]
+    for i in range(p):
+        if st.state[i] != 0:
+            continue
+        value = st.g[i] * st.g[i] / st.w[i]
+        if value < last and bound + last - value >= target:
+            st.state[i] = 2
+            fixed += 1
+            if st.beta[i] != 0.0:
+                for j in range(p):
+                    st.g[j] += st.Q[i, j] * st.beta[i]
+                st.beta[i] = 0.0
+        elif value > following and bound + value - following >= target:
+            st.state[i] = 1
+            fixed += 1
+    return fixed
+
+
+@njit(cache=True, nogil=True)
+def choose(st):  # type: ignore[no-untyped-def]
+    """Branch on the free column with the largest coefficient among those with z < 1."""
+    most, which = -1.0, -1
+    lam = st.lam[0]
+    for i in range(st.b.shape[0]):
+        if st.state[i] == 0:
+            size = abs(st.beta[i]) * np.sqrt(st.w[i])
+            if lam > 0.0 and size >= lam:
+                size = 1e-3 * min(1.0, lam / size)  # z = 1: its exclusion is for later
+            if size > most:
+                most, which = size, i
+    return which
+
+
+@njit(cache=True, nogil=True)
+def push(st, i, value, bound):  # type: ignore[no-untyped-def]
+    """Put the current node with column i set to ``value`` on the stack."""
+    top = st.ints[TOP]
+    for j in range(st.b.shape[0]):
+        st.stack[top, j] = st.state[j]
+        st.stack_beta[top, j] = st.beta[j]
+    st.stack[top, i] = value
+    if value == 2:
+        st.stack_beta[top, i] = 0.0
+    st.stack_bound[top] = bound
+    st.stack_lam[top] = st.lam[0]
+    st.ints[TOP] = top + 1
+
+
+@njit(cache=True, nogil=True)
+def count_node(st):  # type: ignore[no-untyped-def]
+    """List included and free columns; (included, free)."""
+    m, n = 0, 0
+    for i in range(st.b.shape[0]):
+        if st.state[i] == 1:
+            if m < st.chosen.shape[0]:
+                st.chosen[m] = i
+            m += 1
+        elif st.state[i] == 0:
+            st.columns[n] = i
+            n += 1
+    return m, n
+
+
+@njit(cache=True, nogil=True)
+def explore(st, most_nodes):  # type: ignore[no-untyped-def]
+    """Search on for at most ``most_nodes`` nodes; 0 done, 1 nodes used up, 2 stack full."""
+    p, tau = st.b.shape[0], st.support.shape[0]
+    ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
+    levels = st.C.shape[0] + 1
+    used = 0
+    while ints[TOP] > 0:
+        if used >= most_nodes:
+            return 1
+        if ints[TOP] + 2 > st.stack.shape[0]:
+            return 2
+        ints[TOP] -= 1
+        at = ints[TOP]
+        target = reals[UPPER] * (1.0 - reals[TOLERANCE])
+        bound = st.stack_bound[at]
+        if bound >= target:
+            reals[SLACK] = min(reals[SLACK], bound)
+            continue
+        used += 1
+        ints[NODES] += 1
+        for j in range(p):
+            state[j] = st.stack[at, j]
+            beta[j] = st.stack_beta[at, j]
+        st.lam[0] = st.stack_lam[at]
+        m, n = count_node(st)
+        k = tau - m
+        if k >= n:  # everything left fits
+            for f in range(n):
+                st.chosen[m + f] = st.columns[f]
+            finish_all(st, m + n)
+            continue
+        if k <= 1 or (k <= levels and n <= st.C.shape[1] and combinations(n, k, 4e3) <= 4e3):
+            finish(st, m, k, n)
+            continue
+        for j in range(p):
+            g[j] = st.b[j]
+        for i in range(p):
+            if beta[i] != 0.0:
+                for j in range(p):
+                    g[j] -= st.Q[i, j] * beta[i]
+        st.limits[0] = target + reals[MARGIN]
+        pruned = False
+        while True:
+            st.best[0] = -np.inf
+            rounds = relax(
+                st.Q,
+                st.w,
+                st.b,
+                reals[YY],
+                state,
+                k,
+                beta,
+                g,
+                st.limits,
+                st.lam,
+                st.best,
+                st.top,
+                st.active,
+                st.columns,
+                st.scratch,
+            )
+            ints[ROUNDS] += abs(rounds)
+            bound = max(bound, st.best[0] - reals[MARGIN])
+            if bound >= target:
+                reals[SLACK] = min(reals[SLACK], bound)
+                pruned = True
+                break
+            m, n = count_node(st)
+            here = bound_of(st, k)
+            fixed = screen(st, here - reals[MARGIN], target, k)
+            m, n = count_node(st)
+            k = tau - m
+            if fixed == 0 or k <= 1 or k >= n:
+                break
+            if fixed * 8 < n:
+                break
+        if pruned:
+            continue
+        if k < 0:
+            continue  # screening proved that nothing better lies below
+        if k >= n:
+            for f in range(n):
+                st.chosen[m + f] = st.columns[f]
+            finish_all(st, m + n)
+            continue
+        if k <= 1 or (
+            k <= levels
+            and n <= st.C.shape[1]
+            and combinations(n, k, reals[BUDGET]) <= reals[BUDGET]
+        ):
+            finish(st, m, k, n)
+            continue
+        try_rounding(st, m, k, n)
+        m, n = count_node(st)
+        i = choose(st)
+        push(st, i, 2, bound)
+        push(st, i, 1, bound)
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def bound_of(st, k):  # type: ignore[no-untyped-def]
+    """Dual bound and the largest g²/w at the current β, over all columns that are not out."""
+    count = 0
+    for i in range(st.b.shape[0]):
+        if st.state[i] != 2:
+            st.active[count] = i
+            count += 1
+    return dual_bound(
+        st.Q, st.w, st.reals[YY], st.state, st.active, count, k, st.beta, st.g, st.b, st.top
+    )
+
+
+@njit(cache=True, nogil=True)
+def finish_all(st, m):  # type: ignore[no-untyped-def]
+    """A node whose free columns all fit: fill up to τ with anything and enter it."""
+    tau = st.support.shape[0]
+    for i in range(st.b.shape[0]):
+        if m >= tau:
+            break
+        taken = False
+        for e in range(m):
+            taken = taken or st.chosen[e] == i
+        if not taken:
+            st.chosen[m] = i
+            m += 1
+    for a in range(tau):
+        st.found[a] = st.chosen[a]
+    enter(st, 0)

@@ -1,0 +1,218 @@
+"""Compiled coordinate descent for the perspective relaxation (eq. 5, main paper), in Gram form.
+
+With Q = G − D ⪰ 0 and weights w_i = γ/2 + d_i the relaxation at a node (included set I, free set F,
+k picks left) is
+
+    min yy − 2bᵀβ + βᵀQβ + Σ_I w_i β_i² + Σ_F w_i β_i²/z_i   s.t. Σ_F z ≤ k, 0 ≤ z ≤ 1.
+
+For a multiplier λ of the cardinality constraint z_i = min(1, |β_i|√(w_i/λ)), and each free
+coordinate carries the reverse-Huber penalty 2√(λw_i)|β_i| up to |β_i| = √(λ/w_i), then
+w_iβ_i² + λ. For ANY β, with g = b − Qβ,
+
+    yy − βᵀQβ − Σ_I g_i²/w_i − (sum of the k largest g_i²/w_i over F)
+
+is a lower bound on the mixed-integer optimum: convexity of βᵀQβ, then one minimisation per column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+FREE, IN, OUT = 0, 1, 2
+
+
+@njit(cache=True, nogil=True)
+def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-untyped-def]
+    """One pass of coordinate descent over ``columns[:count]`` at λ = root_lam².
+
+    ``g`` = b − Qβ is kept up to date. Returns the largest decrease of the objective by one step.
+    """
+    p = g.shape[0]
+    most = 0.0
+    for a in range(count):
+        i = columns[a]
+        q, weight = Q[i, i], w[i]
+        old = beta[i]
+        rho = g[i] + q * old
+        if state[i] == 1:
+            new = rho / (q + weight)
+        else:
+            root = np.sqrt(weight)
+            size = abs(rho)
+            kink = root_lam * root
+            if size <= kink:
+                new = 0.0
+            else:
+                # q = 0 has no linear piece: the kink leads straight to the quadratic
+                new = (size - kink) / q if q > 0.0 else np.inf
+                if new > root_lam / root:
+                    new = size / (q + weight)
+                if rho < 0.0:
+                    new = -new
+        step = new - old
+        if step != 0.0:
+            beta[i] = new
+            for j in range(p):
+                g[j] -= Q[i, j] * step
+            gain = (q + weight) * step * step
+            most = max(most, gain)
+    return most
+
+
+@njit(cache=True, nogil=True)
+def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ignore[no-untyped-def]
+    """√λ at which Σ_F z_i = ``picks`` for the current β; 0 where fewer than that are nonzero."""
+    n = 0
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 0 and beta[i] != 0.0:
+            # insertion keeps |β_i|√w_i decreasing; only active columns come here
+            value = abs(beta[i]) * np.sqrt(w[i])
+            c = n
+            while c > 0 and scratch[c - 1] < value:
+                scratch[c] = scratch[c - 1]
+                c -= 1
+            scratch[c] = value
+            n += 1
+    if n <= picks:
+        return 0.0
+    tail = 0.0
+    for a in range(n):
+        tail += scratch[a]
+    # the m largest are saturated: m + tail/√λ = picks with scratch[m] < √λ ≤ scratch[m−1]
+    for m in range(picks):
+        root = tail / (picks - m)
+        if scratch[m] <= root:
+            return root
+        tail -= scratch[m]
+    return scratch[picks - 1]
+
+
+@njit(cache=True, nogil=True)
+def dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top):  # type: ignore[no-untyped-def]
+    """Certified bound at β, and in ``top`` the ``picks`` + 1 largest g_i²/w_i over free columns.
+
+    ``columns[:count]`` are all columns that are not out. βᵀQβ = βᵀ(b − g).
+    """
+    bound = yy
+    for c in range(picks + 1):
+        top[c] = 0.0
+    for a in range(count):
+        i = columns[a]
+        if beta[i] != 0.0:
+            bound -= beta[i] * (b[i] - g[i])
+        value = g[i] * g[i] / w[i]
+        if state[i] == 1:
+            bound -= value
+        elif value > top[picks]:
+            c = picks
+            while c > 0 and top[c - 1] < value:
+                top[c] = top[c - 1]
+                c -= 1
+            top[c] = value
+    for c in range(picks):
+        bound -= top[c]
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def relaxed_value(w, yy, state, columns, count, picks, root_lam, beta, g, b):  # type: ignore[no-untyped-def]
+    """Lagrangian value at β and λ: an upper bound on the Lagrangian's minimum there."""
+    value = yy - picks * root_lam * root_lam
+    for a in range(count):
+        i = columns[a]
+        size = abs(beta[i])
+        if size == 0.0:
+            continue
+        value -= beta[i] * (b[i] + g[i])
+        if state[i] == 1:
+            value += w[i] * size * size
+        else:
+            root = np.sqrt(w[i])
+            if size * root <= root_lam:
+                value += 2.0 * root_lam * root * size
+            else:
+                value += w[i] * size * size + root_lam * root_lam
+    return value
+
+
+@njit(cache=True, nogil=True)
+def relax(Q, w, b, yy, state, picks, beta, g, limits, lam, best, top, active, columns, scratch):  # type: ignore[no-untyped-def]
+    """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
+
+    Parameters
+    ----------
+    Q, w, b, yy : the problem
+    state : int8 (p,): free, in or out; columns that are out must have β = 0
+    picks : free columns still to choose
+    beta, g : (p,) warm start and its b − Qβ, overwritten
+    limits : target bound, relative gap, most rounds, relative gap at which to give up
+    lam : (1,) √λ, warm start and result
+    best : (2,) best bound (not below what it was set to) and relaxed value
+    top : (picks + 1,) largest g²/w over free columns at the last bound
+    active, columns, scratch : (p,) work
+
+    Returns
+    -------
+    int
+        Rounds used; negative when it stopped without reaching target or gap.
+    """
+    p = b.shape[0]
+    count = 0
+    for i in range(p):
+        if state[i] != 2:
+            columns[count] = i
+            count += 1
+    target, gap, most_rounds, hopeless = limits[0], limits[1], int(limits[2]), limits[3]
+    best[1] = np.inf
+    root_lam = lam[0]
+    rounds = 0
+    low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
+    while rounds < most_rounds:
+        rounds += 1
+        bound = dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top)
+        best[0] = max(best[0], bound)
+        value = relaxed_value(w, yy, state, columns, count, picks, root_lam, beta, g, b)
+        best[1] = value
+        scale = max(abs(value), 1e-300)
+        if best[0] >= target:
+            lam[0] = root_lam
+            return rounds
+        if value - best[0] <= gap * scale:
+            lam[0] = root_lam
+            return rounds
+        if rounds > 3 and value < target and value - best[0] <= hopeless * (target - best[0]):
+            break  # even the relaxation's own value would not reach the target
+        # columns with a coefficient or about to get one
+        n = 0
+        for a in range(count):
+            i = columns[a]
+            if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
+                active[n] = i
+                n += 1
+        tolerance = 0.1 * gap * scale
+        for _ in range(8):
+            if sweep(Q, w, state, active, n, root_lam, beta, g) <= tolerance:
+                break
+        fitted = fit_multiplier(w, state, active, n, picks, beta, scratch)
+        total = 0.0
+        for a in range(n):
+            i = active[a]
+            if state[i] == 0 and beta[i] != 0.0:
+                size = abs(beta[i]) * np.sqrt(w[i])
+                total += 1.0 if size >= root_lam else size / root_lam
+        if total > picks:
+            low = max(low, root_lam)
+        else:
+            high = min(high, root_lam)
+        # the fixed point moves √λ too little: go further, but stay inside the bracket
+        trial = fitted
+        if low < high:
+            if not (low <= trial <= high):
+                trial = 0.5 * (low + high) if high < np.inf else 2.0 * low
+        else:
+            low, high = 0.0, np.inf  # sweeps were not converged when the bracket was set
+        root_lam = trial
+    lam[0] = root_lam
+    return -rounds

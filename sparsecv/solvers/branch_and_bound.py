@@ -13,12 +13,13 @@ from ._linalg import Array
 from .greedy import forward_order
 from .limits import Limits
 from .problem import SparseRidgeProblem
-from .solution import Status
+from .solution import Status, relative_gap
 
 COMPLETE_COLUMNS = 600  # free columns up to which more than two picks are enumerated
 COMPLETE_LEVELS = 4
 CHUNK_WORK = 3e6
 SECONDS_PER_SUPPORT = 3e-9
+WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 LEAST_BUDGET, MOST_BUDGET = 3e4, 1e8  # supports enumerated below one node
 
 
@@ -40,6 +41,14 @@ class GramForm:
         """Form the matrices; O(np²) and one symmetric eigenvalue problem."""
         G = problem.G
         return cls(G, problem.b, problem.yy, extraction(G, problem.rank_bound))
+
+    def rounding(self, ridge: float) -> float:
+        """Absolute error allowed for in every bound and enumerated objective.
+
+        20 ulp of yᵀy times a bound on the variance inflation of any support.
+        """
+        inflation = (np.diag(self.G).max() + ridge) / (self.D.min() + ridge)
+        return float(max(1e-12, 20.0 * np.finfo(float).eps * inflation) * self.yy)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,8 @@ def branch_and_bound(
     """
     limits = limits or Limits()
     p, tau = problem.p, problem.tau
-    state = _new_state(gram or GramForm.of(problem), problem.gamma / 2.0, tau, tol)
+    gram = gram or GramForm.of(problem)
+    state = _new_state(gram, problem.gamma / 2.0, tau, tol)
     order = forward_order(problem._base[:, :p], problem._base[:, p], tau, problem.gamma)
     for start in [order, *warm_starts]:
         _enter(state, start, order)
@@ -108,7 +118,9 @@ def branch_and_bound(
     top = int(state.ints[kernels.TOP])
     pending = state.stack_bound[:top].min(initial=np.inf)
     bound = min(objective, float(state.reals[kernels.SLACK]), float(pending))
-    bound = max(0.0, bound - 1e-9 * bound)
+    bound = max(0.0, bound - 1e-9 * bound - gram.rounding(problem.gamma / 2.0))
+    if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
+        status = Status.PRECISION
     return SearchResult(
         support, objective, bound, status, int(state.ints[kernels.NODES]), limits.elapsed()
     )
@@ -139,7 +151,7 @@ def _new_state(gram: GramForm, ridge: float, tau: int, tol: float) -> kernels.Se
         b=b,
         support=np.arange(tau, dtype=np.int64),
         ints=np.array([1, 0, 0, 0], dtype=np.int64),
-        reals=np.array([np.inf, np.inf, max(tol, 1e-9), 1e-11 * yy, LEAST_BUDGET, yy, ridge]),
+        reals=np.array([np.inf, np.inf, max(tol, 1e-9), gram.rounding(ridge), LEAST_BUDGET, yy, ridge]),
         stack=np.zeros((depth, p), dtype=np.int8),
         stack_beta=np.zeros((depth, p)),
         stack_bound=np.zeros(depth),

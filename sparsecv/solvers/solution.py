@@ -17,6 +17,7 @@ class Status(str, Enum):
     NODE_LIMIT = "node limit"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
+    PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
 
     def __str__(self) -> str:
         return self.value

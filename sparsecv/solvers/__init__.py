@@ -8,8 +8,10 @@ from .branch_and_bound import GramForm, branch_and_bound
 from .backends import available_backends, checked_backend, register_backend, solve
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
+from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
 from .problem import SparseRidgeProblem, SubsetFit
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
+from .screening import Screening, screen
 from .sizes import TREE_ONLY, solve_sizes
 from .solution import Solution, Status, relative_gap
 
@@ -20,6 +22,8 @@ __all__ = [
     "DeletedRowSubsets",
     "GramForm",
     "OpenNode",
+    "Relaxation",
+    "Screening",
     "Solution",
     "SparseRidgeProblem",
     "Status",
@@ -30,10 +34,14 @@ __all__ = [
     "best_subsets_rows_deleted",
     "branch_and_bound",
     "checked_backend",
+    "dual_bounds",
     "deleted_fits",
+    "perspective_relaxation",
     "prediction_ranges",
     "register_backend",
     "relative_gap",
+    "relaxation_path",
+    "screen",
     "solve",
     "solve_sizes",
 ]

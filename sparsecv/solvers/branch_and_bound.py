@@ -20,7 +20,7 @@ COMPLETE_LEVELS = 4
 CHUNK_WORK = 3e6
 SECONDS_PER_SUPPORT = 3e-9
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
-LEAST_BUDGET, MOST_BUDGET = 3e4, 1e8  # supports enumerated below one node
+MOST_AT_ONCE = 1e8  # supports enumerated between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,10 @@ def branch_and_bound(
         if reached is not None:
             status = reached
             break
-        # a search that drags on may spend a twentieth of its time on one enumeration
-        state.reals[kernels.BUDGET] = min(
-            max(LEAST_BUDGET, limits.elapsed() / 20.0 / SECONDS_PER_SUPPORT), MOST_BUDGET
+        # a search that drags on may spend a third of its time on enumerating large nodes
+        state.reals[kernels.ALLOWED] = min(
+            0.3 * limits.elapsed() / SECONDS_PER_SUPPORT,
+            state.reals[kernels.SPENT] + MOST_AT_ONCE,
         )
         left = limits.nodes_left(int(state.ints[kernels.NODES]), chunk)
         code = kernels.explore(state, left)
@@ -151,7 +152,9 @@ def _new_state(gram: GramForm, ridge: float, tau: int, tol: float) -> kernels.Se
         b=b,
         support=np.arange(tau, dtype=np.int64),
         ints=np.array([1, 0, 0, 0], dtype=np.int64),
-        reals=np.array([np.inf, np.inf, max(tol, 1e-9), gram.rounding(ridge), LEAST_BUDGET, yy, ridge]),
+        reals=np.array(
+            [np.inf, np.inf, max(tol, 1e-9), gram.rounding(ridge), yy, ridge, 0.0, 0.0]
+        ),
         stack=np.zeros((depth, p), dtype=np.int8),
         stack_beta=np.zeros((depth, p)),
         stack_bound=np.zeros(depth),

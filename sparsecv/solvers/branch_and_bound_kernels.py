@@ -19,7 +19,8 @@ from .local_search import swap_search
 from .perspective_kernels import dual_bound, relax
 
 TOP, NODES, COMPLETED, ROUNDS = 0, 1, 2, 3
-UPPER, SLACK, TOLERANCE, MARGIN, BUDGET, YY, RIDGE = 0, 1, 2, 3, 4, 5, 6
+UPPER, SLACK, TOLERANCE, MARGIN, YY, RIDGE, ALLOWED, SPENT = 0, 1, 2, 3, 4, 5, 6, 7
+SMALL, CHEAP = 3e4, 4e3  # supports: always enumerated, enumerated before any relaxation
 
 
 class SearchState(NamedTuple):
@@ -31,7 +32,8 @@ class SearchState(NamedTuple):
     b: Array
     support: NDArray[np.int64]  # (tau,) record
     ints: NDArray[np.int64]  # top of stack, nodes, completed nodes, relaxation rounds
-    reals: Array  # record objective, least pruned bound, tolerance, margin, budget, yy, ridge
+    reals: Array  # record objective, least pruned bound, tolerance, rounding margin, yy, ridge,
+    #   supports that may be enumerated in large nodes, and how many have been
     stack: NDArray[np.int8]  # (depth, p)
     stack_beta: Array  # (depth, p)
     stack_bound: Array  # (depth,)
@@ -186,6 +188,23 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def small_enough(st, n, k, most):  # type: ignore[no-untyped-def]
+    """Whether choosing k of n columns should be enumerated."""
+    if k <= 1:
+        return True
+    if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
+        return False
+    left = st.reals[ALLOWED] - st.reals[SPENT]
+    count = combinations(n, k, max(most, left))
+    if count <= most:
+        return True
+    if most < SMALL or count > left:
+        return False
+    st.reals[SPENT] += count
+    return True
+
+
+@njit(cache=True, nogil=True)
 def choose(st):  # type: ignore[no-untyped-def]
     """Branch on the free column with the largest coefficient among those with z < 1."""
     most, which = -1.0, -1
@@ -235,7 +254,6 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
     """Search on for at most ``most_nodes`` nodes; 0 done, 1 nodes used up, 2 stack full."""
     p, tau = st.b.shape[0], st.support.shape[0]
     ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
-    levels = st.C.shape[0] + 1
     used = 0
     while ints[TOP] > 0:
         if used >= most_nodes:
@@ -262,7 +280,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
                 st.chosen[m + f] = st.columns[f]
             finish_all(st, m + n)
             continue
-        if k <= 1 or (k <= levels and n <= st.C.shape[1] and combinations(n, k, 4e3) <= 4e3):
+        if small_enough(st, n, k, CHEAP):
             finish(st, m, k, n)
             continue
         for j in range(p):
@@ -316,11 +334,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
                 st.chosen[m + f] = st.columns[f]
             finish_all(st, m + n)
             continue
-        if k <= 1 or (
-            k <= levels
-            and n <= st.C.shape[1]
-            and combinations(n, k, reals[BUDGET]) <= reals[BUDGET]
-        ):
+        if small_enough(st, n, k, SMALL):
             finish(st, m, k, n)
             continue
         try_rounding(st, m, k, n)

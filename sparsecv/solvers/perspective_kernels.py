@@ -62,8 +62,13 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True)
 def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ignore[no-untyped-def]
-    """√λ at which Σ_F z_i = ``picks`` for the current β; 0 where fewer than that are nonzero."""
+    """√λ at which Σ_F z_i = ``picks`` for the current β, and Σ_F w_iβ_i²/z_i there.
+
+    √λ is 0 where no more than ``picks`` coefficients are nonzero.
+    """
     n = 0
+    total = 0.0
+    tail = 0.0
     for a in range(count):
         i = columns[a]
         if state[i] == 0 and beta[i] != 0.0:
@@ -75,18 +80,19 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
                 c -= 1
             scratch[c] = value
             n += 1
+            total += value * value
+            tail += value
     if n <= picks:
-        return 0.0
-    tail = 0.0
-    for a in range(n):
-        tail += scratch[a]
+        return 0.0, total
     # the m largest are saturated: m + tail/√λ = picks with scratch[m] < √λ ≤ scratch[m−1]
+    head = 0.0
     for m in range(picks):
         root = tail / (picks - m)
-        if scratch[m] <= root:
-            return root
+        if scratch[m] <= root or m == picks - 1:
+            return root, head + tail * root
         tail -= scratch[m]
-    return scratch[picks - 1]
+        head += scratch[m] * scratch[m]
+    return 0.0, total
 
 
 @njit(cache=True, nogil=True)
@@ -117,23 +123,15 @@ def dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top):  # type
 
 
 @njit(cache=True, nogil=True)
-def relaxed_value(w, yy, state, columns, count, picks, root_lam, beta, g, b):  # type: ignore[no-untyped-def]
-    """Lagrangian value at β and λ: an upper bound on the Lagrangian's minimum there."""
-    value = yy - picks * root_lam * root_lam
+def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: ignore[no-untyped-def]
+    """Objective of the relaxation at β with the best z; ``penalty`` from ``fit_multiplier``."""
+    value = yy + penalty
     for a in range(count):
         i = columns[a]
-        size = abs(beta[i])
-        if size == 0.0:
-            continue
-        value -= beta[i] * (b[i] + g[i])
-        if state[i] == 1:
-            value += w[i] * size * size
-        else:
-            root = np.sqrt(w[i])
-            if size * root <= root_lam:
-                value += 2.0 * root_lam * root * size
-            else:
-                value += w[i] * size * size + root_lam * root_lam
+        if beta[i] != 0.0:
+            value -= beta[i] * (b[i] + g[i])
+            if state[i] == 1:
+                value += w[i] * beta[i] * beta[i]
     return value
 
 
@@ -173,17 +171,31 @@ def relax(Q, w, b, yy, state, picks, beta, g, limits, lam, best, top, active, co
         rounds += 1
         bound = dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top)
         best[0] = max(best[0], bound)
-        value = relaxed_value(w, yy, state, columns, count, picks, root_lam, beta, g, b)
-        best[1] = value
-        scale = max(abs(value), 1e-300)
-        if best[0] >= target:
-            lam[0] = root_lam
-            return rounds
-        if value - best[0] <= gap * scale:
-            lam[0] = root_lam
+        fitted, penalty = fit_multiplier(w, state, columns, count, picks, beta, scratch)
+        value = relaxed_value(w, yy, state, columns, count, penalty, beta, g, b)
+        best[1] = min(best[1], value)
+        lam[0] = root_lam
+        if best[0] >= target or value - best[0] <= gap * max(abs(value), 1e-300):
             return rounds
         if rounds > 3 and value < target and value - best[0] <= hopeless * (target - best[0]):
             break  # even the relaxation's own value would not reach the target
+        if rounds > 1:
+            total = 0.0
+            for a in range(count):
+                i = columns[a]
+                if state[i] == 0 and beta[i] != 0.0:
+                    size = abs(beta[i]) * np.sqrt(w[i])
+                    total += 1.0 if size >= root_lam else size / root_lam
+            if total > picks:
+                low = max(low, root_lam)
+            else:
+                high = min(high, root_lam)
+            if low >= high:
+                low, high = 0.0, np.inf  # sweeps were not converged when the bracket was set
+            elif low <= fitted <= high:
+                root_lam = fitted
+            else:
+                root_lam = 0.5 * (low + high) if high < np.inf else 2.0 * low
         # columns with a coefficient or about to get one
         n = 0
         for a in range(count):
@@ -191,28 +203,9 @@ def relax(Q, w, b, yy, state, picks, beta, g, limits, lam, best, top, active, co
             if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
                 active[n] = i
                 n += 1
-        tolerance = 0.1 * gap * scale
+        tolerance = 0.1 * gap * max(abs(value), 1e-300)
         for _ in range(8):
             if sweep(Q, w, state, active, n, root_lam, beta, g) <= tolerance:
                 break
-        fitted = fit_multiplier(w, state, active, n, picks, beta, scratch)
-        total = 0.0
-        for a in range(n):
-            i = active[a]
-            if state[i] == 0 and beta[i] != 0.0:
-                size = abs(beta[i]) * np.sqrt(w[i])
-                total += 1.0 if size >= root_lam else size / root_lam
-        if total > picks:
-            low = max(low, root_lam)
-        else:
-            high = min(high, root_lam)
-        # the fixed point moves √λ too little: go further, but stay inside the bracket
-        trial = fitted
-        if low < high:
-            if not (low <= trial <= high):
-                trial = 0.5 * (low + high) if high < np.inf else 2.0 * low
-        else:
-            low, high = 0.0, np.inf  # sweeps were not converged when the bracket was set
-        root_lam = trial
     lam[0] = root_lam
     return -rounds

@@ -1,0 +1,322 @@
+"""The perspective relaxation (eq. 5, main paper) and its certified dual bounds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import ArrayLike, NDArray
+
+from . import perspective_kernels as kernels
+from ._linalg import Array
+from .branch_and_bound import GramForm
+from .problem import SparseRidgeProblem
+
+ROUNDS = 80  # of coordinate descent between two Newton steps
+MOST_ROUNDS = 2000
+NEWTON_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Solution of the perspective relaxation with its certificate.
+
+    Attributes
+    ----------
+    beta, z : ndarray, shape (p,)
+        z = min(1, |β|√(w/λ)), summing to at most τ.
+    bound : float
+        Certified lower bound on the mixed-integer optimum and on the relaxation's.
+    value : float
+        Objective of the relaxation at (β, z): an upper bound on the relaxation's optimum.
+    gap : float
+        (value − bound) / value.
+    converged : bool
+        Whether the gap asked for was reached.
+    multiplier : float
+        λ of the cardinality constraint.
+    """
+
+    beta: Array
+    z: Array
+    bound: float
+    value: float
+    gap: float
+    converged: bool
+    multiplier: float
+
+
+def perspective_relaxation(
+    problem: SparseRidgeProblem,
+    *,
+    epsilon: float = 0.0,
+    extract: bool = False,
+    columns: ArrayLike | None = None,
+    warm_start: Relaxation | None = None,
+    gap: float = 1e-8,
+    gram: GramForm | None = None,
+) -> Relaxation:
+    """Solve min ||y−Xβ||² + (γ−ε)/2 Σβ_i²/z_i + ε/2 ||β||² over Σz ≤ τ, 0 ≤ z ≤ 1.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    epsilon : float
+        Part of γ kept out of the perspective, 0 ≤ ε < γ.
+    extract : bool
+        Also move the largest λI with XᵀX − λI ⪰ 0 into the perspective: the same mixed-integer
+        problem, a tighter relaxation where n > p.
+    columns : array of int, optional
+        Columns that may enter; the others are fixed at 0.
+    warm_start : Relaxation, optional
+        Of the same data at another γ, τ or ε.
+    gap : float
+        Relative gap asked for.
+    gram : GramForm, optional
+        Of the same data, to share among calls.
+
+    Returns
+    -------
+    Relaxation
+
+    Raises
+    ------
+    ValueError
+        ε out of range or columns out of 0..p−1.
+    """
+    if not 0.0 <= epsilon < problem.gamma:
+        raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
+    gram = gram or GramForm.of(problem)
+    D = gram.D if extract else np.zeros(problem.p)
+    search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
+    if warm_start is not None:
+        search.start(warm_start)
+    return search.run(gap)
+
+
+def relaxation_path(
+    problem: SparseRidgeProblem,
+    taus: Iterable[int],
+    *,
+    epsilon: float = 0.0,
+    extract: bool = False,
+    gap: float = 1e-8,
+) -> list[Relaxation]:
+    """Solve the relaxation for several τ, each started from the one before."""
+    gram = GramForm.of(problem)
+    path: list[Relaxation] = []
+    for tau in taus:
+        path.append(
+            perspective_relaxation(
+                problem.replace(tau=int(tau)),
+                epsilon=epsilon,
+                extract=extract,
+                warm_start=path[-1] if path else None,
+                gap=gap,
+                gram=gram,
+            )
+        )
+    return path
+
+
+def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
+    """Lower bounds on the optimum of eq. (1) for every τ = 1..p from ANY coefficients.
+
+    With g = Xᵀ(y − Xβ): yᵀy − ||Xβ||² − (2/γ)·(sum of the τ largest g_i²), after scaling β by
+    the factor that makes it largest. One sort and a prefix sum; less a rounding margin.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    beta : array, shape (p,)
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
+    values = np.asarray(beta, dtype=np.float64)
+    if values.shape != (problem.p,) or not np.isfinite(values).all():
+        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
+    head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
+    residual = y - head @ values
+    g = head.T @ residual
+    largest = np.cumsum(np.sort(g * g)[::-1])
+    # (rᵀy)²/(||r||² + (2/γ)Σg²) is the best over all multiples of the residual
+    bottom = residual @ residual + (2.0 / problem.gamma) * largest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = np.where(bottom > 0.0, (residual @ y) ** 2 / bottom, 0.0)
+    return np.maximum(bounds * (1.0 - 1e-10) - 1e-12 * problem.yy, 0.0)
+
+
+def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
+    state = np.zeros(p, dtype=np.int8)
+    if columns is not None:
+        chosen = np.asarray(columns, dtype=np.intp).ravel()
+        if chosen.size == 0 or chosen.min() < 0 or chosen.max() >= p:
+            raise ValueError(f"columns must lie in 0..{p - 1} and not be empty")
+        state[:] = kernels.OUT
+        state[chosen] = kernels.FREE
+    return state
+
+
+class _Search:
+    """Coordinate descent with damped Newton steps where it crawls."""
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        gram: GramForm,
+        D: Array,
+        epsilon: float,
+        state: NDArray[np.int8],
+    ) -> None:
+        p = problem.p
+        self.state, self.b, self.yy = state, gram.b, gram.yy
+        self.w = (problem.gamma - epsilon) / 2.0 + D
+        self.Q = np.ascontiguousarray(gram.G + np.diag(epsilon / 2.0 - D))
+        self.free = np.flatnonzero(state == kernels.FREE)
+        self.picks = min(problem.tau, self.free.size)
+        self.beta, self.g = np.zeros(p), self.b.copy()
+        level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
+        self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
+        self.best = np.array([-np.inf, np.inf])
+        self.work = (
+            np.zeros(self.picks + 1),
+            np.zeros(p, dtype=np.int64),
+            np.zeros(p, dtype=np.int64),
+            np.zeros(p),
+        )
+
+    def start(self, known: Relaxation) -> None:
+        """Take over the coefficients and multiplier of a neighbouring relaxation."""
+        self.beta = np.where(self.state == kernels.OUT, 0.0, known.beta)
+        self.root_lam[0] = np.sqrt(known.multiplier)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.g = self.b - self.Q @ self.beta
+
+    def _descend(self, gap: float, rounds: int) -> None:
+        limits = np.array([np.inf, gap, float(rounds), 0.0])
+        self._refresh()
+        kernels.relax(
+            self.Q,
+            self.w,
+            self.b,
+            self.yy,
+            self.state,
+            self.picks,
+            self.beta,
+            self.g,
+            limits,
+            self.root_lam,
+            self.best,
+            *self.work,
+        )
+
+    def run(self, gap: float) -> Relaxation:
+        beta, value = self.beta.copy(), np.inf
+        rounds = ROUNDS
+        for _ in range(NEWTON_STEPS):
+            self._descend(gap, rounds)
+            here = float(self.values(self.beta[None])[0])
+            if here < value:
+                beta, value = self.beta.copy(), here
+            else:
+                self.beta = beta.copy()
+            if value - self.best[0] <= gap * abs(value):
+                break
+            rounds = 4 if self._newton() else 2 * rounds
+            here = float(self.values(self.beta[None])[0])
+            if here < value:
+                beta, value = self.beta.copy(), here
+            if rounds > MOST_ROUNDS:
+                break
+        self.beta = beta
+        self._refresh()
+        return self._result(value, gap)
+
+    def values(self, betas: Array) -> Array:
+        """Objective with the best z at every row of ``betas`` (m, p)."""
+        quadratic = np.einsum("ij,ij->i", betas @ self.Q, betas) - 2.0 * betas @ self.b
+        sizes = np.sort(np.abs(betas[:, self.free]) * np.sqrt(self.w[self.free]), axis=1)[:, ::-1]
+        tail = np.cumsum(sizes[:, ::-1], axis=1)[:, ::-1]  # tail[m] = sum from m on
+        head = np.concatenate(
+            [np.zeros((sizes.shape[0], 1)), np.cumsum(sizes**2, axis=1)], axis=1
+        )
+        # m saturated, the rest shares picks − m: the first m whose next size is below the share
+        m = np.arange(self.picks)
+        share = tail[:, : self.picks] / (self.picks - m)
+        first = np.argmax(sizes[:, : self.picks] <= share, axis=1)
+        rows = np.arange(sizes.shape[0])
+        settled = (sizes[:, : self.picks] <= share).any(axis=1)
+        linear = head[rows, first] + tail[rows, first] ** 2 / (self.picks - first)
+        penalty = np.where(settled, linear, head[:, -1])
+        return np.asarray(self.yy + quadratic + penalty)
+
+    def _newton(self) -> bool:
+        """Solve the optimality conditions of the current pattern for β and √λ, line-searched.
+
+        Returns whether the objective fell noticeably.
+        """
+        root_w, mu = np.sqrt(self.w), self.root_lam[0]
+        sizes = np.abs(self.beta) * root_w
+        entering = (self.beta == 0.0) & (np.abs(self.g) > mu * root_w * (1.0 + 1e-12))
+        active = self.free[((sizes > 0.0) | entering)[self.free]]
+        if active.size == 0:
+            return False
+        saturated = sizes[active] >= mu
+        if saturated.sum() >= self.picks:
+            saturated[:] = False
+            saturated[np.argsort(-sizes[active], kind="stable")[: self.picks - 1]] = True
+        sign = np.where(self.beta[active] != 0.0, np.sign(self.beta[active]), np.sign(self.g[active]))
+        n = active.size
+        K = np.zeros((n + 1, n + 1))
+        K[:n, :n] = self.Q[np.ix_(active, active)]
+        K[np.arange(n), np.arange(n)] += np.where(saturated, self.w[active], 0.0)
+        K[:n, n] = K[n, :n] = np.where(saturated, 0.0, sign * root_w[active])
+        K[n, n] = -float(self.picks - saturated.sum())
+        K[np.arange(n), np.arange(n)] += 1e-14 * np.trace(self.Q) / self.Q.shape[0]
+        right = np.append(self.b[active], 0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sla.LinAlgWarning)  # the line search judges the step
+            try:
+                solution = sla.solve(K, right, assume_a="sym", check_finite=False)
+            except (sla.LinAlgError, ValueError):
+                return False
+        if not np.isfinite(solution).all():
+            return False
+        target = np.zeros_like(self.beta)
+        target[active] = solution[:n]
+        step = target - self.beta
+        # where coefficients change sign the penalty has a kink: try those points and the full step
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossing = -self.beta[active] / step[active]
+        crossing = np.sort(crossing[(crossing > 0.0) & (crossing < 1.0)])[:: max(1, n // 60)]
+        times = np.concatenate([[1.0, 0.5, 0.1, 0.01], crossing])
+        trials = self.beta + times[:, None] * step
+        trials[np.abs(trials) < 1e-14 * np.abs(self.beta).max(initial=0.0)] = 0.0
+        values = self.values(trials)
+        best = int(np.argmin(values))
+        before = float(self.values(self.beta[None])[0])
+        if values[best] < before:
+            self.beta = trials[best]
+        if times[best] == 1.0 and solution[n] > 0.0:
+            self.root_lam[0] = solution[n]
+        return bool(values[best] < before - 1e-10 * abs(before))
+
+    def _result(self, value: float, gap: float) -> Relaxation:
+        mu = float(
+            kernels.fit_multiplier(
+                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.work[3]
+            )[0]
+        )
+        sizes = np.abs(self.beta) * np.sqrt(self.w)
+        z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
+        bound = float(max(self.best[0] - 1e-12 * self.yy, 0.0))
+        width = max(0.0, value - bound) / value if value > 0.0 else 0.0
+        converged = bool(value - self.best[0] <= gap * abs(value))
+        return Relaxation(self.beta, z, min(bound, value), value, width, converged, mu * mu)

@@ -1,0 +1,142 @@
+"""The perspective relaxation: certificates, a conic solver, and bounds from any coefficients."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.perspective import (
+    dual_bounds,
+    perspective_relaxation,
+    relaxation_path,
+)
+
+
+def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(1, 20)), int(rng.integers(1, most + 1))
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    if p > 2 and rng.random() < 0.3:
+        X[:, 1] = X[:, 0]
+    if p > 3 and rng.random() < 0.2:
+        X[:, 3] = 0.0
+    gamma = 10.0 ** rng.uniform(-4, 4)
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.floats(0.0, 0.9))
+def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part: float) -> None:
+    problem = random_problem(seed)
+    found = perspective_relaxation(problem, epsilon=part * problem.gamma, extract=extract)
+    best = min(problem.objective(S) for S in itertools.combinations(range(problem.p), problem.tau))
+    assert found.bound <= found.value
+    assert found.bound <= best * (1 + 1e-12)
+    assert found.z.min() >= 0.0
+    assert found.z.max() <= 1.0
+    assert found.z.sum() <= problem.tau * (1 + 1e-9)
+    assert (found.z[found.beta != 0.0] > 0.0).all()
+    # the value is the relaxation's objective at (β, z)
+    if not extract:
+        epsilon = part * problem.gamma
+        used = found.beta != 0.0
+        residual = problem._base[:, -1] - problem._base[:, :-1] @ found.beta
+        value = residual @ residual + epsilon / 2 * found.beta @ found.beta
+        value += (problem.gamma - epsilon) / 2 * np.sum(found.beta[used] ** 2 / found.z[used])
+        assert value == pytest.approx(found.value, rel=1e-6, abs=1e-9 * problem.yy)
+    if found.converged:
+        assert found.value <= best * (1 + 2e-8) + 1e-11 * problem.yy
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1))
+def test_dual_bounds_hold_for_any_coefficients(seed: int) -> None:
+    problem = random_problem(seed, most=7)
+    rng = np.random.default_rng(seed)
+    for beta in (
+        np.zeros(problem.p),
+        10.0 ** rng.uniform(-3, 3) * rng.normal(size=problem.p),
+        perspective_relaxation(problem).beta,
+    ):
+        bounds = dual_bounds(problem, beta)
+        for tau in range(1, problem.p + 1):
+            best = min(problem.objective(S) for S in itertools.combinations(range(problem.p), tau))
+            assert bounds[tau - 1] <= best * (1 + 1e-12)
+
+
+def test_converges_on_most_and_says_where_not() -> None:
+    rng = np.random.default_rng(0)
+    reached = 0
+    for seed in range(100):
+        n, p = int(rng.integers(5, 50)), int(rng.integers(2, 40))
+        problem = SparseRidgeProblem(
+            rng.normal(size=(n, p)),
+            rng.normal(size=n),
+            gamma=10.0 ** rng.uniform(-2, 4),
+            tau=int(rng.integers(1, p + 1)),
+        )
+        found = perspective_relaxation(problem)
+        reached += found.converged
+        assert found.converged == (found.gap <= 2e-8), seed
+    assert reached >= 95
+
+
+def test_path_and_warm_start_reach_the_same_values() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(50, 20)), rng.normal(size=50)
+    problem = SparseRidgeProblem(X, y, gamma=2.0, tau=20)
+    path = relaxation_path(problem, range(1, 21))
+    alone = [perspective_relaxation(problem.replace(tau=t)) for t in range(1, 21)]
+    for one, other in zip(path, alone, strict=True):
+        assert one.value == pytest.approx(other.value, rel=3e-8)
+    values = [one.value for one in path]
+    assert all(a >= b * (1 - 1e-7) for a, b in itertools.pairwise(values))
+    assert values[-1] == pytest.approx(problem.objective(np.arange(20)), rel=1e-7)
+
+
+def test_columns_left_out_stay_out() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(30, 8)), rng.normal(size=30)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    found = perspective_relaxation(problem, columns=[1, 4, 6])
+    small = SparseRidgeProblem(X[:, [1, 4, 6]], y, gamma=1.0, tau=2)
+    assert set(np.flatnonzero(found.beta)) <= {1, 4, 6}
+    assert found.value == pytest.approx(perspective_relaxation(small).value, rel=3e-8)
+
+
+def test_bad_arguments() -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=1)
+    with pytest.raises(ValueError, match="epsilon"):
+        perspective_relaxation(problem, epsilon=1.0)
+    with pytest.raises(ValueError, match="columns"):
+        perspective_relaxation(problem, columns=[3])
+    with pytest.raises(ValueError, match="beta"):
+        dual_bounds(problem, np.array([1.0, np.nan, 0.0]))
+
+
+def test_agrees_with_a_conic_solver() -> None:
+    cvxpy = pytest.importorskip("cvxpy", reason="cvxpy (extra conic) is not installed")
+    rng = np.random.default_rng(3)
+    for _ in range(12):
+        n, p = int(rng.integers(4, 25)), int(rng.integers(2, 15))
+        X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+        gamma = 10.0 ** rng.uniform(-1, 3)
+        tau, epsilon = int(rng.integers(1, p + 1)), gamma * float(rng.choice([0.0, 0.3]))
+        found = perspective_relaxation(
+            SparseRidgeProblem(X, y, gamma=gamma, tau=tau), epsilon=epsilon
+        )
+        beta, z = cvxpy.Variable(p), cvxpy.Variable(p)
+        perspective = sum(cvxpy.quad_over_lin(beta[i], z[i]) for i in range(p))
+        objective = (
+            cvxpy.sum_squares(y - X @ beta)
+            + (gamma - epsilon) / 2 * perspective
+            + epsilon / 2 * cvxpy.sum_squares(beta)
+        )
+        program = cvxpy.Problem(cvxpy.Minimize(objective), [z >= 0, z <= 1, cvxpy.sum(z) <= tau])
+        value = program.solve(solver="CLARABEL")
+        assert found.value == pytest.approx(value, rel=1e-6)

@@ -15,7 +15,7 @@ from .problem import SparseRidgeProblem
 from .solution import Status
 
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
-FIRST_NODES = 200_000  # nodes it gets beyond that: some 20 ms
+FIRST_NODES = 20_000  # nodes it gets beyond that: some 2 ms
 
 
 def solve_sizes(

@@ -10,7 +10,6 @@ from typing import Any
 
 from .errors import InputError
 from .results import GammaResult
-from .solvers import SparseRidgeProblem
 
 
 class Checkpoint:
@@ -20,8 +19,8 @@ class Checkpoint:
     ----------
     folder : path
         Created where it is missing.
-    problem : SparseRidgeProblem
-        All rows: its factor identifies the data.
+    data : bytes
+        Digest of the data and their order.
     settings : dict
         Everything else a result depends on (folds, τ, protocol, method, limits, version).
 
@@ -32,7 +31,7 @@ class Checkpoint:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], problem: SparseRidgeProblem, settings: dict[str, Any]
+        self, folder: str | os.PathLike[str], data: bytes, settings: dict[str, Any]
     ) -> None:
         self.folder = Path(folder)
         try:
@@ -40,7 +39,7 @@ class Checkpoint:
         except OSError as error:
             raise InputError(f"--checkpoint {self.folder}: {error.strerror}") from None
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-        digest.update(problem.replace(gamma=1.0).factor().tobytes())
+        digest.update(data)
         self._key = digest.hexdigest()[:16]
 
     def _path(self, gamma: float) -> Path:
@@ -51,7 +50,7 @@ class Checkpoint:
         try:
             stored = json.loads(self._path(gamma).read_text(encoding="utf-8"))
             return GammaResult.from_dict(stored)
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):
             return None
 
     def save(self, result: GammaResult) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,10 @@ class Settings:
             checked_backend(self.backend)
         except ValueError as error:
             raise InputError(str(error)) from None
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InputError(f"time_limit must be > 0 seconds; got {self.time_limit}")
+        limit = self.time_limit
+        if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
+            raise InputError(f"time_limit must be > 0 seconds; got {limit!r}")
+        checked_jobs(self.n_jobs)
 
 
 class Budget:
@@ -120,7 +123,12 @@ def cross_validate(
             result = known(float(gamma)) if known is not None else None
             if result is None:
                 one = Budget(budget.share(len(gamma_values) - i))
-                result = _one_gamma(data, float(gamma), tau_values, settings, one, stop, progress)
+                try:
+                    result = _one_gamma(
+                        data, float(gamma), tau_values, settings, one, stop, progress
+                    )
+                except ValueError as error:  # γ below what double precision can tell from zero
+                    raise InputError(str(error)) from error
                 if finished is not None:
                     finished(result)
             results.append(result)
@@ -241,10 +249,22 @@ def interruptible() -> Iterator[StopFlag]:
         signal.signal(signal.SIGINT, previous)
 
 
+def checked_jobs(n_jobs: Any) -> None:
+    """Validate a number of threads: None or a whole number other than 0, as in joblib."""
+    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and n_jobs != 0):
+        raise InputError(f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}")
+
+
 def checked_gammas(gammas: Sequence[float] | Array) -> Array:
     """Validate ridge weights: at least one, finite and > 0; order and repeats are kept."""
-    values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
-    if values.ndim != 1 or values.size == 0:
+    try:
+        values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"gamma must be a number or a list of numbers; got {gammas!r}") from None
+    if values.ndim != 1:
+        raise InputError(f"gamma must be a number or a flat list; got {values.ndim} dimensions")
+    if values.size == 0:
         raise InputError("gamma must be a number or a list of numbers; got none")
     bad = values[~((values > 0) & np.isfinite(values))]
     if bad.size:
@@ -254,7 +274,12 @@ def checked_gammas(gammas: Sequence[float] | Array) -> Array:
 
 def checked_taus(taus: Sequence[int] | NDArray[np.intp], p: int) -> NDArray[np.intp]:
     """Validate sparsities: whole numbers in 1..p, returned increasing and distinct."""
-    values = np.atleast_1d(np.asarray(taus))
+    try:
+        values = np.atleast_1d(np.asarray(taus))
+    except ValueError:
+        raise InputError(f"tau must be a whole number or a list of them; got {taus!r}") from None
+    if values.ndim != 1:
+        raise InputError(f"tau must be a number or a flat list; got {values.ndim} dimensions")
     if values.size == 0:
         raise InputError("tau must name at least one sparsity; got none")
     if not np.issubdtype(values.dtype, np.integer):

@@ -159,6 +159,10 @@ def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> D
             f"constant column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=3
         )
     mean, scatter = summary.mean, summary.scatter
+    wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))
+    if wild.size:
+        name = repr(names[wild[0]]) if wild[0] < p else "of the response"
+        raise InputError(f"column {name} holds values too large to square: rescale it")
     rows = {"unit-variance": summary.n, "unit-norm": 1}.get(protocol.scale)
     scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
     if protocol.name == "paper":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from .cross_validation import DEFAULT_GAMMAS, Settings, cross_validate, default_taus
+from .cross_validation import (
+    DEFAULT_GAMMAS,
+    Settings,
+    checked_gammas,
+    checked_jobs,
+    cross_validate,
+    default_taus,
+)
 from .design import Array, Design, Protocol, Summary, make_design
 from .errors import InputError, UnprovedWarning
 from .fold_data import RowFolds
@@ -48,6 +55,8 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
         """Rows as float64, and a name for every column."""
         _refuse_bad_columns(X)
+        if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
+            raise InputError("y holds dates: it must be numeric")
         X, y = validate_data(
             self,
             X,
@@ -181,11 +190,15 @@ class SparseRidge(_SparseLinearModel):
             else _checked_number("time_limit", self.time_limit, above=0.0)
         )
         _known_backend(self.backend)
+        checked_jobs(self.n_jobs)
         design, A, b = self._design(rows, response, names)
         tau = min(design.p, 10) if self.tau is None else _checked_tau(self.tau, design.p)
         with _threads(self.n_jobs):
             problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
-            solution = solve(problem, backend=self.backend, time_limit=limit, tol=tol)
+            try:
+                solution = solve(problem, backend=self.backend, time_limit=limit, tol=tol)
+            except ValueError as error:  # γ below what double precision can tell from zero
+                raise InputError(str(error)) from error
         self._store(design, problem, solution.support, solution.lower_bound)
         self.status_ = str(solution.status)
         self.n_nodes_ = solution.n_nodes
@@ -290,10 +303,10 @@ class SparseRidgeCV(_SparseLinearModel):
         """
         rows, response, names = self._checked_rows(X, y)
         settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs)
-        gammas = DEFAULT_GAMMAS if self.gammas is None else _checked_grid("gammas", self.gammas)
+        gammas = DEFAULT_GAMMAS if self.gammas is None else checked_gammas(cast(Any, self.gammas))
         design, A, b = self._design(rows, response, names)
         folds = make_folds(self.cv, b.size, seed=self.random_state, X=rows, y=response)
-        taus = default_taus(b.size, design.p) if self.taus is None else np.asarray(self.taus)
+        taus = default_taus(b.size, design.p) if self.taus is None else cast(Any, self.taus)
         data = RowFolds(A, b, folds, design.protocol.refit_intercept)
         result = cross_validate(
             data, gammas, taus, settings, finished=_print_line if self.verbose else None
@@ -383,15 +396,6 @@ def _checked_tau(tau: Any, p: int) -> int:
             f"got {tau}"
         )
     return int(tau)
-
-
-def _checked_grid(name: str, values: Any) -> Array:
-    try:
-        return np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be None, a number or a list of numbers; got {values!r}"
-        ) from None
 
 
 def _known_backend(name: str) -> None:

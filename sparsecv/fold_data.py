@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Protocol as Interface
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from .design import Array, Design
 from .folds import Folds
 from .moments import FoldMoments
-from .solvers import SparseRidgeProblem
+from .solvers import SparseRidgeProblem, gram_root
 
 CACHE_BYTES = 256_000_000
 
@@ -30,6 +31,9 @@ class FoldData(Interface):
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out."""
 
+    def digest(self) -> bytes:
+        """Identify the data, their order and their folds."""
+
 
 class RowFolds:
     """Folds of rows in memory.
@@ -44,6 +48,8 @@ class RowFolds:
     """
 
     def __init__(self, X: Array, y: Array, folds: Folds, refit_intercept: bool) -> None:
+        if refit_intercept:  # the mean of a far-off column is rounded: take the rest off, too
+            X, y = X - X.mean(axis=0), y - y.mean()
         self.X, self.y, self.folds = X, y, folds
         self.p = X.shape[1]
         self.refit_intercept = refit_intercept
@@ -79,6 +85,12 @@ class RowFolds:
         if self.refit_intercept:
             X, y = X - self.X[train].mean(axis=0), y - self.y[train].mean()
         return X, y
+
+    def digest(self) -> bytes:
+        """Identify rows and their order."""
+        found = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
+        found.update(np.ascontiguousarray(self.y).tobytes())
+        return found.digest()
 
     def deleted_rows(self) -> tuple[Array, Array, float]:
         """Rows and targets whose deletion from the full problem gives each leave-one-out fold.
@@ -121,9 +133,16 @@ class MomentFolds:
         """p + 1 rows with the same sum of squared errors as fold j, whatever β."""
         centre = self._moments.without(j).mean if self._centre else None
         joint = self._moments.fold(j).about(centre, self._design)
-        values, vectors = np.linalg.eigh(joint)
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        root = gram_root(joint)
         return root[:, : self.p], root[:, self.p]
+
+    def digest(self) -> bytes:
+        """Identify the moments of every fold."""
+        found = hashlib.sha256()
+        for part in self._moments.folds:
+            found.update(part.mean.tobytes())
+            found.update(part.scatter.tobytes())
+        return found.digest()
 
 
 def _centred(X: Array) -> Array:

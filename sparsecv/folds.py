@@ -85,7 +85,7 @@ def make_folds(
             return _leave_one_out(n)
         if text.startswith("size:"):
             return _sized(text, n, seed)
-        if not text.isdigit():
+        if not text.isdecimal():
             raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
         cv = int(text)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
@@ -105,7 +105,7 @@ def _leave_one_out(n: int) -> Folds:
 
 def _sized(text: str, n: int, seed: Any) -> Folds:
     digits = text.removeprefix("size:").strip()
-    if not digits.isdigit() or int(digits) < 1:
+    if not digits.isdecimal() or int(digits) < 1:
         raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {text!r}")
     size = int(digits)
     if 2 * size > n:
@@ -120,6 +120,8 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
         raise InputError(f"at least 2 folds are needed; got {k}")
     if k > n:
         raise InputError(f"{k} folds need at least {k} rows; there are {n}")
+    if k == n:
+        return _leave_one_out(n)
     label = np.empty(n, dtype=np.intp)
     splitter = KFold(k, shuffle=True, random_state=seed)
     for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)))):
@@ -147,7 +149,7 @@ def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
     for j, (_, test) in enumerate(checked):
         label[test] = j
     if complete and (label >= 0).all():
-        return Folds("loo" if len(checked) == n else "custom", n, sizes, label)
+        return _leave_one_out(n) if len(checked) == n else Folds("custom", n, sizes, label)
     return Folds("custom", n, sizes, None, checked)
 
 

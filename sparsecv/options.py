@@ -9,6 +9,8 @@ from .cross_validation import checked_gammas, log_grid
 from .design import Array
 from .errors import InputError
 
+MOST_VALUES = 100_000
+
 
 def parse_gammas(text: str) -> Array:
     """Read --gamma: a number, a comma-separated list, or LO:HI:N spaced in the logarithm."""
@@ -22,8 +24,10 @@ def parse_gammas(text: str) -> Array:
         raise
     except (ValueError, IndexError):
         raise wrong from None
-    if len(parts) != 3 or not 0 < low <= high or count < 1 or not np.isfinite(high):
+    if len(parts) != 3 or not 0 < low <= high or not np.isfinite(high):
         raise wrong
+    if not 1 <= count <= MOST_VALUES:
+        raise InputError(f"--gamma LO:HI:N takes N from 1 to {MOST_VALUES}; got {text!r}")
     return log_grid(low, high, count)
 
 
@@ -35,9 +39,9 @@ def parse_taus(text: str) -> NDArray[np.intp] | None:
     try:
         if len(parts) == 2:
             low, high = int(parts[0]), int(parts[1])
-            if low > high:
+            if low > high or high - low >= MOST_VALUES:
                 raise ValueError
             return np.arange(low, high + 1, dtype=np.intp)
         return np.array([int(part) for part in text.split(",")], dtype=np.intp)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InputError(f"--tau must be all, A:B or a list like 2,5,8; got {text!r}") from None

@@ -109,7 +109,8 @@ def run(
     wanted = default_taus(prepared.folds.n, prepared.design.p) if taus is None else taus
     known = finished = None
     if checkpoint is not None:
-        store = Checkpoint(checkpoint, prepared.data.full(), _identity(prepared, wanted, settings))
+        identity = _identity(prepared, wanted, settings)
+        store = Checkpoint(checkpoint, prepared.data.digest(), identity)
         known, finished = store.load, store.save
     return cross_validate(
         prepared.data,

@@ -94,7 +94,7 @@ def plot_cv(result: CVResult, path: str, title: str) -> None:
     axes.set_ylabel("cross-validation error h(γ, τ)")
     axes.xaxis.get_major_locator().set_params(integer=True)
     _focus(axes, result)
-    axes.set_title(title)
+    axes.set_title(title.replace("$", r"\$"))  # a name is not a formula
     axes.legend(fontsize=7, ncols=2)
     try:
         figure.savefig(path, dpi=150)

@@ -13,13 +13,20 @@ Array = NDArray[np.float64]
 Pairs = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 TIE = 1e-10  # supports this close in objective are equally good: either held-out error is right
+EPS = float(np.finfo(np.float64).eps)
 
 
 class Bracket(NamedTuple):
-    """Least and greatest h over the choices among tied supports, shape (γ, τ)."""
+    """Least and greatest h over the choices among tied supports, shape (γ, τ).
+
+    ``slack`` (γ, 1) is what rounding of the data alone may do to a residual, relative to y: some
+    ulp times the worst condition number of a fold's G + γ/2 I.
+    """
 
     low: Array
     high: Array
+    slack: Array
+    size: float
 
 
 def standardised(
@@ -29,7 +36,7 @@ def standardised(
     kept = np.array([j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0], dtype=np.intp)
     X, y = X[:, kept].astype(float), y.astype(float)
     spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=0))
-    width = np.sqrt(((y - y.mean()) ** 2).sum())
+    width = float(np.sqrt(((y - y.mean()) ** 2).sum()))
     if scale == "unit-variance":
         spread, width = spread / np.sqrt(y.size), width / np.sqrt(y.size)
     if scale == "none":
@@ -57,17 +64,23 @@ def in_fold(
     """Training and held-out rows, about the training means where the intercept is refitted."""
     A, b, H, t = X[train], y[train], X[test], y[test]
     if refit:
-        mean, level = A.mean(axis=0), b.mean()
-        same = (A == A[0]).all(axis=0)
+        mean, level = A.mean(axis=0), float(b.mean())
+        same = np.ptp(A, axis=0) == 0
+        flat = np.ptp(b) == 0
         A, b, H, t = A - mean, b - level, H - mean, t - level
         A[:, same] = 0.0
-        if (y[train] == y[train][0]).all():
+        if flat:
             b = np.zeros_like(b)
     return A, b, H, t
 
 
 def fold_errors(
-    X: Array, y: Array, pairs: Pairs, gammas: Sequence[float], taus: Sequence[int], refit: bool
+    X: Array,
+    y: Array,
+    pairs: Pairs,
+    gammas: Sequence[float] | Array,
+    taus: Sequence[int] | NDArray[np.intp],
+    refit: bool,
 ) -> tuple[Array, Array]:
     """Least and greatest held-out squared error over tied supports, shape (γ, τ, fold)."""
     p = X.shape[1]
@@ -77,9 +90,8 @@ def fold_errors(
         A, b, H, t = in_fold(X, y, train, test, refit)
         for g, gamma in enumerate(gammas):
             for i, tau in enumerate(taus):
-                fits = [
-                    (*ridge(A[:, S], b, gamma), H[:, S]) for S in map(list, combinations(range(p), tau))
-                ]
+                supports = [list(S) for S in combinations(range(p), int(tau))]
+                fits = [ridge(A[:, S], b, float(gamma)) for S in supports]
                 objective = np.array([fit[1] for fit in fits])
                 gain = np.array([fit[2] for fit in fits])
                 # whichever is smaller keeps its digits
@@ -88,31 +100,57 @@ def fold_errors(
                 else:
                     tied = objective <= objective.min() * (1 + TIE) + 1e-26 * float(b @ b)
                 errors = [
-                    float(np.sum((t - Hs @ beta) ** 2))
-                    for (beta, _, _, Hs), near in zip(fits, tied, strict=True)
-                    if near
+                    float(np.sum((t - H[:, supports[c]] @ fits[c][0]) ** 2))
+                    for c in np.flatnonzero(tied)
                 ]
                 low[g, i, j], high[g, i, j] = min(errors), max(errors)
     return low, high
 
 
+def conditioning(X: Array, y: Array, pairs: Pairs, gamma: float, refit: bool) -> float:
+    """Largest condition number of G + γ/2 I over the folds."""
+    worst = 1.0
+    top = float(np.linalg.norm(X, 2)) ** 2
+    for train, test in pairs:
+        A = in_fold(X, y, train, test, refit)[0]
+        values = np.zeros(X.shape[1])
+        found = np.linalg.svd(A, compute_uv=False) ** 2
+        values[: found.size] = found
+        worst = max(worst, (top + gamma / 2) / (float(values.min()) + gamma / 2))
+    return worst
+
+
 def brute_force(
-    X: Array, y: Array, pairs: Pairs, gammas: Sequence[float], taus: Sequence[int], refit: bool
+    X: Array,
+    y: Array,
+    pairs: Pairs,
+    gammas: Sequence[float] | Array,
+    taus: Sequence[int] | NDArray[np.intp],
+    refit: bool,
 ) -> Bracket:
     """h(γ, τ) of solved columns X and response y."""
     rows = sum(test.size for _, test in pairs)
     low, high = fold_errors(X, y, pairs, gammas, taus, refit)
-    return Bracket(low.sum(axis=2) / rows, high.sum(axis=2) / rows)
+    slack = [16 * EPS * conditioning(X, y, pairs, float(g), refit) for g in gammas]
+    return Bracket(
+        low.sum(axis=2) / rows,
+        high.sum(axis=2) / rows,
+        np.array(slack)[:, None],
+        float(np.sqrt(np.mean(y * y))),
+    )
 
 
-def assert_within(
-    h: Array, truth: Bracket, scale: float, rtol: float = 1e-9, *, what: str = ""
-) -> None:
-    """Every h lies in the bracket up to ``rtol``, or rounding of the size of ``scale``."""
-    floor = 1e-20 * scale
-    low = truth.low * (1 - rtol) - floor
-    high = truth.high * (1 + rtol) + floor
-    bad = ~((low <= h) & (h <= high))
+def inside(low: Array, high: Array, truth: Bracket, rtol: float = 1e-9) -> NDArray[np.bool_]:
+    """Whether [low, high] meets the bracket, up to ``rtol`` and the rounding of the data."""
+    room = truth.slack * truth.size + 1e-13 * truth.size
+    least = np.sqrt(np.maximum(low, 0.0)) * (1 - rtol / 2) - room
+    most = np.sqrt(np.maximum(high, 0.0)) * (1 + rtol / 2) + room
+    return np.asarray((least <= np.sqrt(truth.high)) & (np.sqrt(truth.low) <= most))
+
+
+def assert_within(h: Array, truth: Bracket, rtol: float = 1e-9, *, what: str = "h") -> None:
+    """Every h lies in the bracket up to ``rtol`` and the rounding of the data."""
+    bad = ~inside(h, h, truth, rtol)
     assert not bad.any(), (
-        f"{what}: h = {h[bad]} outside [{truth.low[bad]}, {truth.high[bad]}] at {np.argwhere(bad)}"
+        f"{what} = {h[bad]} outside [{truth.low[bad]}, {truth.high[bad]}] at {np.argwhere(bad)}"
     )

@@ -9,7 +9,7 @@ from .backends import available_backends, checked_backend, register_backend, sol
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
 from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
-from .problem import SparseRidgeProblem, SubsetFit
+from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .screening import Screening, screen
 from .sizes import TREE_ONLY, solve_sizes
@@ -35,6 +35,7 @@ __all__ = [
     "branch_and_bound",
     "checked_backend",
     "dual_bounds",
+    "gram_root",
     "deleted_fits",
     "perspective_relaxation",
     "prediction_ranges",

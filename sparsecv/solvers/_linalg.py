@@ -29,17 +29,30 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     return np.flatnonzero(bits).astype(np.intp)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
     """Whether ``mask[row]`` holds ``column``."""
     return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True, nogil=True)
-def triangle_of(R, columns, m, work):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, error_model="numpy")
+def later(masks, size, a, b):  # type: ignore[no-untyped-def]
+    """Whether support ``masks[size, a]`` comes after ``masks[size, b]`` lexicographically."""
+    for w in range(masks.shape[2]):
+        first, second = masks[size, a, w], masks[size, b, w]
+        if first != second:
+            differ = first ^ second
+            lowest = differ & (~differ + np.uint64(1))
+            return (second & lowest) != 0
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
     """Householder QR of R[:, columns] with R's last column appended.
 
-    The (m+1, m+1) triangle is left in the top of ``work``, of shape at least (p+1, m+1).
+    The (m+1, m+1) triangle is left in the top of ``work``, of shape at least (p+1, m+1). Pivots
+    of the columns are at least ``least`` = √(γ/2) in exact arithmetic, and are made so.
     """
     rows = R.shape[0]
     for c in range(m):
@@ -53,6 +66,8 @@ def triangle_of(R, columns, m, work):  # type: ignore[no-untyped-def]
             norm += work[a, c] * work[a, c]
         norm = np.sqrt(norm)
         if norm == 0.0:
+            if c < m:
+                work[c, c] = least
             continue
         alpha = -norm if work[c, c] >= 0.0 else norm
         head = work[c, c] - alpha
@@ -66,12 +81,14 @@ def triangle_of(R, columns, m, work):  # type: ignore[no-untyped-def]
             work[c, q] -= dot * head
             for a in range(c + 1, rows):
                 work[a, q] -= dot * work[a, c]
+        if c < m and abs(alpha) < least:
+            alpha = least if alpha > 0.0 else -least
         work[c, c] = alpha
         for a in range(c + 1, rows):
             work[a, c] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def]
     """Block of (R_SᵀR_S)⁻¹ and of the coefficients that belongs to positions k..m−1.
 
@@ -105,7 +122,7 @@ def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def
             A[level, a, c] = A[level, c, a]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def order_steps(step, u, order):  # type: ignore[no-untyped-def]
     """Order free members by what dropping them costs, the dearest first (insertion sort)."""
     for a in range(u):
@@ -116,7 +133,7 @@ def order_steps(step, u, order):  # type: ignore[no-untyped-def]
         order[c] = a
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def member_columns(mask, level, free, u, columns):  # type: ignore[no-untyped-def]
     """Columns of a node: the fixed ones, increasing, then the free ones in their order."""
     position = 0

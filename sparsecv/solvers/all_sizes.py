@@ -92,7 +92,7 @@ def best_subsets(
     inner = np.minimum(wanted, active.size)
     R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
     tie = tie_window(R)
-    state = kernels.new_state(R, np.unique(inner), tie, tol)
+    state = kernels.new_state(R, np.unique(inner), tie, tol, problem.gamma / 2.0)
     local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
     seed(state, local, kernels.advance)
     status = run(kernels.advance, state, limits, CHUNK)
@@ -169,7 +169,10 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
     """Validate the wanted sizes: whole numbers in 1..p, returned increasing and distinct."""
     if sizes is None:
         return np.arange(1, problem.tau + 1, dtype=np.intp)
-    wanted = np.unique(np.asarray(sizes)).astype(np.intp)
+    given = np.asarray(sizes)
+    if given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"sizes must be whole numbers; got {given.tolist()}")
+    wanted = np.unique(given).astype(np.intp)
     if wanted.size == 0 or wanted[0] < 1 or wanted[-1] > problem.p:
         raise ValueError(f"sizes must lie between 1 and p = {problem.p}; got {wanted.tolist()}")
     return wanted
@@ -177,7 +180,10 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
 
 def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
     """Validate a warm start: distinct columns in 0..p−1."""
-    columns = np.unique(np.asarray(support, dtype=np.intp).ravel())
+    given = np.asarray(support).ravel()
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"a warm start must list whole numbers; got {given.tolist()}")
+    columns = np.unique(given.astype(np.intp))
     if columns.size and (columns[0] < 0 or columns[-1] >= p):
         raise ValueError(f"a warm start names columns outside 0..{p - 1}: {columns.tolist()}")
     return columns
@@ -234,7 +240,7 @@ def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
 
 def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
     """What is taken off a bound: far more than a QR of this size can lose."""
-    return (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value * yy) + (64.0 * EPS) ** 2 * yy
+    return (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
 
 
 def _report(
@@ -278,4 +284,5 @@ def _root_only(
     root = OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)
     loss = expand(problem, root, np.zeros((0, p))).loss
     bound = np.full(wanted.size, loss[0])
-    return _report(problem, wanted, supports, bound, limits, Status.NODE_LIMIT, nodes=[root])
+    status = limits.reached(0) or Status.NODE_LIMIT
+    return _report(problem, wanted, supports, bound, limits, status, nodes=[root])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ._linalg import (
     Array,
+    later,
     mask_words,
     member_columns,
     order_steps,
@@ -54,11 +55,11 @@ class TreeState(NamedTuple):
     cut: Array  # (p+2,)
     slack: Array  # (p+2,)
     want: NDArray[np.int64]  # (p+2,)
-    found: NDArray[np.uint64]  # (p+1, TIES, words): supports within the tie window
+    found: NDArray[np.uint64]  # (p+1, TIES + 1, words): supports within the tie window, one spare
     found_loss: Array  # (p+1, TIES)
     found_n: NDArray[np.int64]  # (p+1,)
     counts: NDArray[np.int64]  # level, nodes, factorisations
-    params: Array  # tie window (relative), tolerance (relative), loss of the full fit
+    params: Array  # tie window, tolerance (both relative), loss of the full fit, √(γ/2)
     work: Array  # (p+1, p+1)
     columns: NDArray[np.int64]  # (p,)
     source: NDArray[np.int64]  # (p,): free members handed down, then their order
@@ -70,7 +71,9 @@ class TreeState(NamedTuple):
 SEARCH = np.empty(0, dtype=np.int64)  # no ranks: search rather than walk
 
 
-def new_state(R: Array, sizes: NDArray[np.intp], tie: float, tolerance: float) -> TreeState:
+def new_state(
+    R: Array, sizes: NDArray[np.intp], tie: float, tolerance: float, ridge: float
+) -> TreeState:
     """Allocate the search for one problem with factor ``R`` and the wanted ``sizes``."""
     p = R.shape[0] - 1
     words = mask_words(p)
@@ -89,11 +92,11 @@ def new_state(R: Array, sizes: NDArray[np.intp], tie: float, tolerance: float) -
         cut=np.full(p + 2, np.inf),
         slack=np.full(p + 2, np.inf),
         want=wanted_from(sizes, p),
-        found=np.zeros((p + 1, TIES, words), dtype=np.uint64),
+        found=np.zeros((p + 1, TIES + 1, words), dtype=np.uint64),
         found_loss=np.full((p + 1, TIES), np.inf),
         found_n=np.zeros(p + 1, dtype=np.int64),
         counts=np.array([0, 1, 0], dtype=np.int64),
-        params=np.array([tie, tolerance, R[p, p] ** 2]),
+        params=np.array([tie, tolerance, R[p, p] ** 2, np.sqrt(ridge)]),
         work=np.empty((p + 1, p + 1)),
         columns=np.zeros(p, dtype=np.int64),
         source=np.zeros(p, dtype=np.int64),
@@ -117,11 +120,11 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
     return want
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
     """Enter the node without free member j as a candidate of its size."""
     found, found_loss, support = st.found, st.found_loss, st.support
-    n, ties, words = st.found_n[size], st.found.shape[1], st.support.shape[0]
+    n, ties, words = st.found_n[size], st.found_loss.shape[1], st.support.shape[0]
     column = st.free[level, j]
     for w in range(words):
         support[w] = st.mask[level, w]
@@ -143,8 +146,15 @@ def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
             for t in range(1, ties):
                 if found_loss[size, t] > found_loss[size, slot]:
                     slot = t
-            if found_loss[size, slot] <= loss:
-                return
+            if found_loss[size, slot] <= loss * (1.0 + st.params[0]):
+                # full of ties: of those the lexicographically first are kept
+                for t in range(ties):
+                    if later(found, size, t, slot):
+                        slot = t
+                for w in range(words):
+                    found[size, ties, w] = support[w]
+                if not later(found, size, slot, ties):
+                    return
         for w in range(words):
             found[size, slot, w] = support[w]
         found_loss[size, slot] = loss
@@ -160,7 +170,7 @@ def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
         st.cut[s] = min(st.cut[s], cut)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def factorise(st, level):  # type: ignore[no-untyped-def]
     """Compute a node afresh from R, after its mask, fixed count and free list are set."""
     k = st.fixed[level]
@@ -170,7 +180,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     # a first factorisation finds the order, dearest first; the second stands in it
     for turn in range(2):
         member_columns(st.mask, level, free, u, st.columns)
-        triangle_of(st.R, st.columns, m, st.work)
+        triangle_of(st.R, st.columns, m, st.work, st.params[3])
         trailing_inverse(st.work, k, m, st.A, st.beta, level)
         for a in range(u):
             st.A0[level, a] = st.A[level, a, a]
@@ -186,7 +196,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     st.counts[2] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def descend(st, level, j, loss, walking):  # type: ignore[no-untyped-def]
     """Make the child that drops free member j the current node.
 
@@ -235,7 +245,7 @@ def descend(st, level, j, loss, walking):  # type: ignore[no-untyped-def]
     st.cursor[below] = u - 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     """Search on for at most ``max_nodes`` nodes; True once the tree is exhausted.
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .all_sizes import active_columns, best_subsets
+from .all_sizes import active_columns, best_subsets, checked_support
 from .branch_and_bound import branch_and_bound
 from .limits import Limits, StopFlag
 from .problem import SparseRidgeProblem
@@ -100,7 +100,7 @@ def solve(
     """
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0; got {tol}")
-    start = [] if warm_start is None else [np.asarray(warm_start, dtype=np.intp)]
+    start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
     return _BACKENDS[checked_backend(backend)](
         problem,
         time_limit=time_limit,

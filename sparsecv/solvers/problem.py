@@ -84,15 +84,8 @@ class SparseRidgeProblem:
         joint[p, p] = yy
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
-        # Equilibrate first: columns on different scales must not cost the small ones their digits.
-        scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
-        scale[scale == 0.0] = 1.0
-        values, vectors = np.linalg.eigh(joint / np.outer(scale, scale))
-        if values[0] < -1e-8 * (p + 1):
-            raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
         self = cls.__new__(cls)
-        self._base = _triangle(root)
+        self._base = _triangle(gram_root(joint))
         self._init(p, gamma, tau)
         self.n = None
         return self
@@ -163,17 +156,57 @@ class SparseRidgeProblem:
     def _augmented_triangle(self, columns: NDArray[np.intp]) -> Array:
         s = columns.size
         rows = self._base.shape[0]
+        ridge = self.gamma / 2.0
+        squares = np.einsum("ij,ij->j", self._base[:, columns], self._base[:, columns])
+        if ridge >= squares.sum():
+            return self._ridge_triangle(columns, ridge)
         stacked = np.zeros((rows + s, s + 1))
         stacked[:rows, :s] = self._base[:, columns]
         stacked[:rows, s] = self._base[:, self.p]
-        stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(self.gamma / 2.0)
+        stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
         R = _triangle(stacked)
         if R.shape[0] < s + 1:  # one row of data only: R is (s+1, s+1) once padded
             R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
+        # no pivot is smaller than the penalty's own, but rounding can lose it
+        pivot = R[np.arange(s), np.arange(s)]
+        if (np.abs(pivot) < 0.5 * math.sqrt(ridge)).any():
+            raise ValueError(
+                f"gamma = {self.gamma:g} is too small to tell from zero beside dependent columns "
+                "of this length: raise it, or rescale X"
+            )
+        small = np.abs(pivot) < math.sqrt(ridge)
+        R[np.arange(s)[small], np.arange(s)[small]] = np.copysign(math.sqrt(ridge), pivot[small])
+        return R
+
+    def _ridge_triangle(self, columns: NDArray[np.intp], ridge: float) -> Array:
+        """The same where γ dwarfs XᵀX: stacking would bury X below the penalty."""
+        s = columns.size
+        X, y = self._base[:, columns], self._base[:, self.p]
+        R = np.zeros((s + 1, s + 1))
+        R[:s, :s] = sla.cholesky(X.T @ X + ridge * np.eye(s), check_finite=False)
+        R[:s, s] = sla.solve_triangular(R[:s, :s], X.T @ y, trans="T", check_finite=False)
+        R[s, s] = math.sqrt(max(float(y @ y - R[:s, s] @ R[:s, s]), 0.0))
         return R
 
     def __repr__(self) -> str:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
+
+
+def gram_root(joint: Array) -> Array:
+    """Square matrix with rootᵀ·root = ``joint``, shape (m, m).
+
+    Raises
+    ------
+    ValueError
+        ``joint`` is clearly not positive semidefinite.
+    """
+    # Equilibrate first: columns on different scales must not cost the small ones their digits.
+    scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
+    scale[scale == 0.0] = 1.0
+    values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
+    if values[0] < -1e-8 * joint.shape[0]:
+        raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale)
 
 
 def _triangle(M: Array) -> Array:

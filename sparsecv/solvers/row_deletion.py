@@ -25,7 +25,7 @@ from .all_sizes import (
     tie_window,
 )
 from .limits import Limits, StopFlag
-from .open_nodes import OpenNode, expand, widen
+from .open_nodes import Children, OpenNode, expand, widen
 from .problem import SparseRidgeProblem
 from .solution import Status
 
@@ -121,7 +121,7 @@ def best_subsets_rows_deleted(
     inner = np.minimum(wanted, active.size)
     R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
     tie = tie_window(R)
-    state = kernels.new_state(R, Z[:, active], t, np.unique(inner), tie)
+    state = kernels.new_state(R, Z[:, active], t, np.unique(inner), tie, problem.gamma / 2.0)
     left = problem.yy - t * t
     skipped = np.flatnonzero((state.remain[0] < MIN_REMAIN) | (left <= MIN_LEFT * problem.yy))
     kernels.exclude(state, skipped)
@@ -247,7 +247,7 @@ class _Report:
         near = st.found_loss[size] <= (st.best[size] * (1.0 + 2.0 * self.tie))[:, None]
         near &= np.isfinite(st.found_loss[size])
         near[:, 0] |= ~near.any(axis=1)  # excluded rows have no candidate of their own
-        distinct, inverse = np.unique(st.found[size][near], axis=0, return_inverse=True)
+        distinct, inverse = np.unique(st.found[size][:, :-1][near], axis=0, return_inverse=True)
         option = np.full(near.shape, -1, dtype=np.intp)
         option[near] = inverse.ravel()
         tied = np.flatnonzero(near.sum(axis=1) > 1)
@@ -278,23 +278,23 @@ class _Report:
     def _brackets(
         self, objective: Array, residual: Array, nodes: list[OpenNode]
     ) -> tuple[Array, Array, Array]:
-        lower = objective.copy()
-        fitted_low = self.targets - residual
-        fitted_high = fitted_low.copy()
+        lower, low, high = objective.copy(), residual.copy(), residual.copy()
         t = self.targets
         for node in nodes:
             children = expand(self.problem, node, self.rows)
             remain = np.maximum(1.0 - children.spread, 0.5 * MIN_REMAIN)
             pull = t - children.centre
             values = np.maximum(children.loss[:, None] - pull * pull / remain, 0.0)
-            # row i deleted: prediction t_i − r_i/(1−h_i), leverage h_i/(1−h_i)
-            deleted = type(children)(
-                children.low, children.high, children.loss, t - pull / remain, children.spread / remain
+            # row i deleted: residual r_i/(1−h_i), leverage h_i/(1−h_i)
+            deleted = Children(
+                children.low, children.high, children.loss, pull / remain, children.spread / remain
             )
             for s, size in enumerate(self.wanted):
                 reach = (children.low <= size) & (size <= children.high)
                 if reach.any():
                     lower[s] = np.minimum(lower[s], values[reach].min(axis=0))
-            widen(fitted_low, fitted_high, objective, values, deleted, self.wanted)
-        lower = np.maximum(lower - rounding_margin(lower, self.yy, self.tie), 0.0)
-        return lower, t - fitted_high, t - fitted_low
+            widen(low, high, objective, values, deleted, self.wanted)
+        # f_S − r²/(1−h) is a difference: it loses some ulp of what it subtracts
+        lost = 256.0 * EPS * (self.problem.yy + residual * residual)
+        lower = lower - rounding_margin(lower, self.yy, self.tie) - lost
+        return np.maximum(lower, 0.0), low, high

@@ -59,11 +59,11 @@ class SharedState(NamedTuple):
     keep: Array  # (p+2, n): best widened by the tie window
     cut: Array  # (p+2, n)
     want: NDArray[np.int64]  # (p+2,)
-    found: NDArray[np.uint64]  # (p+1, n, TIES, words)
+    found: NDArray[np.uint64]  # (p+1, n, TIES + 1, words)
     found_loss: Array  # (p+1, n, TIES)
     found_n: NDArray[np.int64]  # (p+1, n)
     counts: NDArray[np.int64]  # level, nodes, factorisations
-    params: Array  # tie window, share of live problems below which a node is compacted
+    params: Array  # tie window, share of live problems below which a node is compacted, √(γ/2)
     work: Array  # (p+1, p+1)
     child: Array  # (n,)
     select: NDArray[np.int64]  # (n,)
@@ -76,7 +76,12 @@ class SharedState(NamedTuple):
 
 
 def new_state(
-    R: Array, rows: Array, targets: Array, sizes: NDArray[np.intp], tie: float
+    R: Array,
+    rows: Array,
+    targets: Array,
+    sizes: NDArray[np.intp],
+    tie: float,
+    ridge: float,
 ) -> SharedState:
     """Allocate the search for the problem with factor ``R`` and the rows to delete in turn."""
     p, n = R.shape[0] - 1, rows.shape[0]
@@ -105,11 +110,11 @@ def new_state(
         keep=np.full((p + 2, n), np.inf),
         cut=np.full((p + 2, n), np.inf),
         want=wanted_from(sizes, p),
-        found=np.zeros((p + 1, n, TIES, words), dtype=np.uint64),
+        found=np.zeros((p + 1, n, TIES + 1, words), dtype=np.uint64),
         found_loss=np.full((p + 1, n, TIES), np.inf),
         found_n=np.zeros((p + 1, n), dtype=np.int64),
         counts=np.array([0, 1, 0], dtype=np.int64),
-        params=np.array([tie, 0.75]),
+        params=np.array([tie, 0.75, np.sqrt(ridge)]),
         work=np.empty((p + 1, p + 1)),
         child=np.empty(n),
         select=np.zeros(n, dtype=np.int64),
@@ -135,10 +140,22 @@ def exclude(state: SharedState, problems: NDArray[np.intp]) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
+    """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically."""
+    for w in range(masks.shape[3]):
+        first, second = masks[size, i, a, w], masks[size, i, b, w]
+        if first != second:
+            differ = first ^ second
+            lowest = differ & (~differ + np.uint64(1))
+            return (second & lowest) != 0
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def offer(st, level, j, size):  # type: ignore[no-untyped-def]
     """Enter the node without free member j for every problem it may be best for."""
     found, found_loss, support, losses = st.found, st.found_loss, st.support, st.child
-    ties, words = st.found.shape[2], st.support.shape[0]
+    ties, words = st.found_loss.shape[2], st.support.shape[0]
     column = st.free[level, j]
     for w in range(words):
         support[w] = st.mask[level, w]
@@ -166,8 +183,15 @@ def offer(st, level, j, size):  # type: ignore[no-untyped-def]
                 for t in range(1, ties):
                     if found_loss[size, i, t] > found_loss[size, i, slot]:
                         slot = t
-                if found_loss[size, i, slot] <= loss:
-                    continue
+                if found_loss[size, i, slot] <= loss * (1.0 + st.params[0]):
+                    # full of ties: of those the lexicographically first are kept
+                    for t in range(ties):
+                        if later(found, size, i, t, slot):
+                            slot = t
+                    for w in range(words):
+                        found[size, i, ties, w] = support[w]
+                    if not later(found, size, i, slot, ties):
+                        continue
             for w in range(words):
                 found[size, i, slot, w] = support[w]
             found_loss[size, i, slot] = loss
@@ -190,7 +214,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     # a first factorisation finds the order, dearest first; the second stands in it
     for turn in range(2):
         member_columns(st.mask, level, free, u, columns)
-        triangle_of(st.R, columns, m, work)
+        triangle_of(st.R, columns, m, work, st.params[2])
         trailing_inverse(work, k, m, st.A, st.beta, level)
         for a in range(u):
             st.A0[level, a] = st.A[level, a, a]

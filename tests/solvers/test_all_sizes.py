@@ -1,0 +1,543 @@
+"""The all-sizes tree against enumeration: optima, bounds, ties, limits, warm starts, wide masks."""
+
+import math
+import pickle
+import threading
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import (
+    Data,
+    Support,
+    enumerate_all,
+    enumerate_size,
+    exact_objectives,
+    exact_sizes,
+    plain,
+    rounding,
+    ugly,
+)
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sparsecv.solvers import BestSubsets, SparseRidgeProblem, Status, StopFlag, best_subsets
+
+Exact = dict[int, dict[Support, Fraction]]
+
+
+def problem_of(data: Data) -> SparseRidgeProblem:
+    X, y, gamma = data
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1])
+
+
+def exact_of(data: Data) -> Exact:
+    return exact_sizes(exact_objectives(data))
+
+
+def key(support: Sequence[int]) -> Support:
+    return tuple(int(j) for j in support)
+
+
+def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:
+    """Supports are well formed, bounds hold, objectives are those of the supports returned."""
+    yy = float(data.y @ data.y)
+    for i, s in enumerate(found.sizes):
+        support = key(found.supports[i])
+        assert len(support) == s
+        assert list(support) == sorted(set(support))
+        assert 0 <= support[0]
+        assert support[-1] < data.X.shape[1]
+        least = min(exact[s].values())
+        own = float(exact[s][support])
+        assert Fraction(float(found.lower_bound[i])) <= least
+        assert found.lower_bound[i] <= found.objective[i]
+        assert abs(found.objective[i] - own) <= rounding(own, yy)
+
+
+def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
+    """No support is better, in the objective nor in what it takes off yᵀy."""
+    assert found.status is Status.OPTIMAL
+    assert found.proved.all()
+    X, y, gamma = data
+    yy = float(y @ y)
+    # a gain is a square whose root is known to some ulp of ||y|| ||x|| / √(γ/2), if that is small
+    share = min(1.0, math.sqrt(np.square(X).sum(axis=0).max() * 2.0 / gamma))
+    for i, s in enumerate(found.sizes):
+        least = min(exact[s].values())
+        own = exact[s][key(found.supports[i])]
+        assert float(own - least) <= 1e-10 * float(least)
+        gain = float(exact[0][()] - least)
+        lost = math.sqrt(gain) - math.sqrt(float(exact[0][()] - own))
+        assert lost <= 1e-9 * math.sqrt(gain) + 1e-13 * share * math.sqrt(yy)
+
+
+@settings(max_examples=500)
+@given(data=ugly())
+@example(data=Data(np.array([[3.0]]), np.array([2.0]), 1.0))
+@example(data=Data(np.array([[0.0]]), np.array([2.0]), 1e-8))
+@example(data=Data(np.array([[1e6, 1e6, 1e-6]]), np.array([-1.0]), 1e-8))
+@example(  # a down-date cancels to an exact zero
+    data=Data(
+        np.array([[1.0, 0.0, 5e-5, 0.0], [0.0, 0.0, 4e5, 4.8e5]]), np.array([-1.0, 1.0]), 1e-8
+    )
+)
+@example(
+    data=Data(
+        np.array(
+            [
+                [1193.1463529369166, 0.0, 5.2328831511186739e-05, 0.0, 0.0],
+                [0.0, 0.0, 386696.15509557643, 0.0, 478319.62832536058],
+            ]
+        ),
+        np.array([-1.0, 1.0]),
+        1e-8,
+    )
+)
+def test_every_size_is_optimal(data: Data) -> None:
+    exact = exact_of(data)
+    found = best_subsets(problem_of(data))
+    np.testing.assert_array_equal(found.sizes, np.arange(1, data.X.shape[1] + 1))
+    check_bounds(data, found, exact)
+    check_optimal(data, found, exact)
+    assert found.open_nodes == []
+
+
+@settings(max_examples=80)
+@given(
+    p=st.integers(6, 10),
+    n=st.sampled_from([1, 2, 5, 9, 10, 11, 40]),
+    exponent=st.floats(-8.0, 8.0),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_every_size_is_optimal_with_more_columns(
+    p: int, n: int, exponent: float, seed: int
+) -> None:
+    data = plain(seed, n, p, 10.0**exponent)
+    found = best_subsets(problem_of(data))
+    yy = float(data.y @ data.y)
+    for i, (s, every) in enumerate(enumerate_all(data).items()):
+        objective, gain = every.of(found.supports[i])
+        assert objective <= every.least * (1.0 + 1e-9) + 1e-26 * yy
+        assert gain >= every.gain.max() * (1.0 - 1e-9)
+        assert found.sizes[i] == s
+        assert abs(found.objective[i] - objective) <= rounding(objective, yy)
+        assert found.lower_bound[i] <= every.least * (1.0 + 1e-14)
+
+
+@settings(max_examples=150)
+@given(data=ugly(mild=True))
+def test_gram_problems_are_solved_too(data: Data) -> None:
+    X, y, gamma = data
+    found = best_subsets(
+        SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, float(y @ y), gamma=gamma, tau=X.shape[1])
+    )
+    for i, s in enumerate(found.sizes):
+        values = exact_of(data)[s]
+        own, least = float(values[key(found.supports[i])]), float(min(values.values()))
+        slack = 1e-9 * least + 1e-9 * float(y @ y) * min(1.0, 1e-5 / gamma)
+        assert own <= least + slack
+        assert found.lower_bound[i] <= least + slack
+
+
+@settings(max_examples=150)
+@given(data=ugly(), draw=st.data())
+def test_sizes_and_warm_starts_change_no_objective(data: Data, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    columns = st.sets(st.integers(0, p - 1)).map(list)
+    starts = draw.draw(st.lists(columns, max_size=4), label="warm starts")
+    starts += starts[:1]
+    sizes = draw.draw(st.lists(st.integers(1, p), min_size=1), label="sizes")
+    exact = exact_of(data)
+    found = best_subsets(problem_of(data), sizes=sizes, warm_starts=starts)
+    np.testing.assert_array_equal(found.sizes, sorted(set(sizes)))
+    check_bounds(data, found, exact)
+    check_optimal(data, found, exact)
+
+
+def test_the_worst_supports_as_warm_starts() -> None:
+    data = plain(11, 30, 9)
+    sizes = enumerate_all(data)
+    worst = [every.supports[int(np.argmax(every.objective))] for every in sizes.values()]
+    found = best_subsets(problem_of(data), warm_starts=[*worst, *worst, [], [3, 3, 3]])
+    for i, every in enumerate(sizes.values()):
+        assert found.objective[i] == pytest.approx(every.least, rel=1e-12)
+
+
+def test_an_optimal_warm_start_is_kept_at_once() -> None:
+    data = plain(12, 25, 10)
+    problem = problem_of(data)
+    best = best_subsets(problem)
+    again = best_subsets(problem, warm_starts=best.supports, node_limit=0)
+    np.testing.assert_array_equal(again.objective, best.objective)
+    assert best_subsets(problem, warm_starts=best.supports).n_nodes <= best.n_nodes
+
+
+@settings(max_examples=150)
+@given(data=ugly())
+def test_runs_are_repeatable(data: Data) -> None:
+    a, b = (best_subsets(problem_of(data)) for _ in range(2))
+    assert [key(s) for s in a.supports] == [key(s) for s in b.supports]
+    np.testing.assert_array_equal(a.objective, b.objective)
+    np.testing.assert_array_equal(a.lower_bound, b.lower_bound)
+    assert a.n_nodes == b.n_nodes
+
+
+@settings(max_examples=150)
+@given(data=ugly(), seed=st.integers(0, 999))
+def test_the_order_of_columns_does_not_matter(data: Data, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(data.X.shape[1])
+    shuffled = Data(np.ascontiguousarray(data.X[:, order]), data.y, data.gamma)
+    exact = exact_of(shuffled)
+    found = best_subsets(problem_of(shuffled))
+    check_bounds(shuffled, found, exact)
+    check_optimal(shuffled, found, exact)
+
+
+# --- ties ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150)
+@given(data=ugly(max_columns=5, mild=True))
+def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
+    exact = exact_of(data)
+    yy, p = exact[0][()], data.X.shape[1]
+    full = exact[p][tuple(range(p))]
+    found = best_subsets(problem_of(data))
+    for i, s in enumerate(found.sizes):
+        least = min(exact[s].values())
+        loss, gain = least - full, yy - least
+        if s < p and min(loss, gain) < Fraction(1, 10**6) * yy:
+            continue  # all that tells supports apart is rounding
+        tied = [S for S, f in exact[s].items() if f == least]
+        assert key(found.supports[i]) == min(tied)
+
+
+@pytest.mark.parametrize("copies", [2, 5, 9, 12])
+@pytest.mark.parametrize("gamma", [1e-2, 1.0, 1e5])
+def test_equal_columns_are_taken_from_the_left(copies: int, gamma: float) -> None:
+    rng = np.random.default_rng(copies)
+    x = rng.standard_normal(20)
+    X = np.repeat(x[:, None], copies, axis=1)
+    found = best_subsets(problem_of(Data(X, x + rng.standard_normal(20), gamma)))
+    assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
+
+
+def test_pairs_of_equal_columns_are_taken_from_the_left() -> None:
+    data = plain(3, 40, 6)
+    found = best_subsets(problem_of(Data(np.hstack([data.X, data.X]), data.y, 1.0)))
+    for i, s in enumerate(found.sizes[:6]):
+        support = found.supports[i]
+        assert {j for j in support if j >= 6} <= {j + 6 for j in support}, s
+
+
+def test_zero_columns_fill_up_from_the_left() -> None:
+    X = np.zeros((6, 5))
+    X[:, 3] = np.arange(6.0)
+    found = best_subsets(problem_of(Data(X, np.arange(6.0) + 1.0, 1.0)))
+    assert [key(s) for s in found.supports] == [
+        (3,),
+        (0, 3),
+        (0, 1, 3),
+        (0, 1, 2, 3),
+        (0, 1, 2, 3, 4),
+    ]
+    assert np.ptp(found.objective) <= 1e-14 * found.objective[0]
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("what", ["y", "X"])
+def test_nothing_to_explain(what: str, gamma: float) -> None:
+    X, y, _ = plain(1, 8, 4)
+    X, y = (X, np.zeros(8)) if what == "y" else (np.zeros((8, 4)), y)
+    found = best_subsets(problem_of(Data(X, y, gamma)), node_limit=0)
+    assert found.status is Status.OPTIMAL
+    assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
+    np.testing.assert_allclose(found.objective, y @ y, rtol=1e-14)
+    assert np.all(found.lower_bound <= y @ y)
+    assert np.all(found.lower_bound >= 0.999 * (y @ y))
+
+
+# --- tolerance ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=150)
+@given(data=ugly(mild=True), exponent=st.floats(-8.0, 0.0), draw=st.data())
+def test_tolerance_bounds_the_gap(data: Data, exponent: float, draw: st.DataObject) -> None:
+    tol = 10.0**exponent
+    sizes = draw.draw(st.none() | st.sets(st.integers(1, data.X.shape[1]), min_size=1).map(list))
+    found = best_subsets(problem_of(data), tol=tol, sizes=sizes)
+    yy = float(data.y @ data.y)
+    check_bounds(data, found, exact_of(data))
+    assert found.status is Status.OPTIMAL
+    gap = found.objective - found.lower_bound
+    inflation = 1.0 + 2.0 * np.square(data.X).sum() / data.gamma
+    allowed = (tol + 1e-9 + 1e-14 * inflation) * found.objective
+    assert np.all(gap <= allowed + 1e-12 * np.sqrt(found.objective * yy) + 1e-26 * yy)
+
+
+def test_tolerance_saves_nodes() -> None:
+    data = plain(5, 60, 18, noise=3.0)
+    nodes = [best_subsets(problem_of(data), tol=tol).n_nodes for tol in (0.0, 0.01, 0.5)]
+    assert nodes[0] > nodes[1] > nodes[2]
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
+    """Stop after 0, 1, 2, … nodes until the search is done."""
+    stops = []
+    while not stops or stops[-1].status is not Status.OPTIMAL:
+        assert len(stops) < 5_000
+        stops.append(best_subsets(problem_of(data), node_limit=len(stops), **options))
+    return stops
+
+
+@settings(max_examples=150)
+@given(data=ugly(), draw=st.data())
+def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:
+    options: dict[str, Any] = {}
+    if draw.draw(st.booleans(), label="some sizes, warm starts and a tolerance"):
+        p = data.X.shape[1]
+        options["sizes"] = draw.draw(st.sets(st.integers(1, p), min_size=1).map(list))
+        options["warm_starts"] = [draw.draw(st.sets(st.integers(0, p - 1)).map(list))]
+        options["tol"] = draw.draw(st.sampled_from([0.0, 1e-3, 0.3]))
+    exact = exact_of(data)
+    stops = every_stop(data, **options)
+    for k, found in enumerate(stops):
+        check_bounds(data, found, exact)
+        assert found.n_nodes <= max(k, 1)
+        for i, s in enumerate(found.sizes):
+            if found.proved[i] and not options.get("tol"):
+                own, least = exact[s][key(found.supports[i])], min(exact[s].values())
+                assert float(own - least) <= 1e-10 * float(least)
+        if found is not stops[-1]:
+            assert found.status is Status.NODE_LIMIT
+            assert found.open_nodes
+    unlimited = best_subsets(problem_of(data), **options)
+    np.testing.assert_array_equal(stops[-1].objective, unlimited.objective)
+
+
+def test_stopping_never_loosens_bounds_nor_incumbents() -> None:
+    stops = every_stop(plain(2, 20, 9, noise=2.0))
+    assert len(stops) > 30
+    for before, after in zip(stops, stops[1:], strict=False):
+        assert np.all(after.objective <= before.objective * (1.0 + 1e-12))
+        assert np.all(after.lower_bound >= before.lower_bound * (1.0 - 1e-9))
+
+
+def hard() -> SparseRidgeProblem:
+    """No signal in 60 columns: hopeless to finish."""
+    rng = np.random.default_rng(0)
+    return problem_of(Data(rng.standard_normal((90, 60)), rng.standard_normal(90), 1e-3))
+
+
+def check_interrupted(found: BestSubsets, status: Status) -> None:
+    assert found.status is status
+    assert np.all(found.lower_bound <= found.objective)
+    assert [s.size for s in found.supports] == list(range(1, 61))
+    assert found.open_nodes
+    assert not found.proved.all()
+
+
+def test_a_raised_flag_interrupts() -> None:
+    flag = StopFlag()
+    assert not flag.is_set()
+    flag.set()
+    assert flag.is_set()
+    found = best_subsets(hard(), stop=flag, time_limit=0.0, node_limit=0)
+    check_interrupted(found, Status.INTERRUPTED)
+    assert found.n_nodes == 1
+
+
+def test_another_thread_interrupts() -> None:
+    flag = StopFlag()
+    timer = threading.Timer(0.05, flag.set)
+    timer.start()
+    check_interrupted(best_subsets(hard(), stop=flag), Status.INTERRUPTED)
+    timer.join()
+
+
+def test_a_flag_pickles_to_a_fresh_one() -> None:
+    flag = StopFlag()
+    flag.set()
+    copy = pickle.loads(pickle.dumps(flag))
+    assert not copy.is_set()
+    copy.set()
+    assert copy.is_set()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02])
+def test_time_limit(seconds: float) -> None:
+    check_interrupted(best_subsets(hard(), time_limit=seconds), Status.TIME_LIMIT)
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 2, 999, 20_001, 50_000])
+def test_node_limit(nodes: int) -> None:
+    found = best_subsets(hard(), node_limit=nodes)
+    check_interrupted(found, Status.NODE_LIMIT)
+    assert found.n_nodes == max(nodes, 1)
+
+
+def test_roomy_limits_do_not_matter() -> None:
+    problem = problem_of(plain(1, 20, 8))
+    found = best_subsets(problem, time_limit=math.inf, node_limit=10**9, stop=StopFlag())
+    assert found.status is Status.OPTIMAL
+    np.testing.assert_array_equal(found.objective, best_subsets(problem).objective)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"time_limit": -1.0}, "time_limit"),
+        ({"time_limit": math.nan}, "time_limit"),
+        ({"node_limit": -1}, "node_limit"),
+        ({"sizes": [0]}, "sizes"),
+        ({"sizes": [1, 5]}, "sizes"),
+        ({"sizes": []}, "sizes"),
+        ({"sizes": [-1]}, "sizes"),
+        ({"sizes": [1.5]}, "sizes"),
+        ({"sizes": [math.nan]}, "sizes"),
+        ({"sizes": [True]}, "sizes"),
+        ({"warm_starts": [[0, 4]]}, "warm start"),
+        ({"warm_starts": [[-1]]}, "warm start"),
+        ({"warm_starts": [[0.5]]}, "warm start"),
+        ({"warm_starts": [[True, False, True, False]]}, "warm start"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        best_subsets(problem_of(plain(0, 6, 4)), **options)
+
+
+def test_tau_gives_the_default_sizes() -> None:
+    problem = problem_of(plain(0, 9, 6)).replace(tau=3)
+    found = best_subsets(problem)
+    np.testing.assert_array_equal(found.sizes, [1, 2, 3])
+    larger = best_subsets(problem, sizes=[5])
+    assert larger.supports[0].size == 5
+
+
+# --- more columns -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "gamma", "noise"),
+    [(16, 12, 0.1, 1.0), (18, 200, 1e-6, 4.0), (22, 60, 1e4, 1.0), (26, 300, 1.0, 2.0)],
+)
+def test_one_search_equals_one_search_per_size(p: int, n: int, gamma: float, noise: float) -> None:
+    data = plain(p, n, p, gamma, noise)
+    problem = problem_of(data)
+    found = best_subsets(problem)
+    assert found.status is Status.OPTIMAL
+    assert np.all(np.diff(found.objective) <= 1e-12 * found.objective[0])
+    assert np.all(found.lower_bound <= found.objective)
+    for i, s in enumerate(found.sizes):
+        alone = best_subsets(problem, sizes=[s])
+        assert alone.objective[0] == pytest.approx(found.objective[i], rel=1e-12)
+        assert key(alone.supports[0]) == key(found.supports[i])
+    order = np.random.default_rng(p).permutation(p)
+    other = best_subsets(problem_of(Data(data.X[:, order], data.y, gamma)))
+    np.testing.assert_allclose(other.objective, found.objective, rtol=1e-11)
+    assert [key(sorted(order[s])) for s in other.supports] == [key(s) for s in found.supports]
+
+
+def test_thirty_columns() -> None:
+    data = plain(1, 400, 30, 1.0, noise=1.0)
+    found = best_subsets(problem_of(data))
+    assert found.status is Status.OPTIMAL
+    for s in (1, 2, 3):
+        every = enumerate_size(data, s)
+        assert found.objective[s - 1] == pytest.approx(every.least, rel=1e-11)
+        assert key(found.supports[s - 1]) == every.best()[0]
+    order = np.random.default_rng(0).permutation(30)
+    other = best_subsets(problem_of(Data(data.X[:, order], data.y, data.gamma)))
+    np.testing.assert_allclose(other.objective, found.objective, rtol=1e-11)
+
+
+def least_by_normal_equations(data: Data, s: int) -> tuple[float, Support]:
+    """Fine for well conditioned columns, and fast for many supports."""
+    X, y, gamma = data
+    M = X.T @ X + gamma / 2.0 * np.eye(X.shape[1])
+    b = X.T @ y
+    supports = np.array(list(combinations(range(X.shape[1]), s)))
+    blocks = M[supports[:, :, None], supports[:, None, :]]
+    gain = np.einsum(
+        "ij,ij->i", b[supports], np.linalg.solve(blocks, b[supports][..., None])[..., 0]
+    )
+    best = int(np.argmax(gain))
+    return float(y @ y - gain[best]), key(supports[best])
+
+
+@pytest.mark.parametrize("p", [64, 65, 70, 129])
+def test_columns_beyond_one_machine_word(p: int) -> None:
+    rng = np.random.default_rng(p)
+    X = rng.standard_normal((200, p))
+    planted = [1, p - 6, p - 1]
+    y = X[:, planted] @ np.array([1.0, -2.0, 3.0]) + 0.1 * rng.standard_normal(200)
+    data = Data(X, y, 1e-3)
+    found = best_subsets(problem_of(data), sizes=[1, 2, 3], node_limit=100_000)
+    assert key(found.supports[2]) == tuple(planted)
+    for i, s in enumerate([1, 2, 3] if p < 100 else [1, 2]):
+        least, support = least_by_normal_equations(data, s)
+        assert key(found.supports[i]) == support
+        assert found.objective[i] == pytest.approx(least, rel=1e-10)
+        assert found.lower_bound[i] <= least
+    if found.status is not Status.OPTIMAL:
+        members = [set(node.members.tolist()) for node in found.open_nodes]
+        assert all(m <= set(range(p)) for m in members)
+
+
+def test_wide_masks_reach_the_proof() -> None:
+    # blocks of orthogonal columns keep the tree small however many there are
+    rng = np.random.default_rng(5)
+    p = 70
+    X = np.linalg.qr(rng.standard_normal((200, p)))[0] * 10.0
+    beta = np.zeros(p)
+    beta[[2, 40, 63, 64, 69]] = [1.0, -2.0, 3.0, -4.0, 5.0]
+    y = X @ beta + 1e-3 * rng.standard_normal(200)
+    data = Data(X, y, 1e-2)
+    found = best_subsets(problem_of(data), sizes=[1, 2, 3, 4, 5], node_limit=3_000_000)
+    assert [key(s) for s in found.supports] == [
+        (69,),
+        (64, 69),
+        (63, 64, 69),
+        (40, 63, 64, 69),
+        (2, 40, 63, 64, 69),
+    ]
+    for i, s in enumerate((1, 2)):
+        assert found.objective[i] == pytest.approx(least_by_normal_equations(data, s)[0], rel=1e-10)
+    assert np.all(found.lower_bound <= found.objective)
+
+
+# --- extremes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [1e-20, 1e-12, 1e12, 1e30, 1e100])
+@pytest.mark.parametrize("shape", ["tall", "wide", "equal columns"])
+def test_gamma_far_off_the_data(gamma: float, shape: str) -> None:
+    X, y, _ = plain(4, 12, 6)
+    X, y = (X[:4], y[:4]) if shape == "wide" else (X, y)
+    if shape == "equal columns":
+        X[:, 5] = X[:, 0]
+    found = best_subsets(problem_of(Data(X, y, gamma)))
+    assert found.status is Status.OPTIMAL
+    assert np.all(np.isfinite(found.objective))
+    assert np.all(found.lower_bound <= found.objective)
+    exact = exact_of(Data(X, y, gamma))
+    for i, s in enumerate(found.sizes):
+        own = float(exact[s][key(found.supports[i])])
+        assert own <= float(min(exact[s].values())) + rounding(own, float(y @ y))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+def test_any_unit_of_y(scale: float) -> None:
+    X, y, gamma = plain(4, 12, 6)
+    plain_found = best_subsets(problem_of(Data(X, y, gamma)))
+    found = best_subsets(problem_of(Data(X, y * scale, gamma)))
+    np.testing.assert_allclose(found.objective, plain_found.objective * scale**2, rtol=1e-10)
+    assert np.all(found.lower_bound > 0.999 * found.objective)

@@ -1,0 +1,365 @@
+"""What is left open at a stop, and the prediction ranges that follow from it."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from brute_force import (
+    Array,
+    Data,
+    Support,
+    enumerate_all,
+    exact_objectives,
+    exact_sizes,
+    plain,
+    ridge,
+    ugly,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sparsecv.solvers.all_sizes as all_sizes
+from sparsecv.solvers import (
+    MAX_COLUMNS,
+    BestSubsets,
+    OpenNode,
+    SparseRidgeProblem,
+    Status,
+    StopFlag,
+    best_subsets,
+    prediction_ranges,
+)
+from sparsecv.solvers.open_nodes import expand, size_bounds
+
+
+def problem_of(data: Data) -> SparseRidgeProblem:
+    X, y, gamma = data
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1])
+
+
+def gram_of(data: Data) -> SparseRidgeProblem:
+    X, y, gamma = data
+    tau = X.shape[1]
+    return SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, float(y @ y), gamma=gamma, tau=tau)
+
+
+def node(fixed: list[int], free: list[int], pending: int) -> OpenNode:
+    return OpenNode(np.array(fixed, dtype=np.intp), np.array(free, dtype=np.intp), pending)
+
+
+def holds(node: OpenNode, support: Support) -> bool:
+    """Whether a support lies below a node's unsearched children, straight from the definition."""
+    S, fixed, free = set(support), node.fixed.tolist(), node.free.tolist()
+    if not (set(fixed) <= S <= {*fixed, *free}):
+        return False
+    if node.pending < 0:
+        return True
+    return any(set(free[:j]) <= S and free[j] not in S for j in range(node.pending))
+
+
+def prediction(data: Data, support: Support, rows: Array) -> Array:
+    columns = list(support)
+    return np.asarray(rows[:, columns] @ ridge(data.X[:, columns], data.y, data.gamma))
+
+
+def every_stop(data: Data) -> list[BestSubsets]:
+    problem = problem_of(data)
+    stops: list[BestSubsets] = []
+    while not stops or stops[-1].status is not Status.OPTIMAL:
+        assert len(stops) < 5_000
+        stops.append(best_subsets(problem, node_limit=len(stops)))
+    return stops
+
+
+# --- open nodes -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=100)
+@given(data=ugly())
+def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
+    exact = exact_sizes(exact_objectives(data))
+    for found in every_stop(data):
+        for i, s in enumerate(found.sizes):
+            own = exact[s][tuple(found.supports[i].tolist())]
+            better = [S for S, f in exact[s].items() if float(own - f) > 1e-9 * float(own)]
+            assert all(any(holds(open_, S) for open_ in found.open_nodes) for S in better)
+
+
+def test_open_nodes_list_columns_once() -> None:
+    data = plain(7, 30, 9, noise=3.0)
+    for found in every_stop(data):
+        for open_ in found.open_nodes:
+            members = open_.members.tolist()
+            assert len(set(members)) == len(members)
+            assert 0 < open_.pending <= open_.free.size
+            assert members == [*open_.fixed, *open_.free]
+
+
+def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> None:
+    data = plain(7, 30, 6, noise=3.0)
+    data.X[:, [0, 3]] = 0.0
+    found = best_subsets(problem_of(data), node_limit=3)
+    assert found.open_nodes
+    for open_ in found.open_nodes:
+        assert not {0, 3} & set(open_.members.tolist())
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize(
+    ("fixed", "free", "pending"),
+    [
+        ([], [0, 1, 2, 3, 4, 5], 6),
+        ([], [5, 3, 1], 2),
+        ([2, 4], [5, 0, 1], 3),
+        ([2], [0], 1),
+        ([], [4], 1),
+        ([1, 3], [0, 5], -1),
+        ([], [0, 1, 2, 3, 4, 5], -1),
+        ([2], [], -1),
+    ],
+)
+def test_children_are_ridge_fits(
+    gamma: float, fixed: list[int], free: list[int], pending: int
+) -> None:
+    data = plain(3, 20, 6, gamma)
+    rows = np.random.default_rng(1).standard_normal((4, 6))
+    children = expand(problem_of(data), node(fixed, free, pending), rows)
+    sets = [[*fixed, *free]]
+    if pending >= 0:
+        sets = [[*fixed, *free[:j], *free[j + 1 :]] for j in range(pending)]
+        np.testing.assert_array_equal(
+            children.low, [max(len(fixed) + j, 1) for j in range(pending)]
+        )
+        assert children.high == len(fixed) + len(free) - 1
+    else:
+        np.testing.assert_array_equal(children.low, [max(len(fixed), 1)])
+        assert children.high == len(fixed) + len(free)
+    assert children.centre.shape == children.spread.shape == (len(sets), 4)
+    problem = problem_of(data)
+    for c, members in enumerate(sets):
+        A, x = data.X[:, members], rows[:, members]
+        M = A.T @ A + gamma / 2.0 * np.eye(len(members))
+        assert children.loss[c] == pytest.approx(problem.objective(members), rel=1e-10)
+        np.testing.assert_allclose(
+            children.centre[c], x @ np.linalg.solve(M, A.T @ data.y), rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            children.spread[c],
+            np.einsum("ij,ji->i", x, np.linalg.solve(M, x.T)),
+            rtol=1e-9,
+            atol=1e-12,
+        )
+
+
+def test_size_bounds_are_the_least_of_the_children_that_reach_a_size() -> None:
+    data = plain(3, 20, 6)
+    open_ = node([2], [0, 4, 5], 3)
+    children = expand(problem_of(data), open_, np.zeros((0, 6)))
+    sizes = np.arange(1, 7)
+    bounds = size_bounds(children, sizes)
+    every = enumerate_all(data)
+    for s in sizes:
+        below = [S for S in combinations(range(6), int(s)) if holds(open_, S)]
+        if below:
+            assert bounds[s - 1] <= min(every[s].of(S)[0] for S in below) * (1.0 + 1e-12)
+        else:
+            assert np.isinf(bounds[s - 1])
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+
+def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
+    """Ranges hold the prediction of a unique optimum, and of the support finally returned."""
+    exact = exact_sizes(exact_objectives(data))
+    final, problem = stops[-1], problem_of(data)
+    yy, length = float(data.y @ data.y), np.square(data.X).sum(axis=0)
+    for found in stops:
+        low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+        assert low.shape == high.shape == (found.sizes.size, rows.shape[0])
+        assert np.all(low <= high)
+        for i, s in enumerate(found.sizes):
+            values = {S: float(f) for S, f in exact[s].items()}
+            least = min(values.values())
+            near = [S for S, f in values.items() if f <= least * (1.0 + 1e-9) + 1e-13 * yy]
+            wanted = {tuple(final.supports[i].tolist()), *(near if len(near) == 1 else [])}
+            for support in wanted:
+                x = rows[:, list(support)]
+                M = length[list(support)] + data.gamma / 2.0
+                scale = math.sqrt(yy) * np.sqrt(np.square(x) @ (1.0 / M))  # of a prediction
+                expected = prediction(data, support, rows)
+                assert np.all(low[i] <= expected + 1e-9 * scale)
+                assert np.all(expected <= high[i] + 1e-9 * scale)
+
+
+@settings(max_examples=60)
+@given(data=ugly(max_columns=5, max_rows=7, mild=True), seed=st.integers(0, 2**32 - 1))
+def test_ranges_hold_the_optimum_wherever_the_search_stops(data: Data, seed: int) -> None:
+    rows = np.random.default_rng(seed).standard_normal((3, data.X.shape[1]))
+    rows[0] = data.X[0]
+    check_ranges(data, every_stop(data), rows)
+
+
+@pytest.mark.parametrize(("n", "gamma"), [(5, 1e-3), (8, 1.0), (30, 1e3)])
+def test_ranges_of_a_longer_search(n: int, gamma: float) -> None:
+    data = plain(n, n, 7, gamma, noise=2.0)
+    rows = np.vstack([np.eye(7), np.random.default_rng(0).standard_normal((5, 7))])
+    stops = every_stop(data)
+    check_ranges(data, stops, rows)
+    low, high = prediction_ranges(
+        problem_of(data), stops[0].open_nodes, rows, stops[0].sizes, stops[0].supports
+    )
+    assert (high - low).max() > 0.0
+
+
+def test_more_than_eight_ties_leave_the_answer_in_range() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal(6)
+    data = Data(np.repeat(x[:, None], 6, axis=1), x + rng.standard_normal(6), 1.0)
+    check_ranges(data, every_stop(data), rng.standard_normal((3, 6)))
+
+
+def test_a_finished_search_leaves_a_point() -> None:
+    data = plain(1, 20, 6)
+    problem, rows = problem_of(data), np.random.default_rng(1).standard_normal((5, 6))
+    found = best_subsets(problem)
+    assert found.open_nodes == []
+    low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+    np.testing.assert_array_equal(low, high)
+    for i in range(6):
+        expected = prediction(data, tuple(found.supports[i].tolist()), rows)
+        np.testing.assert_allclose(low[i], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_no_rows_no_ranges() -> None:
+    data = plain(1, 20, 6)
+    found = best_subsets(problem_of(data), node_limit=2)
+    low, high = prediction_ranges(
+        problem_of(data), found.open_nodes, np.zeros((0, 6)), found.sizes, found.supports
+    )
+    assert low.shape == high.shape == (6, 0)
+
+
+# --- the whole problem left open ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2, 1.0, 1e3, 1e7])
+@pytest.mark.parametrize(("n", "p"), [(1, 3), (4, 9), (10, 11), (12, 40)])
+def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
+    data = plain(n, n, p, gamma)
+    rows = np.vstack([data.X[:1], np.random.default_rng(p).standard_normal((3, p))])
+    whole = node([], list(range(p)), -1)
+    # the moments alone give p + 1 data rows: the primal way
+    primal, dual = expand(gram_of(data), whole, rows), expand(problem_of(data), whole, rows)
+    yy = float(data.y @ data.y)
+    assert dual.loss[0] == pytest.approx(primal.loss[0], rel=1e-6, abs=1e-12 * yy)
+    np.testing.assert_allclose(dual.centre, primal.centre, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(dual.spread, primal.spread, rtol=1e-6)
+    assert (dual.low.tolist(), dual.high) == (primal.low.tolist(), primal.high)
+
+
+@settings(max_examples=150)
+@given(data=ugly(max_columns=5, max_rows=4))
+def test_the_bound_of_the_whole_problem(data: Data) -> None:
+    exact = exact_sizes(exact_objectives(data))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
+        found = best_subsets(problem_of(data))
+    for i, s in enumerate(found.sizes):
+        own, least = float(exact[s][tuple(found.supports[i].tolist())]), min(exact[s].values())
+        assert found.lower_bound[i] <= least
+        assert found.lower_bound[i] <= found.objective[i]
+        slack = 1e-9 * own + 1e-13 * math.sqrt(own * float(data.y @ data.y))
+        assert found.objective[i] == pytest.approx(own, abs=slack + 1e-26 * float(data.y @ data.y))
+
+
+@settings(max_examples=100)
+@given(data=ugly(max_columns=5, max_rows=4, mild=True), seed=st.integers(0, 2**32 - 1))
+def test_the_ranges_of_the_whole_problem(data: Data, seed: int) -> None:
+    rows = np.random.default_rng(seed).standard_normal((3, data.X.shape[1]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
+        found = best_subsets(problem_of(data))
+    check_ranges(data, [found, best_subsets(problem_of(data))], rows)
+
+
+def centred(X: Array, y: Array) -> tuple[Array, Array]:
+    return X - X.mean(axis=0), y - y.mean()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+def test_dual_of_centred_data_with_a_tiny_gamma(scale: float) -> None:
+    rng = np.random.default_rng(4)
+    X, y = centred(rng.standard_normal((6, 9)), rng.standard_normal(6))
+    data = Data(X * scale, y, 1e-8)
+    rows = rng.standard_normal((4, 9))
+    whole = node([], list(range(9)), -1)
+    children = expand(problem_of(data), whole, rows)
+    X = data.X
+    exact = float(exact_objectives(Data(X[:, :6], y, 1e-8))[tuple(range(6))])
+    assert 0.0 <= children.loss[0] <= exact * (1.0 + 1e-9)
+    assert np.all(np.isfinite(children.centre))
+    assert np.all(children.spread > 0.0)
+
+
+def test_dual_ranges_with_equal_columns_and_a_tiny_gamma() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((6, 7))
+    X[:, 3], X[:, 5], X[:, 2] = X[:, 1], X[:, 4], 0.0
+    X, y = centred(X, np.array([-1.0, 1.0, 0.0, -1.0, -2.0, 1.0]))
+    data = Data(X, y, 1e-8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
+        found = best_subsets(problem_of(data))
+    rows = rng.standard_normal((20, 7))
+    low, high = prediction_ranges(
+        problem_of(data), found.open_nodes, rows, found.sizes, found.supports
+    )
+    best = best_subsets(problem_of(data))
+    for i in range(7):
+        support = best.supports[i]
+        expected = rows[:, support] @ problem_of(data).fit(support).coef
+        assert np.all(low[i] <= expected + 1e-6)
+        assert np.all(expected <= high[i] + 1e-6)
+
+
+@pytest.mark.parametrize("n", [30, 250])
+def test_too_many_columns_to_branch_on(n: int) -> None:
+    p = MAX_COLUMNS + 40
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, p))
+    planted = [7, 90, 199]
+    y = X[:, planted] @ np.array([5.0, -6.0, 7.0]) + 0.1 * rng.standard_normal(n)
+    data, sizes = Data(X, y, 0.5), [1, 3, 10, p]
+    problem = problem_of(data)
+    poor = [np.array([0, 1, 2]), np.array([3])]
+    found = best_subsets(problem, sizes=sizes, warm_starts=[*poor, planted])
+    assert found.status is Status.NODE_LIMIT
+    assert len(found.open_nodes) == 1
+    assert [s.size for s in found.supports] == sizes
+    assert found.supports[1].tolist() == planted
+    assert np.all(found.lower_bound <= found.objective)
+    for i, s in enumerate(sizes):
+        for _ in range(200):
+            support = np.sort(rng.choice(p, s, replace=False))
+            assert found.lower_bound[i] <= problem.objective(support)
+            assert found.objective[i] <= problem.objective(support) * (1.0 + 1e-12)
+    rows = rng.standard_normal((6, p))
+    low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+    for i, support in enumerate(found.supports):
+        fit = problem.fit(support)
+        assert np.all(low[i] <= rows[:, support] @ fit.coef)
+        assert np.all(rows[:, support] @ fit.coef <= high[i])
+    # all columns: the only support there is
+    assert found.objective[-1] == pytest.approx(problem.objective(np.arange(p)), rel=1e-9)
+    assert found.lower_bound[-1] == pytest.approx(found.objective[-1], rel=1e-5)
+
+
+def test_too_many_columns_and_a_raised_flag() -> None:
+    flag = StopFlag()
+    flag.set()
+    data = plain(0, 5, MAX_COLUMNS + 1)
+    found = best_subsets(problem_of(data), sizes=[2], stop=flag)
+    assert found.status is Status.INTERRUPTED
+    assert best_subsets(problem_of(data), sizes=[2], time_limit=0.0).status is Status.TIME_LIMIT

@@ -1,0 +1,495 @@
+"""The shared leave-one-out tree against one solve per deleted row and against enumeration."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import (
+    EPS,
+    Array,
+    Data,
+    Support,
+    exact_objectives,
+    exact_sizes,
+    plain,
+    ridge,
+    ugly,
+    value,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.solvers import (
+    MAX_COLUMNS,
+    DeletedRowSubsets,
+    SparseRidgeProblem,
+    Status,
+    StopFlag,
+    best_subsets,
+    best_subsets_rows_deleted,
+    deleted_fits,
+)
+
+Exact = list[dict[int, dict[Support, Fraction]]]
+
+
+def problem_of(data: Data) -> SparseRidgeProblem:
+    X, y, gamma = data
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1])
+
+
+def solve(data: Data, **options: Any) -> DeletedRowSubsets:
+    return best_subsets_rows_deleted(problem_of(data), data.X, data.y, **options)
+
+
+def without(data: Data, i: int) -> Data:
+    return Data(np.delete(data.X, i, axis=0), np.delete(data.y, i), data.gamma)
+
+
+def exact_of(data: Data) -> Exact:
+    return [
+        exact_sizes(exact_objectives(data, (data.X[i], float(data.y[i]))))
+        for i in range(data.y.size)
+    ]
+
+
+def key(support: Sequence[int]) -> Support:
+    return tuple(int(j) for j in support)
+
+
+def chosen(found: DeletedRowSubsets, s: int, i: int) -> Support:
+    return key(found.supports[found.choice[s, i]])
+
+
+def residual_of(data: Data, i: int, support: Support) -> float:
+    """Deleted residual of row i by an explicit refit."""
+    columns = list(support)
+    rest = without(data, i)
+    beta = ridge(rest.X[:, columns], rest.y, data.gamma)
+    return float(data.y[i] - data.X[i, columns] @ beta)
+
+
+def condition(data: Data) -> float:
+    """Square root of the largest variance inflation factor."""
+    X, gamma = data.X, data.gamma
+    p = X.shape[1]
+    R = np.linalg.qr(np.vstack([X, math.sqrt(gamma / 2.0) * np.eye(p)]), mode="r")
+    inverse = np.linalg.inv(R)
+    return float(np.sqrt((np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)).max()))
+
+
+def rounding(data: Data, objective: float, residual: float) -> float:
+    """f − r²/(1 − h) is a difference: it loses some ulp of what it subtracts."""
+    size = math.sqrt(objective) + abs(residual)
+    total = math.sqrt(float(data.y @ data.y))
+    return 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))
+
+
+def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:
+    """Shapes, skipped rows, bounds; optimality and objectives once the search is done."""
+    n, p = data.X.shape
+    k = found.sizes.size
+    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
+        assert array.shape == (k, n)
+    skipped = np.isin(np.arange(n), found.skipped)
+    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
+        assert np.isnan(array[:, skipped]).all()
+        assert np.isfinite(array[:, ~skipped]).all()
+    assert np.all((found.low <= found.residual) | np.isnan(found.residual))
+    assert np.all((found.residual <= found.high) | np.isnan(found.residual))
+    for i in np.flatnonzero(~skipped):
+        for a, s in enumerate(found.sizes):
+            support = chosen(found, a, i)
+            assert len(support) == s
+            assert list(support) == sorted(set(support))
+            assert support[-1] < p
+            values = exact[i][s]
+            least, own = min(values.values()), float(values[support])
+            assert Fraction(float(found.lower_bound[a, i])) <= max(least, Fraction(0))
+            slack = rounding(data, max(own, 0.0), float(found.residual[a, i]))
+            assert abs(found.objective[a, i] - own) <= slack
+            if found.status is Status.OPTIMAL:
+                assert own - float(least) <= slack
+
+
+@settings(max_examples=150)
+@given(data=ugly(max_columns=4, max_rows=6))
+def test_every_row_and_size_is_optimal(data: Data) -> None:
+    found = solve(data)
+    assert found.status is Status.OPTIMAL
+    check(data, found, exact_of(data))
+    np.testing.assert_array_equal(found.low, found.residual)
+    np.testing.assert_array_equal(found.high, found.residual)
+
+
+@settings(max_examples=80)
+@given(data=ugly(max_columns=4, max_rows=6, mild=True))
+def test_residuals_are_those_of_a_refit(data: Data) -> None:
+    found = solve(data)
+    total = 1.0 + math.sqrt(float(data.y @ data.y))
+    for i in range(data.y.size):
+        if i in found.skipped or data.y.size == 1:
+            continue
+        for a in range(found.sizes.size):
+            expected = residual_of(data, i, chosen(found, a, i))
+            assert abs(found.residual[a, i] - expected) <= 1e-8 * total
+
+
+@settings(max_examples=80)
+@given(data=ugly(max_columns=4, max_rows=6, mild=True))
+def test_equals_one_search_per_row(data: Data) -> None:
+    found = solve(data)
+    for i in range(data.y.size):
+        if i in found.skipped or data.y.size == 1:
+            continue
+        alone = best_subsets(problem_of(without(data, i)))
+        for a in range(found.sizes.size):
+            slack = rounding(data, float(alone.objective[a]), float(found.residual[a, i]))
+            assert abs(found.objective[a, i] - alone.objective[a]) <= slack
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "gamma"),
+    [(120, 11, 1.0), (40, 12, 1e-6), (13, 12, 0.5), (9, 12, 3.0), (60, 8, 1e7), (30, 1, 1e-3)],
+)
+def test_equals_one_search_per_row_at_size(n: int, p: int, gamma: float) -> None:
+    data = plain(n + p, n, p, gamma, noise=2.0)
+    found = solve(data)
+    assert found.status is Status.OPTIMAL
+    assert found.skipped.size == 0
+    for i in range(n):
+        rest = without(data, i)
+        alone = best_subsets(problem_of(rest))
+        np.testing.assert_allclose(found.objective[:, i], alone.objective, rtol=1e-9)
+        for a in range(p):
+            assert chosen(found, a, i) == key(alone.supports[a])
+            columns = list(alone.supports[a])
+            beta = problem_of(rest).fit(columns).coef
+            expected = data.y[i] - data.X[i, columns] @ beta
+            assert found.residual[a, i] == pytest.approx(expected, rel=1e-7, abs=1e-9)
+    assert np.all(found.lower_bound <= found.objective)
+    assert np.all(found.lower_bound >= found.objective * (1.0 - 1e-5))
+
+
+@pytest.mark.parametrize(("n", "p", "gamma"), [(3, 2, 1.0), (12, 5, 0.1), (25, 8, 10.0)])
+def test_scaled_centred_rows_refit_the_intercept(n: int, p: int, gamma: float) -> None:
+    X, y, _ = plain(n, n, p, gamma)
+    X, y = X + 3.0, y - 7.0
+    centred = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=gamma, tau=p)
+    c = math.sqrt(n / (n - 1))
+    found = best_subsets_rows_deleted(centred, c * (X - X.mean(axis=0)), c * (y - y.mean()))
+    assert found.skipped.size == 0
+    for i in range(n):
+        A, b = np.delete(X, i, axis=0), np.delete(y, i)
+        rest = SparseRidgeProblem(A - A.mean(axis=0), b - b.mean(), gamma=gamma, tau=p)
+        alone = best_subsets(rest)
+        np.testing.assert_allclose(found.objective[:, i], alone.objective, rtol=1e-8)
+        for a in range(p):
+            columns = list(alone.supports[a])
+            beta = rest.fit(columns).coef
+            held_out = y[i] - b.mean() - (X[i] - A.mean(axis=0))[columns] @ beta
+            assert chosen(found, a, i) == key(columns)
+            assert c * found.residual[a, i] == pytest.approx(held_out, rel=1e-7, abs=1e-9)
+
+
+def test_some_rows_only() -> None:
+    data = plain(5, 30, 7)
+    rows = [3, 17, 29]
+    some = best_subsets_rows_deleted(problem_of(data), data.X[rows], data.y[rows])
+    every = solve(data)
+    np.testing.assert_allclose(some.objective, every.objective[:, rows], rtol=1e-12)
+    np.testing.assert_allclose(some.residual, every.residual[:, rows], rtol=1e-10, atol=1e-12)
+
+
+# --- rows that cannot be taken out ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (3, 6)])
+def test_rows_that_determine_the_fit_are_skipped(n: int, p: int) -> None:
+    found = solve(plain(n * p, n, p, 1e-8))
+    np.testing.assert_array_equal(found.skipped, np.arange(n))
+    for array in (found.objective, found.residual, found.lower_bound, found.low, found.high):
+        assert np.isnan(array).all()
+    assert all(s.size for s in found.supports)
+
+
+def test_one_row_of_full_leverage_is_skipped_and_the_rest_are_right() -> None:
+    data = plain(9, 15, 5, 1e-8)
+    data.X[:, 2] = 0.0
+    data.X[6, 2] = 100.0
+    found = solve(data)
+    np.testing.assert_array_equal(found.skipped, [6])
+    check(data, found, exact_of(data))
+
+
+def test_a_row_that_holds_all_of_y_is_skipped() -> None:
+    data = plain(9, 15, 4, 1.0)
+    data.y[:] = 0.0
+    data.y[3] = 5.0
+    found = solve(data)
+    np.testing.assert_array_equal(found.skipped, [3])
+    others = np.delete(np.arange(15), 3)
+    assert np.isfinite(found.objective[:, others]).all()
+
+
+@pytest.mark.parametrize("spike", [1e2, 1e3, 1e4, 3e4])
+def test_bounds_hold_when_one_row_dwarfs_the_rest(spike: float) -> None:
+    data = plain(2, 12, 3, 0.5)
+    data.y[4] = spike
+    check(data, solve(data), exact_of(data))
+    for k in range(6):
+        check(data, solve(data, node_limit=k), exact_of(data))
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 1e-4])
+def test_bounds_hold_beside_high_leverage(gamma: float) -> None:
+    data = plain(4, 9, 3, gamma, noise=0.01)
+    data.X[5] *= 300.0
+    data.y[5] = 1.0
+    check(data, solve(data), exact_of(data))
+
+
+@pytest.mark.parametrize("what", ["X", "y"])
+def test_nothing_to_explain(what: str) -> None:
+    X, y, _ = plain(1, 6, 3)
+    X, y = (np.zeros((6, 3)), y) if what == "X" else (X, np.zeros(6))
+    found = solve(Data(X, y, 1.0))
+    assert found.status is Status.OPTIMAL
+    assert found.skipped.size == 0
+    np.testing.assert_allclose(found.objective[0], y @ y - y * y, rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(found.residual, np.tile(y, (3, 1)))
+    assert np.all(found.lower_bound <= found.objective)
+
+
+def test_deleting_everything_but_noise_from_a_constant_response() -> None:
+    y = np.array([8.832559666527295e-05, -8.832559666505091e-05])
+    found = solve(Data(np.zeros((2, 1)), y, 1.0))
+    for i in range(2):
+        exact = Fraction(y[1 - i]) ** 2
+        assert Fraction(float(found.lower_bound[0, i])) <= exact
+
+
+def test_zero_columns_fill_up() -> None:
+    data = plain(3, 20, 5)
+    data.X[:, [0, 3]] = 0.0
+    found = solve(data)
+    check(data, found, exact_of(data))
+    assert np.ptp(found.objective[2:], axis=0).max() <= 1e-12 * found.objective.max()
+
+
+# --- ties -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copies", [2, 5, 8])
+def test_equal_columns_are_taken_from_the_left(copies: int) -> None:
+    rng = np.random.default_rng(copies)
+    x = rng.standard_normal(12)
+    data = Data(np.repeat(x[:, None], copies, axis=1), x + rng.standard_normal(12), 1.0)
+    found = solve(data)
+    for a in range(copies):
+        assert {chosen(found, a, i) for i in range(12)} == {tuple(range(a + 1))}
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def every_stop(data: Data, **options: Any) -> list[DeletedRowSubsets]:
+    stops: list[DeletedRowSubsets] = []
+    while not stops or stops[-1].status is not Status.OPTIMAL:
+        assert len(stops) < 2_000
+        stops.append(solve(data, node_limit=len(stops), **options))
+    return stops
+
+
+def check_ranges(data: Data, stops: list[DeletedRowSubsets], exact: Exact) -> None:
+    """Every stop brackets the residual of the optimum, and of the support finally returned."""
+    final = stops[-1]
+    yy = float(data.y @ data.y)
+    for i in np.setdiff1d(np.arange(data.y.size), final.skipped):
+        for a, s in enumerate(final.sizes):
+            values = {S: float(f) for S, f in exact[i][s].items()}
+            least = min(values.values())
+            near = [S for S, f in values.items() if f <= least * (1.0 + 1e-9) + 1e-13 * yy]
+            wanted = {chosen(final, a, i), *(near if len(near) == 1 else [])}
+            for support in wanted:
+                r = residual_of(data, i, support)
+                slack = 1e-9 * (abs(r) + math.sqrt(yy))
+                for found in stops:
+                    assert found.low[a, i] - slack <= r <= found.high[a, i] + slack
+
+
+@settings(max_examples=50)
+@given(data=ugly(max_columns=4, max_rows=5, mild=True), draw=st.data())
+def test_bounds_and_ranges_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    options: dict[str, Any] = {}
+    if draw.draw(st.booleans(), label="some sizes and warm starts"):
+        options["sizes"] = draw.draw(st.sets(st.integers(1, p), min_size=1).map(list))
+        options["warm_starts"] = [draw.draw(st.sets(st.integers(0, p - 1)).map(list))]
+    exact = exact_of(data)
+    stops = every_stop(data, **options)
+    for k, found in enumerate(stops):
+        check(data, found, exact)
+        assert found.n_nodes <= max(k, 1)
+        assert found.status in (Status.NODE_LIMIT, Status.OPTIMAL)
+    if data.y.size > 1:
+        check_ranges(data, stops, exact)
+
+
+@settings(max_examples=50)
+@given(data=ugly(max_columns=4, max_rows=5))
+def test_bounds_hold_wherever_the_search_stops_in_ugly_data(data: Data) -> None:
+    exact = exact_of(data)
+    for found in every_stop(data):
+        check(data, found, exact)
+
+
+def test_ranges_at_every_stop_of_a_longer_search() -> None:
+    data = plain(21, 10, 5, 0.3, noise=3.0)
+    stops = every_stop(data)
+    assert len(stops) > 10
+    assert np.all(stops[0].high - stops[0].low >= 0.0)
+    assert (stops[0].high - stops[0].low).max() > 0.1
+    check_ranges(data, stops, exact_of(data))
+
+
+def hard() -> Data:
+    rng = np.random.default_rng(0)
+    return Data(rng.standard_normal((60, 45)), rng.standard_normal(60), 1e-2)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"node_limit": 0}, Status.NODE_LIMIT),
+        ({"node_limit": 700}, Status.NODE_LIMIT),
+        ({"time_limit": 0.0}, Status.TIME_LIMIT),
+        ({"time_limit": 0.05}, Status.TIME_LIMIT),
+        ({"stop": True, "time_limit": 0.0, "node_limit": 0}, Status.INTERRUPTED),
+    ],
+)
+def test_limits(options: dict[str, Any], status: Status) -> None:
+    if options.get("stop"):
+        flag = StopFlag()
+        flag.set()
+        options = {**options, "stop": flag}
+    found = solve(hard(), sizes=[3, 10, 20], **options)
+    assert found.status is status
+    assert found.open_nodes
+    assert np.all(found.lower_bound <= found.objective)
+    assert np.all(found.low <= found.residual)
+    assert np.all(found.residual <= found.high)
+    if "node_limit" in options and "stop" not in options:
+        assert found.n_nodes == max(1, options["node_limit"])
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(data=ugly(max_columns=4, max_rows=5), draw=st.data())
+def test_sizes_and_warm_starts_change_nothing(data: Data, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    sizes = draw.draw(st.lists(st.integers(1, p), min_size=1))
+    starts = draw.draw(st.lists(st.sets(st.integers(0, p - 1)).map(list), max_size=3))
+    found = solve(data, sizes=sizes, warm_starts=[*starts, *starts[:1]])
+    np.testing.assert_array_equal(found.sizes, sorted(set(sizes)))
+    assert found.status is Status.OPTIMAL
+    check(data, found, exact_of(data))
+
+
+@settings(max_examples=40)
+@given(data=ugly())
+def test_runs_are_repeatable(data: Data) -> None:
+    a, b = solve(data), solve(data)
+    np.testing.assert_array_equal(a.choice, b.choice)
+    np.testing.assert_array_equal(a.objective, b.objective)
+    np.testing.assert_array_equal(a.residual, b.residual)
+    assert [key(s) for s in a.supports] == [key(s) for s in b.supports]
+    assert a.n_nodes == b.n_nodes
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets"),
+    [
+        (np.zeros((5, 3)), np.zeros(5)),
+        (np.zeros((5, 4)), np.zeros(4)),
+        (np.zeros(4), np.zeros(1)),
+        (np.zeros((5, 4)), np.zeros((5, 1))),
+    ],
+)
+def test_rows_must_fit_the_problem(rows: Array, targets: Array) -> None:
+    with pytest.raises(ValueError, match="rows must be"):
+        best_subsets_rows_deleted(problem_of(plain(0, 5, 4)), rows, targets)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sizes": [0]}, "sizes"),
+        ({"sizes": [5]}, "sizes"),
+        ({"sizes": [2.5]}, "sizes"),
+        ({"warm_starts": [[4]]}, "warm start"),
+        ({"time_limit": -0.1}, "time_limit"),
+        ({"node_limit": -5}, "node_limit"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        solve(plain(0, 6, 4), **options)
+
+
+def test_too_many_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match=str(MAX_COLUMNS)):
+        solve(plain(0, 3, MAX_COLUMNS + 1))
+
+
+def test_zero_columns_do_not_count_as_columns() -> None:
+    data = plain(0, 12, 6)
+    wide = np.zeros((12, MAX_COLUMNS + 20))
+    wide[:, 150:156] = data.X
+    found = solve(Data(wide, data.y, 1.0), sizes=[1, 2])
+    few = solve(data, sizes=[1, 2])
+    np.testing.assert_allclose(found.objective, few.objective, rtol=1e-11)
+    assert all(s.min() >= 150 for s in found.supports)
+
+
+def test_columns_beyond_one_machine_word() -> None:
+    rng = np.random.default_rng(3)
+    n, p = 90, 68
+    X = np.linalg.qr(rng.standard_normal((n, p)))[0] * 10.0
+    y = 2.0 * X[:, 66] - 3.0 * X[:, 5] + X[:, 64] + 0.05 * rng.standard_normal(n)
+    data = Data(X, y, 0.1)
+    found = solve(data, sizes=[1, 2, 3], node_limit=20_000)
+    assert found.skipped.size == 0
+    wanted = [(5,), (5, 66), (5, 64, 66)]
+    for a in range(3):
+        assert {chosen(found, a, i) for i in range(n)} == {wanted[a]}
+        for i in (0, 44, 89):
+            assert found.residual[a, i] == pytest.approx(residual_of(data, i, wanted[a]), rel=1e-9)
+    for i in (0, 44, 89):
+        rest = without(data, i)
+        one = [
+            value(rest.X[:, [j]], rest.y, 0.1, ridge(rest.X[:, [j]], rest.y, 0.1)) for j in range(p)
+        ]
+        assert found.objective[0, i] == pytest.approx(min(one), rel=1e-10)
+        assert found.lower_bound[0, i] <= min(one)
+
+
+# --- fits with a row deleted ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("support", [(0,), (1, 3), (0, 2, 4), (0, 1, 2, 3, 4)])
+def test_deleted_fits(gamma: float, support: Support) -> None:
+    data = plain(6, 14, 5, gamma)
+    fits = deleted_fits(problem_of(data), np.array(support), data.X, data.y, with_gain=True)
+    for i in range(14):
+        rest = without(data, i)
+        fit = problem_of(rest).fit(support)
+        assert fits.objective[i] == pytest.approx(fit.objective, rel=1e-10)
+        assert fits.gain[i] == pytest.approx(fit.gain, rel=1e-8)
+        assert fits.residual[i] == pytest.approx(residual_of(data, i, support), rel=1e-9)

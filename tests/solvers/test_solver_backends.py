@@ -1,0 +1,269 @@
+"""``solve`` and its backends, and a second opinion from a general-purpose solver."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import Data, enumerate_size, plain, ugly, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from sparsecv.solvers import (
+    Solution,
+    SparseRidgeProblem,
+    Status,
+    StopFlag,
+    available_backends,
+    backends,
+    best_subsets,
+    checked_backend,
+    register_backend,
+    relative_gap,
+    solve,
+)
+
+
+def problem_of(data: Data, tau: int) -> SparseRidgeProblem:
+    X, y, gamma = data
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
+
+
+def check_consistent(data: Data, tau: int, found: Solution) -> None:
+    """Every field of a solution says the same."""
+    X, y, gamma = data
+    yy = float(y @ y)
+    assert found.coef.shape == (X.shape[1],)
+    assert found.support.dtype == np.intp
+    assert found.support.size == tau
+    assert np.all(np.diff(found.support) > 0)
+    assert set(np.flatnonzero(found.coef)) <= set(found.support.tolist())
+    direct = value(X, y, gamma, found.coef)
+    assert found.objective == pytest.approx(direct, rel=1e-8, abs=1e-10 * yy + 1e-300)
+    assert found.lower_bound <= found.objective
+    assert found.gap == relative_gap(found.objective, found.lower_bound)
+    assert 0.0 <= found.gap <= 1.0
+    assert found.n_nodes >= 0
+    assert found.seconds >= 0.0
+
+
+@settings(max_examples=150)
+@given(
+    data=ugly(mild=True),
+    tau=st.integers(1, 5),
+    tol=st.sampled_from([0.0, 1e-6, 1e-2]),
+    draw=st.data(),
+)
+def test_solve_equals_enumeration(data: Data, tau: int, tol: float, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    tau = min(tau, p)
+    warm = draw.draw(st.none() | st.sets(st.integers(0, p - 1)).map(list))
+    found = solve(problem_of(data, tau), tol=tol, warm_start=warm)
+    every = enumerate_size(data, tau)
+    yy = float(data.y @ data.y)
+    check_consistent(data, tau, found)
+    assert found.status is Status.OPTIMAL
+    assert found.objective <= every.least * (1.0 + tol + 1e-9) + 1e-13 * yy
+    assert found.lower_bound <= every.least * (1.0 + 1e-13) + 1e-28 * yy
+
+
+def test_solve_equals_the_tree() -> None:
+    for p, tau in [(1, 1), (12, 4), (20, 19), (20, 20), (30, 3)]:
+        data = plain(p, 80, p, noise=2.0)
+        tree = best_subsets(problem_of(data, p), sizes=[tau])
+        for backend in ("native", "auto"):
+            found = solve(problem_of(data, tau), backend=backend, tol=0.0)
+            check_consistent(data, tau, found)
+            np.testing.assert_array_equal(found.support, tree.supports[0])
+            assert found.objective == pytest.approx(tree.objective[0], rel=1e-12)
+            assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("n", "p", "tau"), [(100, 36, 2), (300, 40, 5), (30, 44, 3)])
+def test_both_native_ways_agree(n: int, p: int, tau: int) -> None:
+    data = plain(p, n, p, 2.0, noise=1.0)
+    found = solve(problem_of(data, tau), tol=0.0)
+    tree = best_subsets(problem_of(data, p), sizes=[tau], node_limit=5_000_000)
+    check_consistent(data, tau, found)
+    assert found.status is Status.OPTIMAL
+    assert found.objective <= tree.objective[0] * (1.0 + 1e-9)
+    assert tree.lower_bound[0] <= found.objective
+    if tree.status is Status.OPTIMAL:
+        assert found.objective == pytest.approx(tree.objective[0], rel=1e-10)
+        assert found.lower_bound <= tree.objective[0] * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"node_limit": 0}, Status.NODE_LIMIT),
+        ({"node_limit": 50}, Status.NODE_LIMIT),
+        ({"time_limit": 0.0}, Status.TIME_LIMIT),
+        ({"stop": None}, Status.INTERRUPTED),
+    ],
+)
+@pytest.mark.parametrize("p", [30, 50])
+def test_limits_leave_a_valid_bound(p: int, options: dict[str, Any], status: Status) -> None:
+    rng = np.random.default_rng(p)
+    data = Data(rng.standard_normal((70, p)), rng.standard_normal(70), 1e-3)
+    if "stop" in options:
+        flag = StopFlag()
+        flag.set()
+        options = {"stop": flag}
+    found = solve(problem_of(data, 12), tol=0.0, **options)
+    check_consistent(data, 12, found)
+    assert found.status is status
+    assert found.gap > 0.0
+    assert found.lower_bound <= problem_of(data, 12).objective(found.support)
+
+
+def test_nothing_left_to_prove_counts_as_optimal() -> None:
+    data = plain(0, 10, 4)
+    found = solve(problem_of(data, 4), node_limit=0)  # one support only
+    assert found.status is Status.OPTIMAL
+    assert found.support.tolist() == [0, 1, 2, 3]
+
+
+def test_a_response_of_zeros() -> None:
+    X, _, gamma = plain(0, 10, 4)
+    found = solve(problem_of(Data(X, np.zeros(10), gamma), 2))
+    assert found.objective == 0.0
+    assert found.gap == 0.0
+    assert found.status is Status.OPTIMAL
+    assert not found.coef.any()
+
+
+def test_unknown_backends_are_refused_and_the_known_ones_named() -> None:
+    problem = problem_of(plain(0, 6, 3), 1)
+    for call in (lambda: solve(problem, backend="cplex"), lambda: checked_backend("cplex")):
+        with pytest.raises(ValueError, match="cplex") as caught:
+            call()
+        for name in ("auto", *available_backends()):
+            assert name in str(caught.value)
+
+
+def test_auto_stands_for_the_native_solver() -> None:
+    assert checked_backend("auto") == "native"
+    assert checked_backend("native") == "native"
+    assert "native" in available_backends()
+    assert available_backends() == sorted(available_backends())
+
+
+@pytest.mark.parametrize("tol", [-1e-9, -1.0, float("nan"), -np.inf])
+def test_tol_must_not_be_negative(tol: float) -> None:
+    with pytest.raises(ValueError, match="tol"):
+        solve(problem_of(plain(0, 6, 3), 1), tol=tol)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"time_limit": -1.0}, "time_limit"),
+        ({"node_limit": -1}, "node_limit"),
+        ({"warm_start": [3]}, "warm start"),
+        ({"warm_start": [-1, 0]}, "warm start"),
+        ({"warm_start": [0.5]}, "warm start"),
+        ({"warm_start": [True, False, True]}, "warm start"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        solve(problem_of(plain(0, 6, 3), 1), **options)
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """A backend that records how it was called and answers nonsense."""
+    monkeypatch.setattr(backends, "_BACKENDS", dict(backends._BACKENDS))
+    calls: list[dict[str, Any]] = []
+
+    def fake(
+        problem: SparseRidgeProblem,
+        *,
+        time_limit: float | None,
+        node_limit: int | None,
+        tol: float,
+        warm_starts: Sequence[NDArray[np.intp]],
+        stop: StopFlag | None,
+    ) -> Solution:
+        calls.append({"problem": problem, "tol": tol, "starts": warm_starts, "stop": stop})
+        calls[-1] |= {"time_limit": time_limit, "node_limit": node_limit}
+        support = np.arange(problem.tau, dtype=np.intp)
+        return Solution(support, np.zeros(problem.p), 1.0, 0.5, 0.5, Status.TIME_LIMIT, 3, 0.0)
+
+    register_backend("fake", fake)
+    yield calls
+
+
+def test_registered_backends_are_called(registered: list[dict[str, Any]]) -> None:
+    problem, flag = problem_of(plain(0, 6, 3), 2), StopFlag()
+    assert "fake" in available_backends()
+    assert checked_backend("fake") == "fake"
+    found = solve(
+        problem,
+        backend="fake",
+        tol=0.25,
+        time_limit=9.0,
+        node_limit=7,
+        warm_start=[2, 0],
+        stop=flag,
+    )
+    assert found.objective == 1.0
+    (call,) = registered
+    assert call["problem"] is problem
+    assert call["stop"] is flag
+    assert (call["tol"], call["time_limit"], call["node_limit"]) == (0.25, 9.0, 7)
+    assert [sorted(s.tolist()) for s in call["starts"]] == [[0, 2]]
+    solve(problem, backend="fake")
+    assert list(registered[1]["starts"]) == []
+
+
+def test_relative_gap() -> None:
+    assert relative_gap(2.0, 1.5) == 0.25
+    assert relative_gap(2.0, 2.0) == 0.0
+    assert relative_gap(2.0, 2.5) == 0.0
+    assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(1.0, -1.0) == 2.0
+
+
+def test_statuses_read_as_words() -> None:
+    assert [str(s) for s in (Status.OPTIMAL, Status.TIME_LIMIT)] == ["optimal", "time limit"]
+    assert Status("node limit") is Status.NODE_LIMIT
+
+
+# --- second opinion -------------------------------------------------------------------------------
+
+
+def gurobi_optimum(data: Data, tau: int) -> float:
+    """The same problem as a mixed-integer quadratic programme, without big-M."""
+    gp = pytest.importorskip("gurobipy")
+    X, y, gamma = data
+    p = X.shape[1]
+    G, b = X.T @ X + gamma / 2.0 * np.eye(p), X.T @ y
+    try:
+        with gp.Env(params={"OutputFlag": 0, "Threads": 1}) as env, gp.Model(env=env) as model:
+            beta = model.addMVar(p, lb=-gp.GRB.INFINITY)
+            dropped = model.addMVar(p, vtype=gp.GRB.BINARY)
+            for j in range(p):
+                model.addSOS(gp.GRB.SOS_TYPE1, [beta[j].item(), dropped[j].item()])
+            model.addConstr(dropped.sum() >= p - tau)
+            model.setObjective(beta @ G @ beta - 2.0 * b @ beta + float(y @ y))
+            model.Params.MIPGap = 1e-9
+            model.optimize()
+            assert model.Status == gp.GRB.OPTIMAL
+            return float(model.ObjVal)
+    except gp.GurobiError as error:
+        pytest.skip(f"no usable licence: {error}")
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "tau", "gamma"),
+    [(40, 15, 4, 0.5), (60, 20, 6, 5.0), (18, 20, 3, 1.0), (80, 25, 3, 10.0)],
+)
+def test_a_general_solver_agrees(n: int, p: int, tau: int, gamma: float) -> None:
+    data = plain(n + p, n, p, gamma, noise=1.0)
+    found = solve(problem_of(data, tau), tol=0.0)
+    reference = gurobi_optimum(data, tau)
+    assert found.objective == pytest.approx(reference, rel=1e-6)
+    assert found.lower_bound <= reference * (1.0 + 1e-6)

@@ -1,0 +1,266 @@
+"""SparseRidgeProblem: fits, Gram form, sharing, validation."""
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import Data, exact_objectives, plain, ridge, rounding, ugly, value
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.solvers import SparseRidgeProblem
+
+X0 = np.arange(12.0).reshape(4, 3) ** 1.5
+Y0 = np.array([1.0, -2.0, 0.5, 3.0])
+
+
+def problem_of(data: Data, tau: int = 1) -> SparseRidgeProblem:
+    return SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
+
+
+def gram_of(data: Data, tau: int = 1) -> SparseRidgeProblem:
+    X, y, gamma = data
+    return SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, float(y @ y), gamma=gamma, tau=tau)
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 4), (2, 5), (5, 5), (9, 4), (30, 6)])
+@pytest.mark.parametrize("gamma", [1e-6, 0.3, 2.0, 1e5])
+def test_fit_equals_least_squares_on_the_augmented_system(n: int, p: int, gamma: float) -> None:
+    X, y, _ = data = plain(n + 10 * p, n, p, gamma)
+    problem = problem_of(data)
+    for s in range(p + 1):
+        for support in combinations(range(p), s):
+            columns = list(support)
+            fit = problem.fit(columns)
+            expected = ridge(X[:, columns], y, gamma)
+            if s <= n:  # beyond that √γ decides and lstsq itself loses digits
+                np.testing.assert_allclose(fit.coef, expected, rtol=1e-8, atol=1e-11)
+            direct = value(X[:, columns], y, gamma, fit.coef)
+            assert fit.objective == pytest.approx(direct, rel=1e-10, abs=1e-12)
+            assert fit.objective + fit.gain == pytest.approx(y @ y, rel=1e-13)
+            assert problem.objective(columns) == fit.objective
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e4])
+def test_fit_equals_the_normal_equations(gamma: float) -> None:
+    X, y, _ = data = plain(3, 40, 6, gamma)
+    support = [4, 0, 2]  # coefficients come in this order
+    A = X[:, support]
+    M = A.T @ A + gamma / 2.0 * np.eye(3)
+    expected = np.linalg.solve(M, A.T @ y)
+    fit = problem_of(data).fit(support)
+    np.testing.assert_allclose(fit.coef, expected, rtol=1e-11)
+    assert fit.objective == pytest.approx(y @ y - y @ A @ expected, rel=1e-11)
+    assert fit.gain == pytest.approx(y @ A @ expected, rel=1e-11)
+
+
+@given(data=ugly(max_columns=4, max_rows=5))
+def test_objectives_are_exact_to_rounding(data: Data) -> None:
+    problem = problem_of(data)
+    yy = float(data.y @ data.y)
+    for support, f in exact_objectives(data).items():
+        assert abs(problem.objective(support) - float(f)) <= rounding(float(f), yy)
+
+
+@pytest.mark.parametrize("gamma", [1e4, 1e6, 1e8, 1e12])
+def test_gain_and_coefficients_keep_their_digits_at_large_gamma(gamma: float) -> None:
+    data = plain(8, 12, 4, gamma)
+    yy = sum(f for s, f in exact_objectives(data).items() if s == ())
+    for support, f in exact_objectives(data).items():
+        fit = problem_of(data).fit(support)
+        assert fit.gain == pytest.approx(float(yy - f), rel=1e-12)
+        columns = list(support)
+        A = data.X[:, columns]
+        expected = np.linalg.solve(A.T @ A + gamma / 2.0 * np.eye(len(columns)), A.T @ data.y)
+        np.testing.assert_allclose(fit.coef, expected, rtol=1e-12)
+
+
+def test_columns_in_any_order_give_the_same_fit() -> None:
+    problem = problem_of(plain(5, 20, 6))
+    a, b = problem.fit([1, 3, 5]), problem.fit(np.array([5, 1, 3]))
+    np.testing.assert_allclose(a.coef, b.coef[[1, 2, 0]], rtol=1e-12)
+    assert a.objective == pytest.approx(b.objective, rel=1e-13)
+
+
+def test_the_empty_support_explains_nothing() -> None:
+    data = plain(0, 7, 3)
+    fit = problem_of(data).fit([])
+    assert fit.coef.shape == (0,)
+    assert fit.objective == pytest.approx(data.y @ data.y, rel=1e-14)
+    assert fit.gain == 0.0
+
+
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (1, 3), (4, 4), (3, 6), (50, 5)])
+def test_moments_are_those_of_the_data(n: int, p: int) -> None:
+    X, y, _ = data = plain(n * p, n, p)
+    for problem in (problem_of(data), gram_of(data)):
+        np.testing.assert_allclose(problem.G, X.T @ X, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(problem.b, X.T @ y, rtol=1e-11, atol=1e-11)
+        assert problem.yy == pytest.approx(float(y @ y), rel=1e-12)
+        assert problem.p == p
+    assert problem_of(data).n == n
+    assert gram_of(data).n is None
+
+
+def test_factor_is_the_triangle_of_the_augmented_moments() -> None:
+    X, y, gamma = data = plain(2, 15, 5, 0.7)
+    R = problem_of(data).factor()
+    assert R.shape == (6, 6)
+    assert np.all(np.tril(R, -1) == 0.0)
+    M = np.block([[X.T @ X + gamma / 2.0 * np.eye(5), (X.T @ y)[:, None]], [X.T @ y, y @ y]])
+    np.testing.assert_allclose(R.T @ R, M, rtol=1e-11, atol=1e-11)
+
+
+@given(data=ugly(max_columns=5, max_rows=6, mild=True), draw=st.data())
+def test_from_gram_equals_the_problem_built_from_data(data: Data, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    support = draw.draw(st.sets(st.integers(0, p - 1)).map(sorted))
+    yy = float(data.y @ data.y)
+    a, b = problem_of(data).fit(support), gram_of(data).fit(support)
+    condition = 1.0 + 2.0 * float(np.square(data.X).sum()) / data.gamma
+    assert abs(a.objective - b.objective) <= 1e-14 * condition * yy + 1e-10 * a.objective
+
+
+def test_from_gram_symmetrises() -> None:
+    data = plain(1, 9, 3)
+    G = data.X.T @ data.X
+    skew = np.array([[0.0, 1.0, 2.0], [-1.0, 0.0, 3.0], [-2.0, -3.0, 0.0]])
+    b, yy = data.X.T @ data.y, float(data.y @ data.y)
+    a = SparseRidgeProblem.from_gram(G + skew, b, yy, gamma=1.0, tau=1)
+    np.testing.assert_allclose(a.G, G, rtol=1e-12, atol=1e-12)
+
+
+def test_from_gram_keeps_small_columns_beside_large_ones() -> None:
+    data = plain(6, 30, 4)
+    scaled = Data(data.X * np.array([1e-6, 1.0, 1e6, 1e3]), data.y, 1e-9)
+    for j in range(4):
+        exact = problem_of(scaled).fit([j])
+        fit = gram_of(scaled).fit([j])
+        assert fit.gain == pytest.approx(exact.gain, rel=1e-9)
+
+
+def test_replace_shares_the_data_and_leaves_the_original_alone() -> None:
+    problem = problem_of(plain(4, 10, 5), tau=2)
+    factor = problem.factor()
+    other = problem.replace(tau=4)
+    assert (other.tau, other.gamma, other.n, other.p) == (4, 1.0, 10, 5)
+    assert other._base is problem._base
+    assert other.factor() is factor
+    heavier = problem.replace(gamma=7.0)
+    assert (heavier.tau, heavier.gamma) == (2, 7.0)
+    assert heavier._base is problem._base
+    assert heavier.objective([0]) == problem_of(Data(*plain(4, 10, 5)[:2], 7.0)).objective([0])
+    assert not np.allclose(heavier.factor(), factor)
+    assert (problem.tau, problem.gamma) == (2, 1.0)
+    assert problem.replace().objective([1, 2]) == problem.objective([1, 2])
+
+
+def test_data_are_not_held_by_reference() -> None:
+    X, y = X0.copy(), Y0.copy()
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    before = problem.objective([0, 1])
+    X[:] = 0.0
+    y[:] = 0.0
+    assert problem.objective([0, 1]) == before
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (X0.astype(int).tolist(), Y0.tolist()),
+        (np.asfortranarray(X0), Y0[::1]),
+        (X0.astype(np.float32), Y0.astype(np.float32)),
+        (X0 > 3.0, Y0 > 0.0),
+    ],
+)
+def test_any_array_like_is_taken(X: Any, y: Any) -> None:
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    same = SparseRidgeProblem(np.array(X, float), np.array(y, float), gamma=1.0, tau=1)
+    assert problem.objective([0, 2]) == same.objective([0, 2])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (X0, Y0[:3], "must be"),
+        (X0[0], Y0, "must be"),
+        (X0[None], Y0, "must be"),
+        (X0, Y0[:, None], "must be"),
+        (np.zeros((0, 3)), np.zeros(0), "at least one"),
+        (np.zeros((3, 0)), np.zeros(3), "at least one"),
+        (np.where(X0 == X0[1, 1], np.nan, X0), Y0, "finite"),
+        (np.where(X0 == X0[1, 1], np.inf, X0), Y0, "finite"),
+        (X0, np.where(Y0 == 0.5, -np.inf, Y0), "finite"),
+    ],
+)
+def test_bad_data_are_refused(X: Any, y: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+
+
+@pytest.mark.parametrize("gamma", [0.0, -1.0, -0.0, math.nan, math.inf, -math.inf])
+def test_gamma_must_be_positive_and_finite(gamma: float) -> None:
+    with pytest.raises(ValueError, match="gamma"):
+        SparseRidgeProblem(X0, Y0, gamma=gamma, tau=1)
+    with pytest.raises(ValueError, match="gamma"):
+        SparseRidgeProblem.from_gram(np.eye(2), np.zeros(2), 1.0, gamma=gamma, tau=1)
+    with pytest.raises(ValueError, match="gamma"):
+        SparseRidgeProblem(X0, Y0, gamma=1.0, tau=1).replace(gamma=gamma)
+
+
+@pytest.mark.parametrize("tau", [0, -1, 4, True, False, 2.0, 1.5, "2", None, np.float64(1.0)])
+def test_tau_must_be_an_integer_in_range(tau: Any) -> None:
+    with pytest.raises(ValueError, match="tau"):
+        SparseRidgeProblem(X0, Y0, gamma=1.0, tau=tau)
+    with pytest.raises(ValueError, match="tau"):
+        SparseRidgeProblem.from_gram(np.eye(3), np.zeros(3), 1.0, gamma=1.0, tau=tau)
+
+
+@pytest.mark.parametrize("tau", [0, 4, True, 2.5])
+def test_replace_checks_tau(tau: Any) -> None:
+    with pytest.raises(ValueError, match="tau"):
+        SparseRidgeProblem(X0, Y0, gamma=1.0, tau=1).replace(tau=tau)
+
+
+def test_tau_may_be_a_numpy_integer() -> None:
+    problem = SparseRidgeProblem(X0, Y0, gamma=1.0, tau=np.int32(2))
+    assert type(problem.tau) is int
+
+
+@pytest.mark.parametrize(
+    ("G", "b", "yy", "words"),
+    [
+        (np.eye(3), np.zeros(2), 1.0, "must be"),
+        (np.eye(3)[:2], np.zeros(3), 1.0, "must be"),
+        (np.eye(3), np.zeros((3, 1)), 1.0, "must be"),
+        (np.zeros((0, 0)), np.zeros(0), 1.0, "must be"),
+        (np.full((2, 2), np.nan), np.zeros(2), 1.0, "finite"),
+        (np.eye(2), np.array([np.inf, 0.0]), 1.0, "finite"),
+        (np.eye(2), np.zeros(2), math.nan, "finite"),
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros(2), 1.0, "semidefinite"),
+        (np.eye(2), np.array([1.0, 1.0]), 1.0, "semidefinite"),
+        (np.eye(2), np.zeros(2), -1.0, "semidefinite"),
+    ],
+)
+def test_impossible_moments_are_refused(G: Any, b: Any, yy: float, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)
+
+
+@settings(max_examples=30)
+@given(data=ugly(max_rows=1))
+def test_one_row(data: Data) -> None:
+    X, y, gamma = data
+    p = X.shape[1]
+    problem = problem_of(data)
+    for support in ([0], list(range(p))):
+        x = X[0, support]
+        # one row: f = y² (γ/2) / (γ/2 + ||x||²)
+        expected = y[0] ** 2 * (gamma / 2.0) / (gamma / 2.0 + float(x @ x))
+        assert abs(problem.objective(support) - expected) <= rounding(expected, y[0] ** 2)
+
+
+def test_repr_names_the_parameters() -> None:
+    assert repr(problem_of(plain(0, 5, 3))) == "SparseRidgeProblem(p=3, gamma=1, tau=1)"

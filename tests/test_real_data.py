@@ -1,0 +1,169 @@
+"""Real data: three routes to the same numbers, and scikit-learn as a witness."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sparsecv import fold_solvers
+from sparsecv.cross_validation import Settings, cross_validate
+from sparsecv.datasets import load_dataset
+from sparsecv.design import Protocol, Summary, make_design
+from sparsecv.errors import InputError
+from sparsecv.fold_data import RowFolds
+from sparsecv.folds import make_folds
+from sparsecv.results import CVResult
+
+Array = NDArray[np.float64]
+HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-norm")
+EVERY = [
+    Protocol(name, scale)
+    for name in ("honest", "paper")
+    for scale in ("unit-variance", "unit-norm")
+]
+
+
+@cache
+def rows(name: str) -> tuple[Array, Array]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return load_dataset(name).load()
+    except InputError as error:
+        folder = os.environ.get("SPARSECV_DATA")
+        where = f"not in SPARSECV_DATA ({folder})" if folder else "SPARSECV_DATA is not set"
+        if folder and (Path(folder) / f"{name}.csv").exists():
+            raise
+        pytest.skip(f"data set {name!r} {where}: {error}")
+
+
+def folded(name: str, protocol: Protocol, folds: str) -> RowFolds:
+    X, y = rows(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        design = make_design(Summary.of(X, y), protocol, [f"x{j}" for j in range(X.shape[1])])
+    return RowFolds(*design.apply(X, y), make_folds(folds, y.size), protocol.refit_intercept)
+
+
+def run(
+    data: RowFolds, gammas: list[float], method: str, taus: list[int] | None = None
+) -> CVResult:
+    result = cross_validate(data, gammas, taus or range(1, data.p + 1), Settings(method))
+    assert result.complete
+    return result
+
+
+def assert_equal(found: CVResult, expected: CVResult) -> None:
+    np.testing.assert_allclose(
+        found.table("cv_error"), expected.table("cv_error"), rtol=1e-9, atol=1e-12
+    )
+
+
+SHARED = [
+    ("diabetes", [0.01, 0.05, 0.2, 1.0]),
+    ("housing", [0.02, 0.5]),
+    ("servo", [0.05, 1.0]),
+    ("autompg", [0.2]),
+]
+
+
+@pytest.mark.parametrize(("name", "gammas"), SHARED)
+@pytest.mark.parametrize("protocol", EVERY, ids=lambda p: f"{p.name}-{p.scale}")
+def test_shared_tree_equals_a_tree_per_fold(
+    name: str, gammas: list[float], protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = folded(name, protocol, "loo")
+    if protocol not in (HONEST, PAPER):
+        gammas = gammas[-1:]
+    shared = run(data, gammas, "exact")
+    assert all(r.n_mio < 50 for r in shared.by_gamma)
+    monkeypatch.setattr(
+        "sparsecv.cross_validation.solve_rows_deleted",
+        lambda **work: fold_solvers.solve_folds(range(data.folds.k), **work),
+    )
+    single = run(data, gammas, "exact")
+    assert all(r.n_mio == data.folds.k for r in single.by_gamma)
+    assert_equal(shared, single)
+
+
+GRID = [
+    ("diabetes", "loo", [0.02], [1, 4, 7, 10]),
+    ("diabetes", "10", [0.01, 0.1, 1.0], None),
+    ("diabetes", "size:10", [0.05], None),
+    ("diabetes11", "10", [0.01, 0.5], None),
+    ("housing", "loo", [0.1], [2, 6]),
+    ("housing", "10", [0.01, 0.1, 1.0], None),
+    ("housing", "size:10", [0.2], None),
+    ("servo", "loo", [0.1], [3, 12]),
+    ("servo", "10", [0.02, 1.0], None),
+    ("servo", "size:10", [0.5], None),
+    ("autompg", "loo", [0.5], [2]),
+    ("autompg", "10", [0.05], [1, 5, 12, 25]),
+    ("autompg", "size:10", [0.5], [3]),
+]
+
+
+@pytest.mark.parametrize(("name", "folds", "gammas", "taus"), GRID)
+@pytest.mark.parametrize("protocol", [HONEST, PAPER], ids=lambda p: p.name)
+def test_trees_equal_the_grid(
+    name: str, folds: str, gammas: list[float], taus: list[int] | None, protocol: Protocol
+) -> None:
+    data = folded(name, protocol, folds)
+    grid = run(data, gammas, "grid", taus)
+    problems = data.folds.k * grid.taus.size
+    assert all(r.n_mio == problems for r in grid.by_gamma)
+    assert_equal(run(data, gammas, "exact", taus), grid)
+
+
+@pytest.mark.parametrize(("name", "folds"), [("diabetes", "44"), ("housing", "10"), ("servo", "5")])
+@pytest.mark.parametrize("gamma", [0.05, 20.0])
+def test_refit_by_scikit_learn(name: str, folds: str, gamma: float) -> None:
+    """StandardScaler on all rows, then Ridge with its own intercept on each fold's support."""
+    X, y = rows(name)
+    data = folded(name, HONEST, folds)
+    one = run(data, [gamma], "exact").by_gamma[0]
+    scaled = StandardScaler().fit_transform(X)
+    errors = np.zeros(one.taus.size)
+    for j in range(data.folds.k):
+        train, test = data.folds.split(j)
+        for t in range(one.taus.size):
+            S = one.supports[one.choice[t, j]]
+            ridge = Ridge(alpha=gamma / 2, solver="cholesky").fit(scaled[train][:, S], y[train])
+            errors[t] += np.sum((y[test] - ridge.predict(scaled[test][:, S])) ** 2)
+    np.testing.assert_allclose(one.cv_error, errors / y.size, rtol=1e-8)
+
+
+def test_final_model_by_a_scikit_learn_pipeline() -> None:
+    from sparsecv import SparseRidgeCV
+
+    X, y = rows("diabetes")
+    model = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0]).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), Ridge(alpha=model.gamma_ / 2))
+    pipeline.fit(X[:, model.support_], y)
+    np.testing.assert_allclose(model.predict(X), pipeline.predict(X[:, model.support_]), rtol=1e-10)
+
+
+def test_paper_protocol_by_hand() -> None:
+    """y and columns scaled once, no intercept in the folds, errors in those units."""
+    X, y = rows("diabetes")
+    A = (X - X.mean(axis=0)) / np.linalg.norm(X - X.mean(axis=0), axis=0)
+    b = (y - y.mean()) / np.linalg.norm(y - y.mean())
+    data = folded("diabetes", PAPER, "loo")
+    one = run(data, [0.1], "exact").by_gamma[0]
+    for t in (0, 4, 9):
+        total = 0.0
+        for i in range(y.size):
+            S = one.supports[one.choice[t, i]]
+            keep = np.delete(np.arange(y.size), i)
+            ridge = Ridge(alpha=0.05, fit_intercept=False).fit(A[keep][:, S], b[keep])
+            total += (b[i] - ridge.predict(A[i : i + 1][:, S])[0]) ** 2
+        np.testing.assert_allclose(one.cv_error[t], total / y.size, rtol=1e-9)

@@ -19,6 +19,7 @@ from . import __version__
 from .errors import InputError
 
 DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+PROVED = 1e-5  # relative gap of the final model that rounding margins may leave
 
 app = typer.Typer(
     add_completion=False,
@@ -80,9 +81,10 @@ def cv(
     from .datasets import resolve
 
     started = time.perf_counter()
-    console = Console(quiet=quiet, highlight=False)
+    console = _console(quiet)
     if plot is not None:
-        plots.pyplot()  # a missing extra should not be found out at the end
+        plots.check_writable(str(plot))
+    _check_json(json_file)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
@@ -128,7 +130,8 @@ def cv(
         plots.plot_cv(
             result, str(plot), f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out")
         )
-    raise typer.Exit(DONE if result.complete else GAP)
+    proved = result.complete and model.gap <= PROVED
+    raise typer.Exit(DONE if proved else GAP)
 
 
 @app.command("fit")
@@ -154,7 +157,8 @@ def fit(
     from .datasets import resolve
     from .solvers import Status, solve
 
-    console = Console(quiet=quiet, highlight=False)
+    console = _console(quiet)
+    _check_json(json_file)
     checked_gammas([gamma])
     Settings(backend=backend, time_limit=time_limit)
     if not tol >= 0:
@@ -172,7 +176,10 @@ def fit(
         if notice is not None:
             _note(notice)
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
-        solution = solve(problem, backend=backend, time_limit=limit, tol=tol)
+        try:
+            solution = solve(problem, backend=backend, time_limit=limit, tol=tol)
+        except ValueError as error:  # γ below what double precision can tell from zero
+            raise InputError(str(error)) from error
     model = prepared.model(gamma, solution.support, solution.lower_bound)
     report.print_model(console, prepared, model)
     console.print(
@@ -206,7 +213,7 @@ def datasets(
 
     from .datasets import describe, list_datasets
 
-    console = Console(highlight=False)
+    console = _console(False)
     if action == "show":
         if name is None:
             raise InputError("datasets show needs a NAME; sparsecv datasets lists them")
@@ -243,6 +250,16 @@ def _note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
+def _console(quiet: bool) -> Console:
+    return Console(quiet=quiet, highlight=False, emoji=False)
+
+
+def _check_json(path: Path | None) -> None:
+    """Find out now, not after the search, that the file cannot be there."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise InputError(f"--json {path}: not a file in an existing folder")
+
+
 def _write_json(path: Path, document: dict[str, Any]) -> None:
     try:
         path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -272,12 +289,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status and calls ``sys.exit`` when run as a script."""
     warnings.showwarning = _one_line_warning
     np.seterr(all="ignore")  # kernels report what matters themselves
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that cannot show γ gets a question mark
+            stream.reconfigure(errors="replace")
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        status = app(args=arguments, prog_name="sparsecv", standalone_mode=False)
+        status = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
     except InputError as error:
         status = _complain(str(error))
     except (KeyboardInterrupt, typer.Abort):
-        print("sparsecv: interrupted", file=sys.stderr)
         status = INTERRUPTED
     except Exception as error:
         message = getattr(error, "format_message", None)
@@ -285,6 +305,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         status = _complain(message())
     status = status if isinstance(status, int) else DONE
+    if status == INTERRUPTED:
+        print("sparsecv: interrupted", file=sys.stderr)
     if arguments is None:
         sys.exit(status)
     return status

@@ -29,6 +29,25 @@ def pyplot() -> Any:
     return plt
 
 
+def check_writable(path: str) -> None:
+    """Refuse a picture file that could not be written, before any work is done.
+
+    Raises
+    ------
+    InputError
+        matplotlib is missing, or the suffix or folder does not exist.
+    """
+    plt = pyplot()
+    kinds = plt.figure().canvas.get_supported_filetypes()
+    plt.close()
+    suffix = Path(path).suffix.lstrip(".").lower()
+    if suffix not in kinds:
+        known = ", ".join("." + kind for kind in sorted(kinds))
+        raise InputError(f"--plot {path}: no such picture format; use one of {known}")
+    if not Path(path).absolute().parent.is_dir():
+        raise InputError(f"--plot {path}: the folder does not exist")
+
+
 def plot_cv(result: CVResult, path: str, title: str) -> None:
     """Draw the CV error against τ, one curve per γ, and write it to ``path``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -68,24 +69,35 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
 
 
 def _print_grid(console: Console, result: CVResult) -> None:
-    """One column per γ, wrapped to the width of the console; ≤ marks an upper bound only."""
+    """One column per γ, wrapped to the width of the console; ≈ marks what is not proved."""
     console.print("CV error h(γ, τ); the least of each γ in bold", style="italic")
     least = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
-    per_table = max(1, (console.width - 6) // 12)
-    for first in range(0, len(result.gammas), per_table):
-        shown = range(first, min(first + per_table, len(result.gammas)))
+    cells = [
+        [("" if exact else "≈") + number(h) for h, exact in zip(r.cv_error, r.exact, strict=True)]
+        for r in result.by_gamma
+    ]
+    heads = [f"γ={gamma:.4g}" for gamma in result.gammas]
+    widths = [3 + max(map(len, [head, *rows])) for head, rows in zip(heads, cells, strict=True)]
+    for shown in _chunks(widths, console.width - 4 - len(str(result.taus[-1]))):
         table = Table()
         table.add_column("τ", justify="right")
         for g in shown:
-            table.add_column(f"γ={result.gammas[g]:.4g}", justify="right", no_wrap=True)
+            table.add_column(heads[g], justify="right", no_wrap=True)
         for t, tau in enumerate(result.taus):
-            cells = []
-            for g in shown:
-                one = result.by_gamma[g]
-                text = number(one.cv_error[t]) if one.exact[t] else f"≈{number(one.cv_error[t])}"
-                cells.append(f"[bold]{text}[/]" if t == least[g] else text)
-            table.add_row(str(tau), *cells)
+            row = [f"[bold]{cells[g][t]}[/]" if t == least[g] else cells[g][t] for g in shown]
+            table.add_row(str(tau), *row)
         console.print(table)
+
+
+def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
+    """Split columns into runs that fit side by side."""
+    run: list[int] = []
+    for column, width in enumerate(widths):
+        if run and sum(widths[c] for c in run) + width > room:
+            yield run
+            run = []
+        run.append(column)
+    yield run
 
 
 def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
@@ -114,7 +126,7 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
     """Print the coefficients in original units and the training certificate."""
     console.print("model on all rows, original units", style="italic")
     table = Table()
-    table.add_column("feature")
+    table.add_column("feature", overflow="fold")
     table.add_column("coefficient", justify="right")
     for column in model.support:
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))

@@ -89,7 +89,7 @@ def exact_objectives(
 ) -> dict[Support, Fraction]:
     """Objective of every support, without any rounding; ``deleted`` = (z, t) takes a row out."""
     X, y, gamma = data
-    n, p = X.shape
+    p = X.shape[1]
     joint = [[Fraction(float(v)) for v in row] for row in np.column_stack([X, y])]
     M = [
         [sum((row[a] * row[b] for row in joint), Fraction(0)) for b in range(p + 1)]

@@ -1,4 +1,4 @@
-"""Shared set-up: this folder is on the import path, and hypothesis always draws the same examples."""
+"""Puts this folder on the import path; hypothesis always draws the same examples."""
 
 from hypothesis import HealthCheck, settings
 

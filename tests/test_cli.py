@@ -546,8 +546,8 @@ def test_tiny_gamma_on_dependent_columns(capsys: Capture) -> None:
     X, y = table()
     X[:, 1] = X[:, 0]
     write_csv(Path("t.csv"), X, y)
-    complaint(capsys, ["cv", "t.csv", "--folds", "4", "--gamma", "1e-30"], ["gamma = 1e-30"])
-    complaint(capsys, ["fit", "t.csv", "--tau", "2", "--gamma", "1e-30"], ["gamma = 1e-30"])
+    complaint(capsys, ["cv", "t.csv", "--folds", "4", "--gamma", "1e-30"], ["gamma"])
+    complaint(capsys, ["fit", "t.csv", "--tau", "2", "--gamma", "1e-30"], ["gamma"])
 
 
 def test_two_rows(capsys: Capture) -> None:
@@ -555,7 +555,8 @@ def test_two_rows(capsys: Capture) -> None:
     for options in ([], ["--protocol", "paper"], ["--no-intercept"], ["--scale", "none"]):
         for gamma in ("1e-8", "1", "1e8"):
             assert main(["cv", "t.csv", "--folds", "loo", "--gamma", gamma, *options]) == 0
-    complaint(capsys, ["cv", "t.csv"], ["5 folds"]) if not capsys.readouterr().err else None
+    assert capsys.readouterr().err == ""
+    complaint(capsys, ["cv", "t.csv"], ["5 folds"])
 
 
 # ---------------------------------------------------------------------------- as a process
@@ -654,8 +655,10 @@ def interrupt(process: subprocess.Popen[str], after: str, wait: float) -> tuple[
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("how", ["--folds=5", "--folds=loo", "--method=grid"])
+@pytest.mark.parametrize(
+    ("how", "jobs"),
+    [("--folds=5", "1"), ("--folds=5", "2"), ("--folds=loo", "2"), ("--method=grid", "2")],
+)
 def test_interrupt_during_folds(how: str, jobs: str) -> None:
     hard_csv(Path("hard.csv"))
     process = start(
@@ -663,7 +666,7 @@ def test_interrupt_during_folds(how: str, jobs: str) -> None:
         *("--checkpoint", "kept", "--json", "o.json", "--tau", "12,20"),
         script=HURRIED,
     )
-    err, seconds = interrupt(process, "folds", 1.5)
+    err, seconds = interrupt(process, "folds", 1.0)
     assert process.returncode == 130
     assert seconds < 5.0  # a fraction of a second on an idle machine
     assert "Traceback" not in err
@@ -679,7 +682,7 @@ def test_interrupt_during_folds(how: str, jobs: str) -> None:
 def test_interrupt_of_the_command(arguments: list[str]) -> None:
     hard_csv(Path("hard.csv"))
     process = start(arguments[0], "hard.csv", *arguments[1:], "--time-limit", "900")
-    err, seconds = interrupt(process, "60 columns", 2.0)
+    err, seconds = interrupt(process, "60 columns", 1.5)
     assert process.returncode == 130
     assert seconds < 5.0
     assert "Traceback" not in err

@@ -580,7 +580,7 @@ def test_gamma_too_small_for_dependent_columns() -> None:
     X[:, 1] = X[:, 0]
     for cv in (2, "loo"):
         case = Case(X, X[:, 0] + X[:, 2] ** 2, Protocol(), cv, [1e-30])
-        with pytest.raises(InputError, match="gamma = 1e-30 is too small"):
+        with pytest.raises(InputError, match="gamma"):
             case.run("exact")
 
 

@@ -521,5 +521,5 @@ def test_dates_as_response() -> None:
 def test_tiny_gamma_on_dependent_columns() -> None:
     X, y = table()
     X[:, 1] = X[:, 0]
-    with pytest.raises(InputError, match="gamma = 1e-30 is too small"):
+    with pytest.raises(InputError, match="gamma"):
         SparseRidge(gamma=1e-30).fit(X, y)

@@ -106,7 +106,7 @@ def test_a_fold_left_out() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_block_size_changes_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_changes_nothing(rows: int) -> None:
     X, y = table()
     folds = make_folds(3, len(y), seed=1)
     assert folds.label is not None

@@ -96,14 +96,14 @@ def test_shared_tree_equals_a_tree_per_fold(
 
 
 GRID = [
-    ("diabetes", "loo", [0.02], [1, 4, 7, 10]),
+    ("diabetes", "loo", [0.02], [2, 6, 9]),
     ("diabetes", "10", [0.01, 0.1, 1.0], None),
     ("diabetes", "size:10", [0.05], None),
     ("diabetes11", "10", [0.01, 0.5], None),
-    ("housing", "loo", [0.1], [2, 6]),
+    ("housing", "loo", [0.1], [6]),
     ("housing", "10", [0.01, 0.1, 1.0], None),
     ("housing", "size:10", [0.2], None),
-    ("servo", "loo", [0.1], [3, 12]),
+    ("servo", "loo", [0.1], [5, 12]),
     ("servo", "10", [0.02, 1.0], None),
     ("servo", "size:10", [0.5], None),
     ("autompg", "loo", [0.5], [2]),

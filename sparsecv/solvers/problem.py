@@ -169,7 +169,8 @@ class SparseRidgeProblem:
             R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
         # no pivot is smaller than the penalty's own, but rounding can lose it
         pivot = R[np.arange(s), np.arange(s)]
-        if (np.abs(pivot) < 0.5 * math.sqrt(ridge)).any():
+        resolution = 32.0 * np.finfo(np.float64).eps * np.sqrt(squares)
+        if (np.abs(pivot) < np.maximum(resolution, 0.5 * math.sqrt(ridge))).any():
             raise ValueError(
                 f"gamma = {self.gamma:g} is too small to tell from zero beside dependent columns "
                 "of this length: raise it, or rescale X"

@@ -278,6 +278,8 @@ class _Report:
     def _brackets(
         self, objective: Array, residual: Array, nodes: list[OpenNode]
     ) -> tuple[Array, Array, Array]:
+        # f_S − r²/(1−h) is a difference: it loses digits of what it subtracts
+        lost = max(256.0 * EPS, self.tie) * (self.problem.yy + residual * residual)
         lower, low, high = objective.copy(), residual.copy(), residual.copy()
         t = self.targets
         for node in nodes:
@@ -293,8 +295,6 @@ class _Report:
                 reach = (children.low <= size) & (size <= children.high)
                 if reach.any():
                     lower[s] = np.minimum(lower[s], values[reach].min(axis=0))
-            widen(low, high, objective, values, deleted, self.wanted)
-        # f_S − r²/(1−h) is a difference: it loses some ulp of what it subtracts
-        lost = 256.0 * EPS * (self.problem.yy + residual * residual)
+            widen(low, high, objective + 2.0 * lost, values, deleted, self.wanted)
         lower = lower - rounding_margin(lower, self.yy, self.tie) - lost
         return np.maximum(lower, 0.0), low, high

@@ -5,7 +5,7 @@ import pickle
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:
         support = key(found.supports[i])
         assert len(support) == s
         assert list(support) == sorted(set(support))
-        assert 0 <= support[0]
+        assert support[0] >= 0
         assert support[-1] < data.X.shape[1]
         least = min(exact[s].values())
         own = float(exact[s][support])
@@ -325,7 +325,7 @@ def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) 
 def test_stopping_never_loosens_bounds_nor_incumbents() -> None:
     stops = every_stop(plain(2, 20, 9, noise=2.0))
     assert len(stops) > 30
-    for before, after in zip(stops, stops[1:], strict=False):
+    for before, after in pairwise(stops):
         assert np.all(after.objective <= before.objective * (1.0 + 1e-12))
         assert np.all(after.lower_bound >= before.lower_bound * (1.0 - 1e-9))
 

@@ -293,6 +293,14 @@ def test_equal_columns_are_taken_from_the_left(copies: int) -> None:
         assert {chosen(found, a, i) for i in range(12)} == {tuple(range(a + 1))}
 
 
+def test_ties_of_a_row_are_settled_by_its_own_fits() -> None:
+    # without row 0, columns 0 and 1 are equal and leave nearly nothing; without row 1, much is left
+    X = np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    y = np.array([-1.1394562628812208, 3.493407245304055, -2.4414427990357748])
+    data = Data(X, y, 2.873442630600854e-06)
+    check_ranges(data, every_stop(data), exact_of(data))
+
+
 # --- limits ---------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 """``solve`` and its backends, and a second opinion from a general-purpose solver."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -173,7 +173,7 @@ def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """A backend that records how it was called and answers nonsense."""
     monkeypatch.setattr(backends, "_BACKENDS", dict(backends._BACKENDS))
     calls: list[dict[str, Any]] = []
@@ -193,7 +193,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]
         return Solution(support, np.zeros(problem.p), 1.0, 0.5, 0.5, Status.TIME_LIMIT, 3, 0.0)
 
     register_backend("fake", fake)
-    yield calls
+    return calls
 
 
 def test_registered_backends_are_called(registered: list[dict[str, Any]]) -> None:

@@ -191,6 +191,7 @@ def _shares_a_tree(data: FoldData, settings: Settings) -> bool:
         and isinstance(data, RowFolds)
         and data.folds.leave_one_out
         and data.p <= TREE_ONLY
+        and data.folds.n > data.p + 2  # fewer rows interpolate: then no row is taken out safely
     )
 
 

@@ -29,7 +29,7 @@ from .open_nodes import Children, OpenNode, expand, widen
 from .problem import SparseRidgeProblem
 from .solution import Status
 
-MIN_REMAIN = 1e-6  # 1 − h_i below which a down-date would lose too many digits
+MIN_REMAIN = 1e-5  # 1 − h_i below which a down-date would lose too many digits
 MIN_LEFT = 1e-10  # share of yᵀy below which what a deletion leaves of y is mostly rounding
 WORK_PER_CHUNK = 20_000_000  # updates between two looks at the clock: some tens of milliseconds
 
@@ -39,11 +39,13 @@ class DeletedFits:
     """Ridge fits on one support with every row deleted in turn.
 
     ``residual[i]`` = t_i − z_iᵀβ^(−i); ``objective[i]`` and ``gain[i]`` belong to problem i.
+    ``rounding[i]`` is what ``objective[i]``, a difference, may have lost.
     """
 
     objective: Array
     gain: Array
     residual: Array
+    rounding: Array
 
 
 @dataclass
@@ -152,14 +154,16 @@ def deleted_fits(
     remain = 1.0 - np.einsum("ij,ij->j", V, V)
     residual = targets - z @ V
     with np.errstate(divide="ignore", invalid="ignore"):
-        objective = R[s, s] ** 2 - residual * residual / remain
+        lost = residual * residual / remain
+        objective = R[s, s] ** 2 - lost
         gain = np.zeros_like(objective)
         if with_gain:
             # b^(−i) whitened by T, then the rank-one correction of the inverse
             reduced = z[:, None] - V * targets
             gain = np.einsum("ij,ij->j", reduced, reduced)
             gain += np.einsum("ij,ij->j", V, reduced) ** 2 / remain
-        return DeletedFits(objective, gain, residual / remain)
+        rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
+        return DeletedFits(objective, gain, residual / remain, rounding)
 
 
 def _nothing_to_explain(
@@ -268,11 +272,13 @@ class _Report:
         objective = np.array([f.objective[tied] for f in fits])
         gain = np.array([f.gain[tied] for f in fits])
         # whichever of objective and gain is the smaller keeps its digits
-        values = np.where(gain[0] < objective[0], -gain, objective)
+        by_gain = gain[0] < objective[0]
+        values = np.where(by_gain, -gain, objective)
+        rounding = np.where(by_gain, 0.0, np.array([f.rounding[tied] for f in fits]).max(axis=0))
         offered = (option[None] == involved[order][:, None, None]).any(axis=2)
         values = np.where(offered, values, np.inf)
         least = values.min(axis=0)
-        first = np.argmax(values <= least + 1e-12 * np.abs(least), axis=0)
+        first = np.argmax(values <= least + 1e-12 * np.abs(least) + rounding, axis=0)
         return np.asarray(involved[order][first])
 
     def _brackets(

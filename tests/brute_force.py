@@ -6,10 +6,10 @@ Shares no code with the package. Also the data sets, plain and ugly, the solvers
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -39,7 +39,7 @@ class Size(NamedTuple):
     def least(self) -> float:
         return float(self.objective.min())
 
-    def of(self, support: Sequence[int]) -> tuple[float, float]:
+    def of(self, support: Iterable[Any]) -> tuple[float, float]:
         """Objective and gain of one support."""
         place = self.supports.index(tuple(int(j) for j in support))
         return float(self.objective[place]), float(self.gain[place])
@@ -75,7 +75,7 @@ def enumerate_size(data: Data, s: int) -> Size:
     stacked[:, top : top + n, :s] = X.T[index].transpose(0, 2, 1)
     stacked[:, top : top + n, s] = y
     stacked[:, penalty + np.arange(s), np.arange(s)] = math.sqrt(gamma / 2.0)
-    R = np.linalg.qr(stacked, mode="r")
+    R: Array = np.linalg.qr(stacked, mode="r")
     return Size(supports, R[:, s, s] ** 2, np.square(R[:, :s, s]).sum(axis=1))
 
 

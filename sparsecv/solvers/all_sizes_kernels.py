@@ -29,7 +29,8 @@ from ._linalg import (
     triangle_of,
 )
 
-TIES = 8
+TIES = 64
+EQUAL = 1e-10  # losses this close are equal when the list of ties is full
 CANCELLED = 1e-4  # a diagonal entry that shrank to this share of itself has lost 4 digits
 
 
@@ -146,8 +147,10 @@ def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
             for t in range(1, ties):
                 if found_loss[size, t] > found_loss[size, slot]:
                     slot = t
-            if found_loss[size, slot] <= loss * (1.0 + st.params[0]):
+            if found_loss[size, slot] <= loss * (1.0 + min(st.params[0], EQUAL)):
                 # full of ties: of those the lexicographically first are kept
+                if found_loss[size, slot] * (1.0 + EQUAL) < loss:
+                    return
                 for t in range(ties):
                     if later(found, size, t, slot):
                         slot = t

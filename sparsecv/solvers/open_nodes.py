@@ -88,21 +88,24 @@ def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children
 def _expand_dual(
     problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array
 ) -> Children:
-    """The same for a whole node with more columns than data rows, through XXᵀ + γ/2 I."""
+    """The same for a whole node with more columns than data rows, in the space of the rows."""
     X, y = problem._base[:, members], problem._base[:, problem.p]
     ridge = problem.gamma / 2.0
-    cholesky = sla.cho_factor(X @ X.T + ridge * np.eye(X.shape[0]), check_finite=False)
-    alpha = sla.cho_solve(cholesky, y, check_finite=False)
-    loss = ridge * float(y @ alpha)
-    cross = X @ rows[:, members].T
-    length = np.einsum("ij,ij->i", rows[:, members], rows[:, members])
-    inner = np.einsum("ij,ij->j", cross, sla.cho_solve(cholesky, cross, check_finite=False))
-    spread = (np.maximum(length - inner, 0.0) + 1e-12 * length) / ridge
+    # singular values, not XXᵀ + γ/2 I: squares would bury a small γ
+    U, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
+    fitted = U.T @ y
+    left = ridge / (s * s + ridge)
+    loss = float(left @ (fitted * fitted))
+    H = rows[:, members]
+    inside = Vt @ H.T
+    length = np.einsum("ij,ij->i", H, H)
+    outside = np.maximum(length - np.einsum("ij,ij->j", inside, inside), 0.0)
+    spread = (outside + left @ (inside * inside) + 1e-13 * length) / ridge
     return Children(
         np.array([1], dtype=np.intp),
         members.size,
         np.array([loss]),
-        (cross.T @ alpha)[None],
+        ((fitted * s / (s * s + ridge)) @ inside)[None],
         spread[None],
     )
 

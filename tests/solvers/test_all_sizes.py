@@ -3,7 +3,7 @@
 import math
 import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
@@ -38,7 +38,7 @@ def exact_of(data: Data) -> Exact:
     return exact_sizes(exact_objectives(data))
 
 
-def key(support: Sequence[int]) -> Support:
+def key(support: Iterable[Any]) -> Support:
     return tuple(int(j) for j in support)
 
 
@@ -234,6 +234,20 @@ def test_pairs_of_equal_columns_are_taken_from_the_left() -> None:
         assert {j for j in support if j >= 6} <= {j + 6 for j in support}, s
 
 
+@pytest.mark.parametrize("seed", [2931, 4474, 4587])
+def test_many_near_ties_do_not_crowd_out_the_best(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((3, 1))
+    X = x + 1e-9 * rng.standard_normal((3, 7))
+    data = Data(X, x[:, 0] + 1e-5 * rng.standard_normal(3), 1e-8)
+    exact = exact_of(data)
+    found = best_subsets(problem_of(data))
+    check_bounds(data, found, exact)
+    for i, s in enumerate(found.sizes):
+        least = min(exact[s].values())
+        assert exact[s][key(found.supports[i])] - least <= Fraction(1, 10**8) * least
+
+
 def test_zero_columns_fill_up_from_the_left() -> None:
     X = np.zeros((6, 5))
     X[:, 3] = np.arange(6.0)
@@ -290,7 +304,7 @@ def test_tolerance_saves_nodes() -> None:
 
 def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
     """Stop after 0, 1, 2, … nodes until the search is done."""
-    stops = []
+    stops: list[BestSubsets] = []
     while not stops or stops[-1].status is not Status.OPTIMAL:
         assert len(stops) < 5_000
         stops.append(best_subsets(problem_of(data), node_limit=len(stops), **options))

@@ -156,11 +156,11 @@ def test_size_bounds_are_the_least_of_the_children_that_reach_a_size() -> None:
     data = plain(3, 20, 6)
     open_ = node([2], [0, 4, 5], 3)
     children = expand(problem_of(data), open_, np.zeros((0, 6)))
-    sizes = np.arange(1, 7)
+    sizes = np.arange(1, 7, dtype=np.intp)
     bounds = size_bounds(children, sizes)
     every = enumerate_all(data)
-    for s in sizes:
-        below = [S for S in combinations(range(6), int(s)) if holds(open_, S)]
+    for s in range(1, 7):
+        below = [S for S in combinations(range(6), s) if holds(open_, S)]
         if below:
             assert bounds[s - 1] <= min(every[s].of(S)[0] for S in below) * (1.0 + 1e-12)
         else:
@@ -303,25 +303,32 @@ def test_dual_of_centred_data_with_a_tiny_gamma(scale: float) -> None:
     assert np.all(children.spread > 0.0)
 
 
-def test_dual_ranges_with_equal_columns_and_a_tiny_gamma() -> None:
-    rng = np.random.default_rng(8)
-    X = rng.standard_normal((6, 7))
-    X[:, 3], X[:, 5], X[:, 2] = X[:, 1], X[:, 4], 0.0
-    X, y = centred(X, np.array([-1.0, 1.0, 0.0, -1.0, -2.0, 1.0]))
-    data = Data(X, y, 1e-8)
+@pytest.mark.parametrize("seed", [1, 33, 50, 53, 56, 65, 100, 101])
+def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((5, 3))[:, [0, 0, 1, 0, 1, 2]]  # XXᵀ is singular
+    data = Data(X, X @ rng.standard_normal(6) + 0.3 * rng.standard_normal(5), 1e-8)
+    problem, rows = problem_of(data), rng.standard_normal((20, 6))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
+        found = best_subsets(problem)
+    low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+    for i, support in enumerate(best_subsets(problem).supports):
+        expected = rows[:, support] @ problem.fit(support).coef
+        assert np.all(low[i] <= expected + 1e-6)
+        assert np.all(expected <= high[i] + 1e-6)
+
+
+@pytest.mark.parametrize("length", [1e2, 1e4, 7e4, 1e5, 3e5])
+def test_dual_bound_of_long_dependent_rows(length: float) -> None:
+    X = np.array([[0.0, 5e-5, -length], [0.0, -5e-5, length]])
+    data = Data(X, np.array([2.125, -2.125]), 1e-8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_sizes, "MAX_COLUMNS", 0)
         found = best_subsets(problem_of(data))
-    rows = rng.standard_normal((20, 7))
-    low, high = prediction_ranges(
-        problem_of(data), found.open_nodes, rows, found.sizes, found.supports
-    )
-    best = best_subsets(problem_of(data))
-    for i in range(7):
-        support = best.supports[i]
-        expected = rows[:, support] @ problem_of(data).fit(support).coef
-        assert np.all(low[i] <= expected + 1e-6)
-        assert np.all(expected <= high[i] + 1e-6)
+    exact = exact_sizes(exact_objectives(data))
+    for i, s in enumerate(found.sizes):
+        assert found.lower_bound[i] <= min(exact[s].values())
 
 
 @pytest.mark.parametrize("n", [30, 250])

@@ -1,7 +1,7 @@
 """The shared leave-one-out tree against one solve per deleted row and against enumeration."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -56,7 +56,7 @@ def exact_of(data: Data) -> Exact:
     ]
 
 
-def key(support: Sequence[int]) -> Support:
+def key(support: Iterable[Any]) -> Support:
     return tuple(int(j) for j in support)
 
 
@@ -102,7 +102,7 @@ def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:
     assert np.all((found.residual <= found.high) | np.isnan(found.residual))
     for i in np.flatnonzero(~skipped):
         for a, s in enumerate(found.sizes):
-            support = chosen(found, a, i)
+            support = chosen(found, a, int(i))
             assert len(support) == s
             assert list(support) == sorted(set(support))
             assert support[-1] < p

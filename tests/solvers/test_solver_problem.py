@@ -225,7 +225,7 @@ def test_replace_checks_tau(tau: Any) -> None:
 
 
 def test_tau_may_be_a_numpy_integer() -> None:
-    problem = SparseRidgeProblem(X0, Y0, gamma=1.0, tau=np.int32(2))
+    problem = SparseRidgeProblem(X0, Y0, gamma=1.0, tau=np.int32(2))  # type: ignore[arg-type]
     assert type(problem.tau) is int
 
 

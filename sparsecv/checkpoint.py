@@ -10,6 +10,7 @@ from typing import Any
 
 from .errors import InputError
 from .results import GammaResult
+from .solvers import Status
 
 
 class Checkpoint:
@@ -22,7 +23,7 @@ class Checkpoint:
     data : bytes
         Digest of the data and their order.
     settings : dict
-        Everything else a result depends on (folds, τ, protocol, method, limits, version).
+        Everything else a result depends on (folds, τ, protocol, method, version).
 
     Raises
     ------
@@ -52,6 +53,11 @@ class Checkpoint:
             return GammaResult.from_dict(stored)
         except (OSError, ValueError, TypeError, AttributeError, KeyError):
             return None
+
+    def save_proved(self, result: GammaResult) -> None:
+        """Store a result if everything in it is proved."""
+        if result.status == Status.OPTIMAL:
+            self.save(result)
 
     def save(self, result: GammaResult) -> None:
         """Store a finished result; the file appears whole or not at all."""

@@ -19,7 +19,6 @@ from . import __version__
 from .errors import InputError
 
 DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-PROVED = 1e-5  # relative gap of the final model that rounding margins may leave
 
 app = typer.Typer(
     add_completion=False,
@@ -111,8 +110,9 @@ def cv(
         )
     best = result.best()
     chosen = result.by_gamma[best.gamma_index]
+    t = best.tau_index
     model = prepared.model(
-        best.gamma, chosen.models[best.tau_index], float(chosen.model_bound[best.tau_index])
+        best.gamma, chosen.models[t], float(chosen.model_bound[t]), bool(chosen.model_proved[t])
     )
     report.print_cv(console, prepared, result)
     report.print_model(console, prepared, model)
@@ -130,8 +130,7 @@ def cv(
         plots.plot_cv(
             result, str(plot), f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out")
         )
-    proved = result.complete and model.gap <= PROVED
-    raise typer.Exit(DONE if proved else GAP)
+    raise typer.Exit(DONE if result.complete and model.proved else GAP)
 
 
 @app.command("fit")
@@ -180,7 +179,8 @@ def fit(
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol)
         except ValueError as error:  # γ below what double precision can tell from zero
             raise InputError(str(error)) from error
-    model = prepared.model(gamma, solution.support, solution.lower_bound)
+    proved = solution.status is Status.OPTIMAL
+    model = prepared.model(gamma, solution.support, solution.lower_bound, proved)
     report.print_model(console, prepared, model)
     console.print(
         f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
@@ -200,7 +200,7 @@ def fit(
             "versions": pipeline.versions(),
         }
         _write_json(json_file, document)
-    raise typer.Exit(DONE if solution.status is Status.OPTIMAL else GAP)
+    raise typer.Exit(DONE if proved else GAP)
 
 
 @app.command("datasets")
@@ -221,8 +221,9 @@ def datasets(
             if value not in (None, ""):
                 console.print(f"{key:>10}  {value}", markup=False, soft_wrap=True)
         return
-    if action != "list":
-        raise InputError(f"datasets knows 'list' and 'show NAME'; got {action!r}")
+    if action != "list" or name is not None:
+        given = action if name is None else f"{action} {name}"
+        raise InputError(f"datasets knows 'list' and 'show NAME'; got {given!r}")
     table = Table()
     for column in ("name", "n", "p", "task", "response", "here"):
         table.add_column(column, justify="right" if column in "np" else "left")

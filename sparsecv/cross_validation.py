@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from .budget import Budget
 from .errors import InputError
 from .fold_data import FoldData, RowFolds
 from .fold_solvers import FoldOutcome, solve_fold_grid, solve_folds, solve_rows_deleted
 from .results import Array, CVResult, GammaResult
-from .solvers import MAX_COLUMNS, TREE_ONLY, StopFlag, checked_backend, solve_sizes
+from .solvers import MAX_COLUMNS, TREE_ONLY, StopFlag, checked_backend, solve_sizes, worst
 
 METHODS = ("auto", "exact", "grid")
 
@@ -57,19 +58,6 @@ class Settings:
         if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
             raise InputError(f"time_limit must be > 0 seconds; got {limit!r}")
         checked_jobs(self.n_jobs)
-
-
-class Budget:
-    """Wall time shared out among the pieces of work still to come."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else time.perf_counter() + seconds
-
-    def share(self, pieces: float) -> float | None:
-        """Seconds for the next of ``pieces`` equal pieces; None without a limit."""
-        if self._end is None:
-            return None
-        return max(0.0, self._end - time.perf_counter()) / max(pieces, 1.0)
 
 
 def cross_validate(
@@ -181,6 +169,9 @@ def _one_gamma(
     result = _summarise(outcome, data, gamma, taus)
     result.models = whole.supports
     result.model_objective, result.model_bound = whole.objective, whole.lower_bound
+    result.model_proved = whole.proved
+    if not (result.exact.all() and whole.proved.all()):
+        result.status = str(worst([outcome.status, whole.status]))
     result.seconds = time.perf_counter() - started
     return result
 
@@ -223,6 +214,7 @@ def _summarise(
         models=[],
         model_objective=np.empty(0),
         model_bound=np.empty(0),
+        model_proved=np.empty(0, dtype=bool),
     )
 
 
@@ -240,7 +232,7 @@ def interruptible() -> Iterator[StopFlag]:
         if callable(previous):
             previous(number, frame)
 
-    if previous is None:  # installed outside Python: leave it alone
+    if previous in (None, signal.SIG_IGN):  # not Python's, or meant to be ignored: leave it alone
         yield stop
         return
     signal.signal(signal.SIGINT, on_interrupt)

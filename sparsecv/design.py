@@ -75,9 +75,13 @@ class Summary:
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Columns that hold one value, up to rounding."""
-        size = np.maximum(np.abs(self.low), np.abs(self.high))
         spread = np.sqrt(self.scatter / self.n)
-        return np.asarray((self.low == self.high) | (spread <= 1e-14 * size))
+        return np.asarray((self.low == self.high) | (spread <= 1e-14 * self.largest))
+
+    @property
+    def largest(self) -> Array:
+        """Largest absolute value of every column."""
+        return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,10 @@ class Design:
 
 
 def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> Design:
-    """Choose shifts and scales; constant columns are dropped with a warning.
+    """Choose shifts and scales; columns that cannot matter are dropped with a warning.
+
+    With an intercept those are the constant columns. Without one a constant column is a level
+    that can be selected: it keeps its scale, and only columns of zeros are dropped.
 
     Parameters
     ----------
@@ -146,17 +153,19 @@ def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> D
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
     p = len(names)
     constant = summary.constant
-    dropped = np.flatnonzero(constant[:p])
-    kept = np.flatnonzero(~constant[:p]).astype(np.intp)
+    useless = constant if protocol.intercept else summary.largest == 0.0
+    what = "constant" if protocol.intercept else "all-zero"
+    dropped = np.flatnonzero(useless[:p])
+    kept = np.flatnonzero(~useless[:p]).astype(np.intp)
     if kept.size == 0:
-        raise InputError("every feature column is constant: there is nothing to select from")
+        raise InputError(f"every feature column is {what}: there is nothing to select from")
     if dropped.size:
         listed = ", ".join(repr(names[c]) for c in dropped[:8]) + (
             ", …" if dropped.size > 8 else ""
         )
         plural = "s" if dropped.size > 1 else ""
         warnings.warn(
-            f"constant column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=3
+            f"{what} column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=4
         )
     mean, scatter = summary.mean, summary.scatter
     wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))
@@ -165,6 +174,7 @@ def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> D
         raise InputError(f"column {name} holds values too large to square: rescale it")
     rows = {"unit-variance": summary.n, "unit-norm": 1}.get(protocol.scale)
     scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
+    scale[:p][constant[:p]] = 1.0
     if protocol.name == "paper":
         if constant[p]:
             raise InputError("the response is constant: the paper protocol cannot scale it")

@@ -91,8 +91,9 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         problem: SparseRidgeProblem,
         support: NDArray[np.intp],
         lower_bound: float,
+        proved: bool,
     ) -> None:
-        model = fitted_model(design, problem, support, lower_bound)
+        model = fitted_model(design, problem, support, lower_bound, proved)
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_, self.gap_ = (
             model.objective,
@@ -199,7 +200,8 @@ class SparseRidge(_SparseLinearModel):
                 solution = solve(problem, backend=self.backend, time_limit=limit, tol=tol)
             except ValueError as error:  # γ below what double precision can tell from zero
                 raise InputError(str(error)) from error
-        self._store(design, problem, solution.support, solution.lower_bound)
+        proved = solution.status is Status.OPTIMAL
+        self._store(design, problem, solution.support, solution.lower_bound, proved)
         self.status_ = str(solution.status)
         self.n_nodes_ = solution.n_nodes
         if solution.status is not Status.OPTIMAL:
@@ -257,8 +259,12 @@ class SparseRidgeCV(_SparseLinearModel):
         "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
         "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
     folds_ : sparsecv.folds.Folds
-    coef_, intercept_, support_, objective_, lower_bound_, gap_, status_, n_nodes_
-        Of the final model, as in :class:`SparseRidge`; ``n_nodes_`` counts the whole search.
+    coef_, intercept_, support_, objective_, lower_bound_, gap_
+        Of the final model, as in :class:`SparseRidge`.
+    status_ : str
+        "optimal" where every fold and every model is proved, else the limit that was reached.
+    n_nodes_ : int
+        Nodes of the whole search.
     """
 
     def __init__(
@@ -331,13 +337,21 @@ class SparseRidgeCV(_SparseLinearModel):
             full.replace(gamma=best.gamma),
             chosen.models[t],
             float(chosen.model_bound[t]),
+            bool(chosen.model_proved[t]),
         )
-        self.status_ = str(Status.OPTIMAL if result.complete else Status.TIME_LIMIT)
+        self.status_ = str(result.status)
         self.n_nodes_ = int(self.cv_results_["n_nodes"].sum())
         if not best.certified:
             warnings.warn(
                 f"not every fold was solved: the least CV error on the grid is at least "
                 f"{best.lower_bound:.6g}, that of the chosen pair at most {best.upper:.6g}",
+                UnprovedWarning,
+                stacklevel=3,
+            )
+        elif not chosen.model_proved[t]:
+            warnings.warn(
+                f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): its "
+                "support may not be the best one",
                 UnprovedWarning,
                 stacklevel=3,
             )
@@ -368,9 +382,10 @@ def _refuse_bad_columns(X: Any) -> None:
                 raise ValueError
             values.astype(np.float64)
         except (TypeError, ValueError):
+            example = f" (such as {values.flat[0]!r})" if values.size else ""
             raise InputError(
-                f"column {name!r} is not numeric (such as {values.flat[0]!r}): encode or drop it; "
-                f"could not convert string to float"
+                f"column {name!r} is not numeric{example}: encode or drop it"
+                + ("" if values.dtype.kind in "mM" else "; could not convert string to float")
             ) from None
 
 

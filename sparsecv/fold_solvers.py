@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,10 +11,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from .budget import Budget, Pace, Share
 from .design import Array
 from .fold_data import FoldData, RowFolds
 from .solvers import (
     BestSubsets,
+    DeletedRowSubsets,
     OpenNode,
     SparseRidgeProblem,
     Status,
@@ -22,6 +25,7 @@ from .solvers import (
     prediction_ranges,
     solve,
     solve_sizes,
+    worst,
 )
 
 Support = NDArray[np.intp]
@@ -46,9 +50,9 @@ class FoldOutcome:
     n_mio: int
     n_nodes: int
     mio_by_tau: NDArray[np.intp]
+    status: Status
 
 
-Share = Callable[[float], "float | None"]
 Tell = Callable[[int], None]
 Item = TypeVar("Item")
 
@@ -68,6 +72,7 @@ class _Gatherer:
             0,
             0,
             np.zeros(n_taus, dtype=np.intp),
+            Status.OPTIMAL,
         )
         self._seen: dict[bytes, int] = {}
 
@@ -89,6 +94,8 @@ class _FoldResult:
     lower: Array
     upper: Array
     exact: NDArray[np.bool_]
+    searched: NDArray[np.bool_]
+    status: Status
     n_nodes: int
     n_trees: int
 
@@ -101,22 +108,37 @@ def _held_out(
     supports: Sequence[Support],
     proved: NDArray[np.bool_],
     open_nodes: Sequence[OpenNode],
+    status: Status,
     n_nodes: int,
     n_trees: int = 1,
 ) -> _FoldResult:
     """Held-out errors at the incumbents, and Corollary 2's interval where nodes are open."""
     H, t = data.held_out(j)
-    error = np.empty(len(supports))
-    for s, support in enumerate(supports):
-        error[s] = np.sum((t - H[:, support] @ problem.fit(support).coef) ** 2)
+    fits = [problem.fit(support) for support in supports]
+    predicted = np.array([H[:, s] @ fit.coef for s, fit in zip(supports, fits, strict=True)])
+    error = np.sum((t - predicted) ** 2, axis=1)
     lower, upper = error.copy(), error.copy()
     left = np.flatnonzero(~proved)
     if left.size:
-        open_supports = [supports[int(s)] for s in left]
-        low, high = prediction_ranges(problem, open_nodes, H, taus[left], open_supports)
+        reached = np.array([fits[int(s)].objective for s in left])
+        low, high = prediction_ranges(problem, open_nodes, H, taus[left], predicted[left], reached)
         least, most = squared_error_bounds(low - t, high - t)
         lower[left], upper[left] = least.sum(axis=1), most.sum(axis=1)
-    return _FoldResult(j, supports, error, lower, upper, proved, n_nodes, n_trees)
+    searched = np.full(taus.size, n_trees > 0)
+    return _FoldResult(j, supports, error, lower, upper, proved, searched, status, n_nodes, n_trees)
+
+
+def _out_of_time(
+    data: FoldData,
+    j: int,
+    problem: SparseRidgeProblem,
+    taus: NDArray[np.intp],
+    supports: Sequence[Support],
+) -> _FoldResult:
+    """Bracket a fold around supports found elsewhere, without any search."""
+    root = OpenNode(np.empty(0, dtype=np.intp), np.arange(data.p, dtype=np.intp), -1)
+    proved = np.zeros(taus.size, dtype=bool)
+    return _held_out(data, j, problem, taus, supports, proved, [root], Status.TIME_LIMIT, 0, 0)
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -139,27 +161,34 @@ def solve_folds(
 ) -> FoldOutcome:
     """One all-sizes tree per fold, each started from its neighbour's supports."""
     folds = list(which)
-    jobs = effective_n_jobs(n_jobs)
+    pace = Pace(share, len(folds), effective_n_jobs(n_jobs))
     done = 0
 
     def one(j: int, warm: Sequence[Support]) -> _FoldResult:
         nonlocal done
+        started = time.perf_counter()
         problem = data.training(j).replace(gamma=gamma)
-        limit = share((len(folds) - done) / jobs)
-        found: BestSubsets = solve_sizes(
-            problem, sizes=taus, warm_starts=warm, time_limit=limit, stop=stop
-        )
-        result = _held_out(
-            data,
-            j,
-            problem,
-            taus,
-            found.supports,
-            found.proved,
-            found.open_nodes,
-            found.n_nodes,
-            found.n_trees,
-        )
+        limit, searching = pace.allowance(), 0.0
+        if limit == 0.0:
+            result = _out_of_time(data, j, problem, taus, warm)
+        else:
+            found: BestSubsets = solve_sizes(
+                problem, sizes=taus, warm_starts=warm, time_limit=limit, stop=stop
+            )
+            searching = found.seconds
+            result = _held_out(
+                data,
+                j,
+                problem,
+                taus,
+                found.supports,
+                found.proved,
+                found.open_nodes,
+                found.status,
+                found.n_nodes,
+                found.n_trees,
+            )
+        pace.finished(time.perf_counter() - started, searching)
         done += 1
         tell(done)
         return result
@@ -178,9 +207,7 @@ def solve_folds(
     gatherer = _Gatherer(taus.size, data.folds.k)
     for result in _in_parallel(chain, blocks, n_jobs):
         _enter(gatherer, result)
-    outcome = gatherer.outcome
-    outcome.mio_by_tau[:] = len(folds)  # the all-sizes trees serve every τ
-    return outcome
+    return gatherer.outcome
 
 
 def solve_fold_grid(
@@ -197,38 +224,46 @@ def solve_fold_grid(
 ) -> FoldOutcome:
     """Every (fold, τ) on its own: the main paper's Grid, k·|τ| training problems."""
     k = data.folds.k
-    jobs = effective_n_jobs(n_jobs)
+    pace = Pace(share, k, effective_n_jobs(n_jobs))
     done = 0
     everything = [OpenNode(np.empty(0, dtype=np.intp), np.arange(data.p, dtype=np.intp), -1)]
 
     def one(block: Sequence[int]) -> list[_FoldResult]:
         nonlocal done
         (j,) = block
+        started = time.perf_counter()
         base = data.training(j).replace(gamma=gamma)
+        fold, searching = Budget(pace.allowance()), 0.0
         parts = []
         for s, tau in enumerate(taus):
             if stop.is_set():
                 return []
+            limit = fold.share(taus.size - s)
+            if limit == 0.0:
+                parts.append(_out_of_time(data, j, base, taus[s:], starts[s:]))
+                break
             solution = solve(
                 base.replace(tau=int(tau)),
                 backend=backend,
                 tol=0.0,
-                time_limit=share(((k - done) * taus.size - s) / jobs),
+                time_limit=limit,
                 stop=stop,
             )
-            size = taus[s : s + 1]
+            searching += solution.seconds
             parts.append(
                 _held_out(
                     data,
                     j,
                     base,
-                    size,
+                    taus[s : s + 1],
                     [solution.support],
                     np.array([solution.status is Status.OPTIMAL]),
                     everything,
+                    solution.status,
                     solution.n_nodes,
                 )
             )
+        pace.finished(time.perf_counter() - started, searching)
         done += 1
         tell(done)
         return [_stack(parts)]
@@ -236,9 +271,7 @@ def solve_fold_grid(
     gatherer = _Gatherer(taus.size, k)
     for result in _in_parallel(one, [[j] for j in range(k)], n_jobs):
         _enter(gatherer, result)
-    outcome = gatherer.outcome
-    outcome.mio_by_tau[:] = k
-    return outcome
+    return gatherer.outcome
 
 
 def solve_rows_deleted(
@@ -263,7 +296,7 @@ def solve_rows_deleted(
     done = 0
     skipped: list[int] = []
 
-    def one(block: Sequence[int]) -> list[tuple[int, int]]:
+    def one(block: Sequence[int]) -> list[tuple[Sequence[int], DeletedRowSubsets]]:
         nonlocal done
         found = best_subsets_rows_deleted(
             problem,
@@ -274,6 +307,11 @@ def solve_rows_deleted(
             time_limit=share((n - done) / len(block) / jobs),
             stop=stop,
         )
+        done += len(block)
+        tell(done)
+        return [(block, found)]
+
+    for block, found in _in_parallel(one, blocks, n_jobs):
         here = slice(block[0], block[-1] + 1)
         outcome.error[:, here] = (weight * found.residual) ** 2
         lower, upper = squared_error_bounds(weight * found.low, weight * found.high)
@@ -282,13 +320,10 @@ def solve_rows_deleted(
         index = np.array([gatherer.support(s) for s in found.supports], dtype=np.intp)
         outcome.choice[:, here] = index[found.choice]
         skipped.extend(block[i] for i in found.skipped)
-        done += len(block)
-        tell(done)
-        return [(len(block) - found.skipped.size, found.n_nodes)]
-
-    for solved, nodes in _in_parallel(one, blocks, n_jobs):
-        outcome.n_mio += solved > 0
-        outcome.n_nodes += nodes
+        outcome.n_mio += found.skipped.size < len(block)
+        outcome.n_nodes += found.n_nodes
+        outcome.status = worst([outcome.status, found.status])
+    outcome.mio_by_tau[:] = outcome.n_mio  # the trees serve every τ
     if skipped and not stop.is_set():
         rest = solve_folds(
             sorted(skipped),
@@ -307,7 +342,8 @@ def solve_rows_deleted(
             outcome.choice[:, j] = [gatherer.support(rest.supports[c]) for c in rest.choice[:, j]]
         outcome.n_mio += rest.n_mio
         outcome.n_nodes += rest.n_nodes
-    outcome.mio_by_tau[:] = outcome.n_mio
+        outcome.status = worst([outcome.status, rest.status])
+        outcome.mio_by_tau += rest.mio_by_tau
     return outcome
 
 
@@ -328,13 +364,15 @@ def _in_parallel(
 def _stack(parts: Sequence[_FoldResult]) -> _FoldResult:
     return _FoldResult(
         parts[0].fold,
-        [p.supports[0] for p in parts],
+        [support for p in parts for support in p.supports],
         np.concatenate([p.error for p in parts]),
         np.concatenate([p.lower for p in parts]),
         np.concatenate([p.upper for p in parts]),
         np.concatenate([p.exact for p in parts]),
+        np.concatenate([p.searched for p in parts]),
+        worst(p.status for p in parts),
         sum(p.n_nodes for p in parts),
-        len(parts),
+        sum(p.n_trees for p in parts),
     )
 
 
@@ -345,3 +383,5 @@ def _enter(gatherer: _Gatherer, result: _FoldResult) -> None:
     outcome.choice[:, j] = [gatherer.support(s) for s in result.supports]
     outcome.n_nodes += result.n_nodes
     outcome.n_mio += result.n_trees
+    outcome.status = worst([outcome.status, result.status])
+    outcome.mio_by_tau += result.searched

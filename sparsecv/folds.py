@@ -87,7 +87,7 @@ def make_folds(
             return _sized(text, n, seed)
         if not text.isdecimal():
             raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
-        cv = int(text)
+        cv = _whole(text, n)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         return _shuffled("kfold", int(cv), n, seed)
     if hasattr(cv, "split"):
@@ -105,14 +105,21 @@ def _leave_one_out(n: int) -> Folds:
 
 def _sized(text: str, n: int, seed: Any) -> Folds:
     digits = text.removeprefix("size:").strip()
-    if not digits.isdecimal() or int(digits) < 1:
+    size = _whole(digits, n) if digits.isdecimal() else 0
+    if size < 1:
         raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {text!r}")
-    size = int(digits)
     if 2 * size > n:
         raise InputError(f"folds of size {size} need at least {2 * size} rows; there are {n}")
     if size == 1:
         return _leave_one_out(n)
     return _shuffled("size", n // size, n, seed)
+
+
+def _whole(digits: str, n: int) -> int:
+    """The number ``digits`` spell; Python itself refuses thousands of them."""
+    if len(digits) > 18:
+        raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
+    return int(digits)
 
 
 def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:

@@ -13,13 +13,17 @@ from .solvers import SparseRidgeProblem, relative_gap
 
 @dataclass(frozen=True)
 class FittedModel:
-    """Coefficients of raw columns, and the training objective in solved units with its bound."""
+    """Coefficients of raw columns, and the training objective in solved units with its bound.
+
+    ``proved``: no other support has a smaller objective, up to rounding.
+    """
 
     support: NDArray[np.intp]
     coef: Array
     intercept: float
     objective: float
     lower_bound: float
+    proved: bool
 
     @property
     def gap(self) -> float:
@@ -28,7 +32,11 @@ class FittedModel:
 
 
 def fitted_model(
-    design: Design, problem: SparseRidgeProblem, support: NDArray[np.intp], lower_bound: float
+    design: Design,
+    problem: SparseRidgeProblem,
+    support: NDArray[np.intp],
+    lower_bound: float,
+    proved: bool,
 ) -> FittedModel:
     """Fit ``problem`` on ``support`` and map it back through ``design``."""
     fit = problem.fit(support)
@@ -36,4 +44,4 @@ def fitted_model(
     beta[support] = fit.coef
     coef, intercept = design.coefficients(beta)
     bound = min(lower_bound, fit.objective)
-    return FittedModel(design.kept[support], coef, intercept, fit.objective, bound)
+    return FittedModel(design.kept[support], coef, intercept, fit.objective, bound, proved)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,18 +64,26 @@ class FoldMoments:
 
     def total(self) -> Moments:
         """All rows."""
-        total = self.folds[0]
-        for part in self.folds[1:]:
-            total = total.merged(part)
-        return total
+        return reduce(Moments.merged, self.folds)
+
+    @cached_property
+    def _groups(self) -> list[Moments]:
+        """Totals of about √K runs of folds, so that leaving one out costs 2√K merges, not K."""
+        run = self._run
+        starts = range(0, len(self.folds), run)
+        return [reduce(Moments.merged, self.folds[i : i + run]) for i in starts]
+
+    @property
+    def _run(self) -> int:
+        return max(1, math.isqrt(len(self.folds)))
 
     def without(self, j: int) -> Moments:
         """Rows outside fold j, merged afresh rather than subtracted: nothing cancels."""
-        rest = [part for i, part in enumerate(self.folds) if i != j]
-        total = rest[0]
-        for part in rest[1:]:
-            total = total.merged(part)
-        return total
+        run = self._run
+        group, start = j // run, j // run * run
+        others = [part for i, part in enumerate(self._groups) if i != group]
+        beside = [self.folds[i] for i in range(start, min(start + run, len(self.folds))) if i != j]
+        return reduce(Moments.merged, others + beside)
 
     def summary(self) -> Summary:
         """What :func:`sparsecv.design.make_design` needs of all rows."""

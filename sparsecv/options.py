@@ -28,6 +28,8 @@ def parse_gammas(text: str) -> Array:
         raise wrong
     if not 1 <= count <= MOST_VALUES:
         raise InputError(f"--gamma LO:HI:N takes N from 1 to {MOST_VALUES}; got {text!r}")
+    if count == 1 and low != high:
+        raise InputError(f"--gamma LO:HI:1 is one value: give LO alone; got {text!r}")
     return log_grid(low, high, count)
 
 

@@ -44,9 +44,12 @@ class Prepared:
         """Names of the raw columns."""
         return self.source.feature_names
 
-    def model(self, gamma: float, support: NDArray[np.intp], bound: float) -> FittedModel:
+    def model(
+        self, gamma: float, support: NDArray[np.intp], bound: float, proved: bool
+    ) -> FittedModel:
         """Fit all rows at γ on a support of solved columns."""
-        return fitted_model(self.design, self.data.full().replace(gamma=gamma), support, bound)
+        problem = self.data.full().replace(gamma=gamma)
+        return fitted_model(self.design, problem, support, bound, proved)
 
 
 def prepare(
@@ -105,13 +108,16 @@ def run(
     checkpoint: str | None = None,
     progress: Callable[[float, int, int], None] | None = None,
 ) -> CVResult:
-    """Cross-validate, with finished γ stored in and taken from ``checkpoint``."""
+    """Cross-validate, with proved γ stored in and taken from ``checkpoint``.
+
+    A γ left as an interval is not stored: a rerun with more time goes on with it.
+    """
     wanted = default_taus(prepared.folds.n, prepared.design.p) if taus is None else taus
     known = finished = None
     if checkpoint is not None:
         identity = _identity(prepared, wanted, settings)
         store = Checkpoint(checkpoint, prepared.data.digest(), identity)
-        known, finished = store.load, store.save
+        known, finished = store.load, store.save_proved
     return cross_validate(
         prepared.data,
         gammas,
@@ -134,7 +140,6 @@ def _identity(prepared: Prepared, taus: NDArray[np.intp], settings: Settings) ->
         "protocol": [protocol.name, protocol.scale, protocol.intercept],
         "method": settings.method,
         "backend": settings.backend,
-        "time_limit": settings.time_limit,
     }
 
 

@@ -45,7 +45,9 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
     if len(result.gammas) > 1:
         _print_grid(console, result)
     _print_gamma(console, result.by_gamma[best.gamma_index], best.tau, best.one_se)
-    one = "" if best.one_se == best.tau else f"; within one standard error: τ = {best.one_se}"
+    sure = "" if bool(result.by_gamma[best.gamma_index].exact.all()) else " (not proved)"
+    one = f"; within one standard error: τ = {best.one_se}{sure}"
+    one = "" if best.one_se == best.tau else one
     proof = (
         "proved best on this grid"
         if best.certified
@@ -70,7 +72,8 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
 
 def _print_grid(console: Console, result: CVResult) -> None:
     """One column per γ, wrapped to the width of the console; ≈ marks what is not proved."""
-    console.print("CV error h(γ, τ); the least of each γ in bold", style="italic")
+    unproved = "" if result.complete else "; ≈ marks what is not proved"
+    console.print(f"CV error h(γ, τ); the least of each γ in bold{unproved}", style="italic")
     least = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
     cells = [
         [("" if exact else "≈") + number(h) for h, exact in zip(r.cv_error, r.exact, strict=True)]
@@ -132,7 +135,7 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))
     table.add_row("(intercept)", number(model.intercept), style="dim")
     console.print(table)
-    gap = "optimal" if model.gap <= 1e-6 else f"gap {model.gap:.2%}"
+    gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
     console.print(
         f"training objective {number(model.objective)}, proved lower bound "
         f"{number(model.lower_bound)} ({gap})",
@@ -211,4 +214,5 @@ def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
         "objective": model.objective,
         "lower_bound": model.lower_bound,
         "gap": model.gap,
+        "proved": model.proved,
     }

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .folds import Folds
+from .solvers import Status, worst
 
 Array = NDArray[np.float64]
 TIE = 1e-9  # relative difference of CV errors that counts as none
@@ -24,7 +25,8 @@ class GammaResult:
 
     ``supports[choice[t, j]]`` is fold j's support at ``taus[t]`` and ``models[t]`` the best
     support on all rows, both in solved columns; ``model_objective`` and ``model_bound`` are its
-    training objective and the proved bound.
+    training objective and the proved bound, and ``model_proved`` says that it is the best.
+    ``status`` is "optimal" where every fold and every model is proved, else the limit met.
     """
 
     gamma: float
@@ -43,6 +45,8 @@ class GammaResult:
     models: list[NDArray[np.intp]] = field(repr=False)
     model_objective: Array = field(repr=False)
     model_bound: Array = field(repr=False)
+    model_proved: NDArray[np.bool_] = field(repr=False)
+    status: str = "optimal"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for a checkpoint file."""
@@ -54,6 +58,7 @@ class GammaResult:
         kinds: dict[str, Any] = {
             "taus": np.intp,
             "exact": np.bool_,
+            "model_proved": np.bool_,
             "mio_by_tau": np.intp,
             "choice": np.intp,
         }
@@ -111,6 +116,11 @@ class CVResult:
     def complete(self) -> bool:
         """Whether every h(γ, τ) is exact."""
         return all(bool(r.exact.all()) for r in self.by_gamma)
+
+    @property
+    def status(self) -> Status:
+        """Optimal where every fold and every model is proved, else the limit that was met."""
+        return worst(Status(r.status) for r in self.by_gamma)
 
     def table(self, name: str) -> Array:
         """Stack an array of the results, shape (γ, τ)."""

@@ -32,8 +32,9 @@ class Bracket(NamedTuple):
 def standardised(
     X: Array, y: Array, *, protocol: str = "honest", scale: str = "unit-variance", intercept: bool
 ) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Columns without the constant ones, centred and scaled as the protocol says."""
-    kept = np.array([j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0], dtype=np.intp)
+    """Columns without those that cannot matter, centred and scaled as the protocol says."""
+    matters = [np.ptp(x) > 0 if intercept else x.any() for x in X.T]
+    kept = np.flatnonzero(matters).astype(np.intp)
     X, y = X[:, kept].astype(float), y.astype(float)
     spread = np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=0))
     width = float(np.sqrt(((y - y.mean()) ** 2).sum()))
@@ -41,6 +42,7 @@ def standardised(
         spread, width = spread / np.sqrt(y.size), width / np.sqrt(y.size)
     if scale == "none":
         spread, width = np.ones(kept.size), 1.0
+    spread[np.ptp(X, axis=0) == 0] = 1.0
     if intercept:
         X, y = X - X.mean(axis=0), y - y.mean()
     if protocol == "paper":

@@ -108,7 +108,8 @@ def test_other_settings_have_their_own_files(change: str, tmp_path: Path) -> Non
     X, y = table()
     run(tmp_path, X, y)
     # 4 folds of 24 rows are folds of size 6: the same folds, and so the same results
-    new = 0 if change == "size" else 2
+    # and the time limit has no part in what is proved
+    new = 0 if change in ("size", "time limit") else 2
     assert equal(run(tmp_path, X, y, **CHANGES[change]), run(None, X, y, **CHANGES[change]))
     assert len(list(tmp_path.iterdir())) == 2 + new
 
@@ -202,3 +203,16 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="--checkpoint") as caught:
             run(folder, X, y)
         assert str(folder) in str(caught.value)
+
+
+def test_intervals_are_not_kept(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
+    y = X[:, :8].sum(axis=1) + 4.0 * rng.standard_normal(40)
+    gammas = np.array([1e-3])
+    hurried = run(tmp_path, X, y, gammas=gammas, settings=Settings(time_limit=1e-9))
+    assert not hurried.complete
+    assert list(tmp_path.iterdir()) == []
+    patient = run(tmp_path, X, y, gammas=gammas)
+    assert patient.complete
+    assert len(list(tmp_path.iterdir())) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from sparsecv.cross_validation import (
     checked_taus,
     cross_validate,
     default_taus,
+    interruptible,
     log_grid,
 )
 from sparsecv.design import Protocol, Summary, make_design
@@ -379,6 +381,39 @@ def test_time_limit_leaves_intervals(method: str, cv: Any) -> None:
     assert bounded.best().lower_bound <= h.min() * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("method", ["exact", "grid"])
+def test_no_search_begins_after_the_time_limit(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 50))
+    case = Case(X, X[:, 0] + rng.standard_normal(40), Protocol(), 5, [1.0])
+    case.taus = np.array([1, 4, 9])
+    searched: list[float] = []
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def search(*args: Any, **options: Any) -> Any:
+            searched.append(options["time_limit"])
+            return real(*args, **options)
+
+        return search
+
+    for name in ("solve", "solve_sizes"):
+        monkeypatch.setattr(fold_solvers, name, counted(getattr(fold_solvers, name)))
+    (result,) = case.run(method, time_limit=1e-9).by_gamma
+    assert searched == []
+    assert result.n_mio == 0
+    assert not result.mio_by_tau.any()
+    assert result.status == "time limit"
+    assert result.supports
+    (result,) = case.run(method, time_limit=100.0).by_gamma
+    assert len(searched) == (15 if method == "grid" else 5)
+    assert all(0.0 < seconds < 100.0 for seconds in searched)
+    assert result.exact.all()
+    assert result.status == "optimal"
+    assert (result.mio_by_tau == 5).all()
+
+
 def test_more_columns_than_rows_is_bounded_at_any_size() -> None:
     """Far too many columns for any tree: still intervals that hold the incumbents."""
     rng = np.random.default_rng(0)
@@ -591,3 +626,24 @@ def test_folds_of_one_training_row() -> None:
     for protocol in PROTOCOLS:
         case = Case(X, np.arange(4.0), protocol, [([0], [1, 2, 3]), ([3], [0])], [0.1])
         assert_within(case.run("exact").table("cv_error"), case.truth())
+
+
+def test_a_column_of_ones_can_be_selected_where_there_is_no_intercept() -> None:
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.standard_normal((14, 3)), np.full(14, 2.0), np.zeros(14)])
+    for cv in ("loo", 4):
+        case = Case(X, 5.0 + rng.standard_normal(14), Protocol(intercept=False), cv, [0.1, 3.0])
+        result = case.run("exact")
+        assert_within(result.table("cv_error"), case.truth())
+        assert (3 == np.array([m[0] for m in (r.models[0] for r in result.by_gamma)])).all()
+
+
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible() as stop:
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.is_set()
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -84,6 +84,20 @@ def test_constant_columns_are_dropped_with_one_warning() -> None:
         designed(X[:, :3], y, Protocol())
 
 
+@pytest.mark.parametrize("scale", SCALES)
+def test_without_an_intercept_a_column_of_ones_is_one(scale: str) -> None:
+    X, y = table()
+    X[:, 1], X[:, 3] = 1.0, 0.0
+    with pytest.warns(ConstantColumnWarning, match="^all-zero column dropped: 'd'$"):
+        design = designed(X, y, Protocol("honest", scale, intercept=False))
+    np.testing.assert_array_equal(design.kept, [0, 1, 2])
+    A, b = design.apply(X, y)
+    np.testing.assert_array_equal(A[:, 1], 1.0)
+    np.testing.assert_array_equal(b, y)
+    with pytest.raises(InputError, match="every feature column is all-zero"):
+        designed(0.0 * X, y, Protocol("honest", scale, intercept=False))
+
+
 def test_a_constant_column_with_rounding_noise_is_constant() -> None:
     X, y = table()
     X[:, 0] = 1e6 * (1.0 + 2e-16 * np.arange(12) % 3)

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import SparseRidge, SparseRidgeCV, cross_validation
 from sparsecv.cross_validation import DEFAULT_GAMMAS
 from sparsecv.errors import ConstantColumnWarning, InputError, UnprovedWarning
 
@@ -294,13 +294,30 @@ def test_time_limit_warns_and_brackets() -> None:
     with pytest.warns(UnprovedWarning, match="CV error"):
         model.fit(X, y)
     assert not model.certified_
-    assert model.status_ != "optimal"
+    assert model.status_ == "time limit"
     results = model.cv_results_
     assert (results["lower"] <= results["cv_error"]).all()
     assert (results["cv_error"] <= results["upper"]).all()
     assert not results["exact"].all()
     assert model.lower_bound_ <= model.objective_
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds proved, the model on all rows not."""
+    X, y = hard()
+    real = cross_validation.solve_sizes
+
+    def hurried(*arguments: Any, **options: Any) -> Any:
+        return real(*arguments, **{**options, "time_limit": 1e-9})
+
+    monkeypatch.setattr(cross_validation, "solve_sizes", hurried)
+    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], random_state=0)
+    with pytest.warns(UnprovedWarning, match="final model has a relative gap"):
+        model.fit(X, y)
+    assert model.certified_
+    assert model.status_ == "time limit"
+    assert model.gap_ > 0
 
 
 def test_single_fit_under_a_time_limit() -> None:

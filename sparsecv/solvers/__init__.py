@@ -4,8 +4,8 @@ Nothing here knows of folds or cross-validation.
 """
 
 from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
-from .branch_and_bound import GramForm, branch_and_bound
 from .backends import available_backends, checked_backend, register_backend, solve
+from .branch_and_bound import GramForm, branch_and_bound
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
 from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
@@ -13,7 +13,7 @@ from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .screening import Screening, screen
 from .sizes import TREE_ONLY, solve_sizes
-from .solution import Solution, Status, relative_gap
+from .solution import Solution, Status, relative_gap, worst
 
 __all__ = [
     "MAX_COLUMNS",
@@ -34,9 +34,9 @@ __all__ = [
     "best_subsets_rows_deleted",
     "branch_and_bound",
     "checked_backend",
+    "deleted_fits",
     "dual_bounds",
     "gram_root",
-    "deleted_fits",
     "perspective_relaxation",
     "prediction_ranges",
     "register_backend",
@@ -45,4 +45,5 @@ __all__ = [
     "screen",
     "solve",
     "solve_sizes",
+    "worst",
 ]

@@ -130,7 +130,10 @@ def seed(state: Any, starts: Sequence[NDArray[np.intp]], advance: Callable[..., 
         rank[order] = np.arange(p)
         walk(rank)
     for support in starts:
-        if support.size == 0 or (state.found[support.size] == to_mask(support, p)).all(axis=-1).any():
+        if (
+            support.size == 0
+            or (state.found[support.size] == to_mask(support, p)).all(axis=-1).any()
+        ):
             continue
         rank = np.ones(p, dtype=np.int64)
         rank[support] = 0
@@ -240,7 +243,9 @@ def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
 
 def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
     """What is taken off a bound: far more than a QR of this size can lose."""
-    return (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
+    return (
+        (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
+    )
 
 
 def _report(

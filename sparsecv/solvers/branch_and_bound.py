@@ -152,9 +152,7 @@ def _new_state(gram: GramForm, ridge: float, tau: int, tol: float) -> kernels.Se
         b=b,
         support=np.arange(tau, dtype=np.int64),
         ints=np.array([1, 0, 0, 0], dtype=np.int64),
-        reals=np.array(
-            [np.inf, np.inf, max(tol, 1e-9), gram.rounding(ridge), yy, ridge, 0.0, 0.0]
-        ),
+        reals=np.array([np.inf, np.inf, max(tol, 1e-9), gram.rounding(ridge), yy, ridge, 0.0, 0.0]),
         stack=np.zeros((depth, p), dtype=np.int8),
         stack_beta=np.zeros((depth, p)),
         stack_bound=np.zeros(depth),

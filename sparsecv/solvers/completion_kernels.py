@@ -141,7 +141,9 @@ def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignor
         gains[level + 1] = gains[level] + c[level, i] * c[level, i]
         pick_first(C, c, level, i, n)
         if k - level - 1 == 2:
-            value = scan_pairs(C, level + 1, i + 1, n, c, gains[level + 1], record, picks, level + 1)
+            value = scan_pairs(
+                C, level + 1, i + 1, n, c, gains[level + 1], record, picks, level + 1
+            )
             if value > record:
                 record = value
                 for a in range(k):

@@ -1,6 +1,6 @@
 """What an unfinished tree still allows: predictions no better support can leave.
 
-For any S that contains the optimal support, f(β) = f_S + (β − β_S)ᵀ(G_S + γ/2 I)(β − β_S) for every
+For any S that contains the optimal support, f(β) = f_S + (β − β_S)ᵀ(G_S + γ/2 I)(β − β_S) for all
 β supported on S. An optimum β* has f(β*) ≤ u for any incumbent value u, hence
 |xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x): Theorem 2 of the main paper with the ridge fit on
 S in place of the perspective relaxation. The union over open nodes, and the incumbent itself,
@@ -9,7 +9,7 @@ holds the prediction of every optimal solution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,9 +85,7 @@ def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children
     )
 
 
-def _expand_dual(
-    problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array
-) -> Children:
+def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array) -> Children:
     """The same for a whole node with more columns than data rows, in the space of the rows."""
     X, y = problem._base[:, members], problem._base[:, problem.p]
     ridge = problem.gamma / 2.0
@@ -121,7 +119,8 @@ def prediction_ranges(
     nodes: Sequence[OpenNode],
     rows: Array,
     sizes: NDArray[np.intp],
-    incumbents: Sequence[NDArray[np.intp]],
+    predicted: Array,
+    upper: Array,
 ) -> tuple[Array, Array]:
     """Ranges that hold xᵀβ* for every row x and every optimal β* of each size.
 
@@ -131,30 +130,20 @@ def prediction_ranges(
     nodes : open nodes of its tree
     rows : array, shape (r, p)
     sizes : array of int, shape (k,)
-    incumbents : k supports
-        The best support known for each size.
+    predicted : array, shape (k, r)
+        Predictions of the best support known for each size.
+    upper : array, shape (k,)
+        Its objective.
 
     Returns
     -------
     low, high : arrays, shape (k, r)
     """
-    k, r = sizes.size, rows.shape[0]
-    low, high = np.empty((k, r)), np.empty((k, r))
-    upper = np.empty(k)
-    for i, support in enumerate(incumbents):
-        fit = problem.fit(support)
-        low[i] = high[i] = rows[:, support] @ fit.coef
-        upper[i] = fit.objective
-    for children in _expanded(problem, nodes, rows):
+    low, high = predicted.copy(), predicted.copy()
+    for node in nodes:
+        children = expand(problem, node, rows)
         widen(low, high, upper[:, None], children.loss[:, None], children, sizes)
     return low, high
-
-
-def _expanded(
-    problem: SparseRidgeProblem, nodes: Sequence[OpenNode], rows: Array
-) -> Iterator[Children]:
-    for node in nodes:
-        yield expand(problem, node, rows)
 
 
 def widen(

@@ -244,9 +244,7 @@ class _Search:
         quadratic = np.einsum("ij,ij->i", betas @ self.Q, betas) - 2.0 * betas @ self.b
         sizes = np.sort(np.abs(betas[:, self.free]) * np.sqrt(self.w[self.free]), axis=1)[:, ::-1]
         tail = np.cumsum(sizes[:, ::-1], axis=1)[:, ::-1]  # tail[m] = sum from m on
-        head = np.concatenate(
-            [np.zeros((sizes.shape[0], 1)), np.cumsum(sizes**2, axis=1)], axis=1
-        )
+        head = np.concatenate([np.zeros((sizes.shape[0], 1)), np.cumsum(sizes**2, axis=1)], axis=1)
         # m saturated, the rest shares picks − m: the first m whose next size is below the share
         m = np.arange(self.picks)
         share = tail[:, : self.picks] / (self.picks - m)
@@ -272,7 +270,9 @@ class _Search:
         if saturated.sum() >= self.picks:
             saturated[:] = False
             saturated[np.argsort(-sizes[active], kind="stable")[: self.picks - 1]] = True
-        sign = np.where(self.beta[active] != 0.0, np.sign(self.beta[active]), np.sign(self.g[active]))
+        sign = np.where(
+            self.beta[active] != 0.0, np.sign(self.beta[active]), np.sign(self.g[active])
+        )
         n = active.size
         K = np.zeros((n + 1, n + 1))
         K[:n, :n] = self.Q[np.ix_(active, active)]

@@ -220,7 +220,9 @@ class _Report:
             masks, index = self._chosen(int(self.inner[s]))
             choice[s] = index + len(supports)
             for local, mask in enumerate(masks):
-                support = pad_support(self.active[from_mask(mask)], int(self.wanted[s]), self.problem.p)
+                support = pad_support(
+                    self.active[from_mask(mask)], int(self.wanted[s]), self.problem.p
+                )
                 fits = deleted_fits(self.problem, support, self.rows, self.targets)
                 here = index == local
                 objective[s, here] = np.maximum(fits.objective[here], 0.0)
@@ -268,7 +270,9 @@ class _Report:
         involved = np.unique(option[option >= 0])
         members = [self.active[from_mask(np.ascontiguousarray(distinct[m]))] for m in involved]
         order = sorted(range(involved.size), key=lambda m: tuple(members[m]))
-        fits = [deleted_fits(self.problem, members[m], self.rows, self.targets, True) for m in order]
+        fits = [
+            deleted_fits(self.problem, members[m], self.rows, self.targets, True) for m in order
+        ]
         objective = np.array([f.objective[tied] for f in fits])
         gain = np.array([f.gain[tied] for f in fits])
         # whichever of objective and gain is the smaller keeps its digits

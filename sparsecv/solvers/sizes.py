@@ -67,10 +67,12 @@ def solve_sizes(
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
     nodes, status = tree.n_nodes, Status.OPTIMAL
     for done, i in enumerate(left):
+        reached = limits.reached(nodes)
+        if reached is not None:
+            status = reached
+            break
         remaining = limits.remaining()
-        one = Limits(
-            None if remaining is None else remaining / (left.size - done), None, stop
-        )
+        one = Limits(None if remaining is None else remaining / (left.size - done), None, stop)
         neighbour = [supports[i - 1]] if i > 0 else []
         found = branch_and_bound(
             problem.replace(tau=int(tree.sizes[i])),
@@ -96,5 +98,6 @@ def solve_sizes(
         status=status,
         n_nodes=nodes,
         seconds=limits.elapsed(),
-        n_trees=1 + left.size,
+        # the all-sizes tree counts where it proved something
+        n_trees=int(left.size) + int(left.size < tree.sizes.size),
     )

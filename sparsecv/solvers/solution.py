@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -55,6 +56,19 @@ class Solution:
     status: Status
     n_nodes: int
     seconds: float
+
+
+def worst(statuses: Iterable[Status]) -> Status:
+    """How several searches ended taken together: the first of time, node limit, … that occurs."""
+    order = [
+        Status.INFEASIBLE,
+        Status.INTERRUPTED,
+        Status.TIME_LIMIT,
+        Status.NODE_LIMIT,
+        Status.PRECISION,
+        Status.OPTIMAL,
+    ]
+    return min(statuses, key=order.index, default=Status.OPTIMAL)
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:

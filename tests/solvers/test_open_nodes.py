@@ -170,13 +170,23 @@ def test_size_bounds_are_the_least_of_the_children_that_reach_a_size() -> None:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
+def ranges(problem: SparseRidgeProblem, found: BestSubsets, rows: Array) -> tuple[Array, Array]:
+    """Ranges of the predictions at ``rows`` that a stopped search leaves."""
+    fits = [problem.fit(support) for support in found.supports]
+    predicted = np.array(
+        [rows[:, s] @ fit.coef for s, fit in zip(found.supports, fits, strict=True)]
+    )
+    upper = np.array([fit.objective for fit in fits])
+    return prediction_ranges(problem, found.open_nodes, rows, found.sizes, predicted, upper)
+
+
 def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
     """Ranges hold the prediction of a unique optimum, and of the support finally returned."""
     exact = exact_sizes(exact_objectives(data))
     final, problem = stops[-1], problem_of(data)
     yy, length = float(data.y @ data.y), np.square(data.X).sum(axis=0)
     for found in stops:
-        low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+        low, high = ranges(problem, found, rows)
         assert low.shape == high.shape == (found.sizes.size, rows.shape[0])
         assert np.all(low <= high)
         for i, s in enumerate(found.sizes):
@@ -207,9 +217,7 @@ def test_ranges_of_a_longer_search(n: int, gamma: float) -> None:
     rows = np.vstack([np.eye(7), np.random.default_rng(0).standard_normal((5, 7))])
     stops = every_stop(data)
     check_ranges(data, stops, rows)
-    low, high = prediction_ranges(
-        problem_of(data), stops[0].open_nodes, rows, stops[0].sizes, stops[0].supports
-    )
+    low, high = ranges(problem_of(data), stops[0], rows)
     assert (high - low).max() > 0.0
 
 
@@ -225,7 +233,7 @@ def test_a_finished_search_leaves_a_point() -> None:
     problem, rows = problem_of(data), np.random.default_rng(1).standard_normal((5, 6))
     found = best_subsets(problem)
     assert found.open_nodes == []
-    low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+    low, high = ranges(problem, found, rows)
     np.testing.assert_array_equal(low, high)
     for i in range(6):
         expected = prediction(data, tuple(found.supports[i].tolist()), rows)
@@ -235,9 +243,7 @@ def test_a_finished_search_leaves_a_point() -> None:
 def test_no_rows_no_ranges() -> None:
     data = plain(1, 20, 6)
     found = best_subsets(problem_of(data), node_limit=2)
-    low, high = prediction_ranges(
-        problem_of(data), found.open_nodes, np.zeros((0, 6)), found.sizes, found.supports
-    )
+    low, high = ranges(problem_of(data), found, np.zeros((0, 6)))
     assert low.shape == high.shape == (6, 0)
 
 
@@ -312,7 +318,7 @@ def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_sizes, "MAX_COLUMNS", 0)
         found = best_subsets(problem)
-    low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+    low, high = ranges(problem, found, rows)
     for i, support in enumerate(best_subsets(problem).supports):
         expected = rows[:, support] @ problem.fit(support).coef
         assert np.all(low[i] <= expected + 1e-6)
@@ -353,7 +359,7 @@ def test_too_many_columns_to_branch_on(n: int) -> None:
             assert found.lower_bound[i] <= problem.objective(support)
             assert found.objective[i] <= problem.objective(support) * (1.0 + 1e-12)
     rows = rng.standard_normal((6, p))
-    low, high = prediction_ranges(problem, found.open_nodes, rows, found.sizes, found.supports)
+    low, high = ranges(problem, found, rows)
     for i, support in enumerate(found.supports):
         fit = problem.fit(support)
         assert np.all(low[i] <= rows[:, support] @ fit.coef)

@@ -635,7 +635,7 @@ def test_a_column_of_ones_can_be_selected_where_there_is_no_intercept() -> None:
         case = Case(X, 5.0 + rng.standard_normal(14), Protocol(intercept=False), cv, [0.1, 3.0])
         result = case.run("exact")
         assert_within(result.table("cv_error"), case.truth())
-        assert (3 == np.array([m[0] for m in (r.models[0] for r in result.by_gamma)])).all()
+        assert all(one.models[0].tolist() == [3] for one in result.by_gamma)
 
 
 def test_an_ignored_ctrl_c_stays_ignored() -> None:

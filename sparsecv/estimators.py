@@ -49,12 +49,20 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray, shape (n,)
         """
         check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype=np.float64)
+        given, fitted = _frame_names(X), getattr(self, "feature_names_in_", None)
+        with warnings.catch_warnings():
+            if given is not None and fitted is not None:
+                # older scikit-learn cannot read the names of every frame library
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            values = validate_data(self, X, reset=False, dtype=np.float64)
+        if given is not None and fitted is not None and given != list(fitted):
+            raise InputError("the feature names should match those passed to fit, in their order")
         return np.asarray(values @ self.coef_ + self.intercept_)
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
         """Rows as float64, and a name for every column."""
         _refuse_bad_columns(X)
+        frame = X
         if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
             raise InputError("y holds dates: it must be numeric")
         X, y = validate_data(
@@ -67,6 +75,9 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,
         )
         y = y.astype(np.float64)
+        given = _frame_names(frame)
+        if given is not None and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = np.array(given, dtype=object)
         names = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
         for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
@@ -363,6 +374,12 @@ def _print_line(result: Any) -> None:
         f"gamma {result.gamma:.4g}: CV error {result.cv_error[t]:.6g} at tau {result.taus[t]}, "
         f"{result.n_nodes} nodes, {result.seconds:.2f} s"
     )
+
+
+def _frame_names(X: Any) -> list[str] | None:
+    """Column names of a data frame of any library, where all are text."""
+    names = list(getattr(X, "columns", [])) if hasattr(X, "dtypes") else []
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _refuse_bad_columns(X: Any) -> None:

@@ -351,6 +351,8 @@ def test_feature_names() -> None:
     np.testing.assert_allclose(series.coef_, plain.coef_, rtol=1e-12)
     with pytest.raises(ValueError, match="feature names"):
         SparseRidge(tau=2).fit(pandas, y).predict(pandas[NAMES[::-1]])
+    with pytest.raises(ValueError, match="feature names"):
+        SparseRidge(tau=2).fit(polars, y).predict(polars[NAMES[::-1]])
 
 
 BAD_COLUMNS: dict[str, Any] = {

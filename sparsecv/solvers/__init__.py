@@ -5,11 +5,13 @@ Nothing here knows of folds or cross-validation.
 
 from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
 from .backends import available_backends, checked_backend, register_backend, solve
-from .branch_and_bound import GramForm, branch_and_bound
+from .branch_and_bound import branch_and_bound
+from .heuristics import heuristic_support
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
 from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
+from .root import GramForm
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .screening import Screening, screen
 from .sizes import TREE_ONLY, solve_sizes
@@ -37,6 +39,7 @@ __all__ = [
     "deleted_fits",
     "dual_bounds",
     "gram_root",
+    "heuristic_support",
     "perspective_relaxation",
     "prediction_ranges",
     "register_backend",

@@ -28,6 +28,7 @@ class SearchState(NamedTuple):
 
     G: Array
     Q: Array
+    X: Array  # (0, 0): the relaxation is solved in Gram form
     w: Array
     b: Array
     support: NDArray[np.int64]  # (tau,) record
@@ -48,6 +49,8 @@ class SearchState(NamedTuple):
     active: NDArray[np.int64]
     columns: NDArray[np.int64]
     scratch: Array
+    block: Array  # (m, m) and (3, m): the relaxation's active columns
+    local: Array
     chosen: NDArray[np.int64]  # (tau,)
     V: Array  # (tau + 1, p)
     c: Array
@@ -175,6 +178,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
             continue
         value = st.g[i] * st.g[i] / st.w[i]
         if value < last and bound + last - value >= target:
+            st.reals[SLACK] = min(st.reals[SLACK], bound + last - value)
             st.state[i] = 2
             fixed += 1
             if st.beta[i] != 0.0:
@@ -182,6 +186,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
                     st.g[j] += st.Q[i, j] * st.beta[i]
                 st.beta[i] = 0.0
         elif value > following and bound + value - following >= target:
+            st.reals[SLACK] = min(st.reals[SLACK], bound + value - following)
             st.state[i] = 1
             fixed += 1
     return fixed
@@ -294,7 +299,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
         while True:
             st.best[0] = -np.inf
             rounds = relax(
-                st.Q,
+                (st.Q, st.X, st.scratch, 0.0, st.scratch),
                 st.w,
                 st.b,
                 reals[YY],
@@ -306,9 +311,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
                 st.lam,
                 st.best,
                 st.top,
-                st.active,
-                st.columns,
-                st.scratch,
+                (st.active, st.columns, st.scratch, st.block, st.local),
             )
             ints[ROUNDS] += abs(rounds)
             bound = max(bound, st.best[0] - reals[MARGIN])

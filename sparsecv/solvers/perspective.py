@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import perspective_kernels as kernels
 from ._linalg import Array
-from .branch_and_bound import GramForm
 from .problem import SparseRidgeProblem
+from .root import GramForm, relaxation_work, wants_gram
 
 ROUNDS = 80  # of coordinate descent between two Newton steps
 MOST_ROUNDS = 2000
@@ -76,7 +76,8 @@ def perspective_relaxation(
     gap : float
         Relative gap asked for.
     gram : GramForm, optional
-        Of the same data, to share among calls.
+        Of the same data, to share among calls. Without it problems with many more columns than
+        rows are solved in residual form, which never forms the p × p matrix.
 
     Returns
     -------
@@ -89,8 +90,9 @@ def perspective_relaxation(
     """
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
-    gram = gram or GramForm.of(problem)
-    D = gram.D if extract else np.zeros(problem.p)
+    if gram is None and (extract or wants_gram(problem)):
+        gram = GramForm.of(problem)
+    D = gram.D if extract and gram is not None else np.zeros(problem.p)
     search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
     if warm_start is not None:
         search.start(warm_start)
@@ -106,7 +108,7 @@ def relaxation_path(
     gap: float = 1e-8,
 ) -> list[Relaxation]:
     """Solve the relaxation for several τ, each started from the one before."""
-    gram = GramForm.of(problem)
+    gram = GramForm.of(problem) if extract or wants_gram(problem) else None
     path: list[Relaxation] = []
     for tau in taus:
         path.append(
@@ -162,33 +164,68 @@ def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
     return state
 
 
+class _Quadratic:
+    """Q = XᵀX + diag(extra), held as a matrix or, for p ≫ n, through X."""
+
+    def __init__(self, problem: SparseRidgeProblem, gram: GramForm | None, extra: Array) -> None:
+        p, none = problem.p, np.zeros(0)
+        if gram is not None:
+            self.Q = np.ascontiguousarray(gram.G + np.diag(extra))
+            self.X, self.r, self.e, self.diagonal = np.zeros((0, 0)), none, 0.0, none
+            self.b, self.yy, self.mean = gram.b, gram.yy, float(np.trace(self.Q)) / p
+            return
+        self.Q, self.e = np.zeros((0, 0)), float(extra[0])
+        self.X = np.ascontiguousarray(problem._base[:, :p].T)
+        self.y = problem._base[:, p]
+        self.b, self.yy, self.r = self.X @ self.y, problem.yy, self.y.copy()
+        self.diagonal = np.einsum("ij,ij->i", self.X, self.X) + self.e
+        self.mean = float(self.diagonal.mean())
+
+    def gradient(self, beta: Array) -> Array:
+        """b − Qβ; the residual kept is that of β from here on."""
+        if self.X.shape[0] == 0:
+            return np.asarray(self.b - self.Q @ beta)
+        self.r = self.y - beta @ self.X
+        return np.asarray(self.X @ self.r - self.e * beta)
+
+    def form(self, betas: Array) -> Array:
+        """βᵀQβ for every row."""
+        if self.X.shape[0] == 0:
+            return np.asarray(np.einsum("ij,ij->i", betas @ self.Q, betas))
+        fitted = betas @ self.X
+        squares = np.einsum("ij,ij->i", fitted, fitted)
+        return np.asarray(squares + self.e * np.einsum("ij,ij->i", betas, betas))
+
+    def block(self, columns: NDArray[np.intp]) -> Array:
+        """Rows and columns of Q."""
+        if self.X.shape[0] == 0:
+            return np.asarray(self.Q[np.ix_(columns, columns)])
+        part = self.X[columns]
+        return np.asarray(part @ part.T + self.e * np.eye(columns.size))
+
+
 class _Search:
     """Coordinate descent with damped Newton steps where it crawls."""
 
     def __init__(
         self,
         problem: SparseRidgeProblem,
-        gram: GramForm,
+        gram: GramForm | None,
         D: Array,
         epsilon: float,
         state: NDArray[np.int8],
     ) -> None:
         p = problem.p
-        self.state, self.b, self.yy = state, gram.b, gram.yy
+        self.form = _Quadratic(problem, gram, epsilon / 2.0 - D)
+        self.state, self.b, self.yy = state, self.form.b, self.form.yy
         self.w = (problem.gamma - epsilon) / 2.0 + D
-        self.Q = np.ascontiguousarray(gram.G + np.diag(epsilon / 2.0 - D))
         self.free = np.flatnonzero(state == kernels.FREE)
         self.picks = min(problem.tau, self.free.size)
         self.beta, self.g = np.zeros(p), self.b.copy()
         level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
         self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
         self.best = np.array([-np.inf, np.inf])
-        self.work = (
-            np.zeros(self.picks + 1),
-            np.zeros(p, dtype=np.int64),
-            np.zeros(p, dtype=np.int64),
-            np.zeros(p),
-        )
+        self.top, self.work = np.zeros(self.picks + 1), relaxation_work(p)
 
     def start(self, known: Relaxation) -> None:
         """Take over the coefficients and multiplier of a neighbouring relaxation."""
@@ -197,13 +234,14 @@ class _Search:
         self._refresh()
 
     def _refresh(self) -> None:
-        self.g = self.b - self.Q @ self.beta
+        self.g = self.form.gradient(self.beta)
 
     def _descend(self, gap: float, rounds: int) -> None:
         limits = np.array([np.inf, gap, float(rounds), 0.0])
         self._refresh()
+        form = self.form
         kernels.relax(
-            self.Q,
+            (form.Q, form.X, form.r, form.e, form.diagonal),
             self.w,
             self.b,
             self.yy,
@@ -214,7 +252,8 @@ class _Search:
             limits,
             self.root_lam,
             self.best,
-            *self.work,
+            self.top,
+            self.work,
         )
 
     def run(self, gap: float) -> Relaxation:
@@ -241,7 +280,7 @@ class _Search:
 
     def values(self, betas: Array) -> Array:
         """Objective with the best z at every row of ``betas`` (m, p)."""
-        quadratic = np.einsum("ij,ij->i", betas @ self.Q, betas) - 2.0 * betas @ self.b
+        quadratic = self.form.form(betas) - 2.0 * betas @ self.b
         sizes = np.sort(np.abs(betas[:, self.free]) * np.sqrt(self.w[self.free]), axis=1)[:, ::-1]
         tail = np.cumsum(sizes[:, ::-1], axis=1)[:, ::-1]  # tail[m] = sum from m on
         head = np.concatenate([np.zeros((sizes.shape[0], 1)), np.cumsum(sizes**2, axis=1)], axis=1)
@@ -275,11 +314,11 @@ class _Search:
         )
         n = active.size
         K = np.zeros((n + 1, n + 1))
-        K[:n, :n] = self.Q[np.ix_(active, active)]
+        K[:n, :n] = self.form.block(active)
         K[np.arange(n), np.arange(n)] += np.where(saturated, self.w[active], 0.0)
         K[:n, n] = K[n, :n] = np.where(saturated, 0.0, sign * root_w[active])
         K[n, n] = -float(self.picks - saturated.sum())
-        K[np.arange(n), np.arange(n)] += 1e-14 * np.trace(self.Q) / self.Q.shape[0]
+        K[np.arange(n), np.arange(n)] += 1e-14 * self.form.mean
         right = np.append(self.b[active], 0.0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sla.LinAlgWarning)  # the line search judges the step
@@ -311,7 +350,7 @@ class _Search:
     def _result(self, value: float, gap: float) -> Relaxation:
         mu = float(
             kernels.fit_multiplier(
-                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.work[3]
+                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.work[2]
             )[0]
         )
         sizes = np.abs(self.beta) * np.sqrt(self.w)

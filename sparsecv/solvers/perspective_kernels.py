@@ -1,4 +1,4 @@
-"""Compiled coordinate descent for the perspective relaxation (eq. 5, main paper), in Gram form.
+"""Compiled coordinate descent for the perspective relaxation (eq. 5, main paper).
 
 With Q = G − D ⪰ 0 and weights w_i = γ/2 + d_i the relaxation at a node (included set I, free set F,
 k picks left) is
@@ -12,6 +12,10 @@ w_iβ_i² + λ. For ANY β, with g = b − Qβ,
     yy − βᵀQβ − Σ_I g_i²/w_i − (sum of the k largest g_i²/w_i over F)
 
 is a lower bound on the mixed-integer optimum: convexity of βᵀQβ, then one minimisation per column.
+
+Q is either given as a matrix (Gram form: a step costs O(p) and keeps g up to date) or as XᵀX + eI
+through X, one contiguous row per column of the data (residual form, for p ≫ n: a step costs O(n),
+keeps the residual r up to date, and g is formed once a round).
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import numpy as np
 from numba import njit
 
 FREE, IN, OUT = 0, 1, 2
+SWEEPS = 20  # over the active columns between two looks at all of them
 
 
 @njit(cache=True, nogil=True)
@@ -57,6 +62,107 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
                 g[j] -= Q[i, j] * step
             gain = (q + weight) * step * step
             most = max(most, gain)
+    return most
+
+
+@njit(cache=True, nogil=True)
+def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type: ignore[no-untyped-def]
+    """Passes over the active columns alone until steps gain little; ``local`` holds β, g, old β.
+
+    ``block`` (n, n) is Q on the active columns, gathered: a step costs O(n), not O(p).
+    """
+    for _ in range(SWEEPS):
+        most = 0.0
+        for a in range(n):
+            i = active[a]
+            q, weight = block[a, a], w[i]
+            old = local[0, a]
+            rho = local[1, a] + q * old
+            if state[i] == 1:
+                new = rho / (q + weight)
+            else:
+                root = np.sqrt(weight)
+                size = abs(rho)
+                kink = root_lam * root
+                if size <= kink:
+                    new = 0.0
+                else:
+                    new = (size - kink) / q if q > 0.0 else np.inf
+                    if new > root_lam / root:
+                        new = size / (q + weight)
+                    if rho < 0.0:
+                        new = -new
+            step = new - old
+            if step != 0.0:
+                local[0, a] = new
+                for c in range(n):
+                    local[1, c] -= block[a, c] * step
+                most = max(most, (q + weight) * step * step)
+        if most <= tolerance:
+            break
+
+
+@njit(cache=True, nogil=True)
+def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local):  # type: ignore[no-untyped-def]
+    """Gather Q on the active columns, sweep there, and bring g up to date everywhere."""
+    for a in range(n):
+        i = active[a]
+        local[0, a] = local[2, a] = beta[i]
+        local[1, a] = g[i]
+        for c in range(n):
+            block[a, c] = Q[i, active[c]]
+    sweep_block(block, local, w, state, active, n, root_lam, tolerance)
+    for a in range(n):
+        step = local[0, a] - local[2, a]
+        if step != 0.0:
+            i = active[a]
+            beta[i] = local[0, a]
+            for j in range(g.shape[0]):
+                g[j] -= Q[i, j] * step
+
+
+@njit(cache=True, nogil=True)
+def inner(X, i, r):  # type: ignore[no-untyped-def]
+    """x_iᵀr with four running sums, which a compiler can keep side by side."""
+    n = r.shape[0]
+    a = b = c = d = 0.0
+    whole = n - n % 4
+    for t in range(0, whole, 4):
+        a += X[i, t] * r[t]
+        b += X[i, t + 1] * r[t + 1]
+        c += X[i, t + 2] * r[t + 2]
+        d += X[i, t + 3] * r[t + 3]
+    for t in range(whole, n):
+        a += X[i, t] * r[t]
+    return (a + b) + (c + d)
+
+
+@njit(cache=True, nogil=True)
+def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[no-untyped-def]
+    """The same pass in residual form, free columns only; ``q`` is the diagonal of Q."""
+    n = r.shape[0]
+    most = 0.0
+    for a in range(count):
+        i = columns[a]
+        weight, old = w[i], beta[i]
+        rho = inner(X, i, r) + (q[i] - e) * old
+        root = np.sqrt(weight)
+        size = abs(rho)
+        kink = root_lam * root
+        if size <= kink:
+            new = 0.0
+        else:
+            new = (size - kink) / q[i] if q[i] > 0.0 else np.inf
+            if new > root_lam / root:
+                new = size / (q[i] + weight)
+            if rho < 0.0:
+                new = -new
+        step = new - old
+        if step != 0.0:
+            beta[i] = new
+            for t in range(n):
+                r[t] -= X[i, t] * step
+            most = max(most, (q[i] + weight) * step * step)
     return most
 
 
@@ -136,12 +242,14 @@ def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def relax(Q, w, b, yy, state, picks, beta, g, limits, lam, best, top, active, columns, scratch):  # type: ignore[no-untyped-def]
+def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 
     Parameters
     ----------
-    Q, w, b, yy : the problem
+    form : Q (p, p), or (0, 0) in residual form; X (p, n), the residual y − Xᵀβ (n,), a multiple of
+        I and the diagonal of Q (p,), all empty in Gram form. Residual form has no included columns.
+    w, b, yy : the problem
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start and its b − Qβ, overwritten
@@ -149,13 +257,16 @@ def relax(Q, w, b, yy, state, picks, beta, g, limits, lam, best, top, active, co
     lam : (1,) √λ, warm start and result
     best : (2,) best bound (not below what it was set to) and relaxed value
     top : (picks + 1,) largest g²/w over free columns at the last bound
-    active, columns, scratch : (p,) work
+    work : active, columns (p,), scratch (p,), and block (m, m), local (3, m): more than m active
+        columns are swept in place
 
     Returns
     -------
     int
         Rounds used; negative when it stopped without reaching target or gap.
     """
+    Q, X, r, e, q = form
+    active, columns, scratch, block, local = work
     p = b.shape[0]
     count = 0
     for i in range(p):
@@ -204,6 +315,17 @@ def relax(Q, w, b, yy, state, picks, beta, g, limits, lam, best, top, active, co
                 active[n] = i
                 n += 1
         tolerance = 0.1 * gap * max(abs(value), 1e-300)
+        if X.shape[0] > 0:
+            for _ in range(8):
+                if sweep_rows(X, r, e, q, w, active, n, root_lam, beta) <= tolerance:
+                    break
+            for a in range(count):
+                i = columns[a]
+                g[i] = inner(X, i, r) - e * beta[i]
+            continue
+        if n <= block.shape[0]:
+            descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local)
+            continue
         for _ in range(8):
             if sweep(Q, w, state, active, n, root_lam, beta, g) <= tolerance:
                 break

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .all_sizes import BestSubsets, best_subsets, pad_support
-from .branch_and_bound import GramForm, branch_and_bound
+from .branch_and_bound import branch_and_bound
 from .limits import Limits, StopFlag
 from .problem import SparseRidgeProblem
+from .root import GramForm, wants_gram
 from .solution import Status
 
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
@@ -62,7 +63,7 @@ def solve_sizes(
     left = np.flatnonzero(~tree.proved)
     if left.size == 0 or limits.reached(0) is not None:
         return tree
-    gram = GramForm.of(problem)
+    gram = GramForm.of(problem) if wants_gram(problem) else None
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
     nodes, status = tree.n_nodes, Status.OPTIMAL

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import optimum, ugly_problem
 
 from sparsecv.solvers import (
     SparseRidgeProblem,
@@ -15,38 +16,18 @@ from sparsecv.solvers import (
     StopFlag,
     best_subsets,
     branch_and_bound,
+    branch_and_bound_kernels,
     solve,
     solve_sizes,
 )
+from sparsecv.solvers import root as root_module
 from sparsecv.solvers import sizes as sizes_module
 from sparsecv.solvers.completion_kernels import complete
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.local_search import improve
+from sparsecv.solvers.root import Incumbent, reduced_root
+from sparsecv.solvers.search import Search, new_state
 from sparsecv.synthetic import make_synthetic
-
-
-def optimum(problem: SparseRidgeProblem) -> float:
-    return min(problem.objective(S) for S in itertools.combinations(range(problem.p), problem.tau))
-
-
-def ugly_problem(seed: int, most_columns: int = 10) -> SparseRidgeProblem:
-    rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(1, 25)), int(rng.integers(2, most_columns + 1))
-    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
-    kind = int(rng.integers(6))
-    if kind == 1:
-        X = X @ (np.eye(p) + rng.normal(size=(p, p)))
-    elif kind == 2 and p > 2:
-        X[:, 1], X[:, 2] = X[:, 0], -X[:, 0]
-    elif kind == 3:
-        X = rng.integers(-2, 3, size=(n, p)).astype(float)
-        y = rng.integers(-3, 4, size=n).astype(float)
-    elif kind == 4 and p > 2:
-        X[:, 1], X[:, 2] = X[:, 0] + 1e-6 * rng.normal(size=n), 0.0
-    elif kind == 5:
-        X = X * 10.0 ** rng.uniform(-3, 3, size=p)
-    gamma = 10.0 ** rng.uniform(-6, 5)
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -183,3 +164,115 @@ def test_swaps_end_where_no_swap_helps() -> None:
         for out, new in itertools.product(support, np.setdiff1d(np.arange(12), support)):
             swapped = [*(c for c in support if c != out), new]
             assert problem.objective(swapped) >= value * (1 - 1e-8)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.05, 0.3, 0.9]))
+def test_a_coarse_tolerance_leaves_a_true_bound(seed: int, tol: float) -> None:
+    """What was pruned or screened against a lowered target still bounds the optimum."""
+    problem = ugly_problem(seed, most_columns=12)
+    best = optimum(problem)
+    found = branch_and_bound(problem, tol=tol)
+    assert found.lower_bound <= best * (1 + 1e-12) + 1e-14 * problem.yy
+    assert found.objective >= best * (1 - 1e-9) - 1e-13 * problem.yy
+    assert found.objective <= best / (1 - tol) * (1 + 1e-6) + 1e-9 * problem.yy
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_residual_form_at_the_root(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many more columns than rows, screened before any Gram matrix of all of them is formed."""
+    rng = np.random.default_rng(seed)
+    n, p, tau = int(rng.integers(3, 12)), int(rng.integers(30, 80)), 2
+    X = rng.standard_normal((n, p)) / np.sqrt(n)
+    y = X[:, 0] - X[:, p // 2] + 0.3 * rng.standard_normal(n)
+    problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-4, 3), tau=tau)
+    gram = branch_and_bound(problem, tol=0.0)
+    monkeypatch.setattr(root_module, "GRAM_COLUMNS", 20)
+    assert not root_module.wants_gram(problem)
+    for nodes in (0, 1, 3, None):
+        found = branch_and_bound(problem, tol=0.0, limits=Limits(None, nodes))
+        best = optimum(problem)
+        assert found.lower_bound <= best * (1 + 1e-12)
+        assert found.objective >= best * (1 - 1e-9)
+    np.testing.assert_allclose(found.objective, gram.objective, rtol=1e-9)
+    assert found.status is Status.OPTIMAL
+
+
+def test_screening_leaves_fewer_columns_than_picks() -> None:
+    X = np.eye(12, 10) * np.array([9.0, 8.0, 7.0, *([0.0] * 7)])
+    y = 0.3 * np.random.default_rng(0).standard_normal(12)
+    y[:3] += 5.0
+    problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=5)
+    found = branch_and_bound(problem)
+    assert set(found.support) >= {0, 1, 2}
+    assert found.support.size == 5
+    np.testing.assert_allclose(found.objective, problem.objective([0, 1, 2]), rtol=1e-9)
+    assert found.status is Status.OPTIMAL
+
+
+def hard(seed: int = 0, n: int = 60, p: int = 70, tau: int = 8) -> SparseRidgeProblem:
+    made = make_synthetic(n, p, tau, 0.7, 1.0, seed=seed)
+    return SparseRidgeProblem(made.X, made.y, gamma=1.0, tau=tau)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_threads_share_one_tree(n_jobs: int) -> None:
+    for seed in range(3):
+        problem = hard(seed, tau=5)
+        alone = branch_and_bound(problem)
+        together = branch_and_bound(problem, n_jobs=n_jobs)
+        np.testing.assert_allclose(together.objective, alone.objective, rtol=2e-6)
+        assert together.lower_bound <= alone.objective
+        assert together.status is Status.OPTIMAL
+        cut = branch_and_bound(problem, n_jobs=n_jobs, limits=Limits(None, 40))
+        assert cut.lower_bound <= alone.objective
+        assert cut.objective >= alone.objective * (1 - 1e-6)
+
+
+def open_rows(search: Search) -> list[bytes]:
+    """The open nodes of all threads."""
+    tops = [int(state.ints[branch_and_bound_kernels.TOP]) for state in search.states]
+    return [
+        state.stack[i].tobytes()
+        for state, top in zip(search.states, tops, strict=True)
+        for i in range(top)
+    ]
+
+
+def test_every_open_node_is_kept_when_the_tree_is_split() -> None:
+    problem = hard(tau=5)
+    root, gram = reduced_root(problem, Incumbent(problem, []), 1e-6, None, Limits())
+    assert gram is not None
+    state = new_state(gram, problem, 1e-6, root)
+    search = Search(state, 3)
+    search.chunk = 5
+    search.run(Limits(None, 60))
+    if len(search.states) == 1:
+        search._split()
+    top = [int(s.ints[branch_and_bound_kernels.TOP]) for s in search.states]
+    rows = sorted(
+        s.stack[i].tobytes() for s, t in zip(search.states, top, strict=True) for i in range(t)
+    )
+    search.states[0].ints[branch_and_bound_kernels.TOP] = 0  # its nodes are lost on purpose
+    lost = top[0]
+    search._share()
+    top = [int(s.ints[branch_and_bound_kernels.TOP]) for s in search.states]
+    again = sorted(
+        s.stack[i].tobytes() for s, t in zip(search.states, top, strict=True) for i in range(t)
+    )
+    assert len(again) == len(rows) - lost
+    assert top[0] > 0
+    for state in search.states:
+        before = state.stack_bound[: int(state.ints[branch_and_bound_kernels.TOP])].min()
+        search._promote(state)
+        assert state.stack_bound[int(state.ints[branch_and_bound_kernels.TOP]) - 1] == before
+
+
+def test_longer_searches_leave_smaller_gaps() -> None:
+    problem = hard(p=120, tau=10)
+    bounds = [
+        branch_and_bound(problem, limits=Limits(None, nodes)).lower_bound
+        for nodes in (1, 200, 5000)
+    ]
+    assert bounds[0] <= bounds[1] <= bounds[2]
+    assert bounds[2] > bounds[0] * 1.01

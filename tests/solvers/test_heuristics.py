@@ -1,0 +1,112 @@
+"""Heuristic supports: never worse than their parts, often optimal, always the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import optimum, ugly_problem
+
+from sparsecv.solvers import SparseRidgeProblem, heuristic_support, heuristics
+from sparsecv.solvers.greedy import forward_order
+from sparsecv.solvers.heuristics import LocalSearch, beam
+from sparsecv.solvers.limits import Limits
+
+
+def correlated(seed: int, n: int, p: int, tau: int, gamma: float = 0.1) -> SparseRidgeProblem:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 1.5 * rng.standard_normal((n, 1))
+    y = X[:, :tau].sum(axis=1) + 3.0 * rng.standard_normal(n)
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32 - 1))
+def test_a_support_of_tau_columns_whatever_the_data(seed: int) -> None:
+    problem = ugly_problem(seed)
+    support = heuristic_support(problem)
+    assert support.tolist() == sorted(set(support.tolist()))
+    assert support.size == problem.tau
+    assert support.min() >= 0
+    assert support.max() < problem.p
+    np.testing.assert_array_equal(support, heuristic_support(problem))
+    assert problem.objective(support) >= optimum(problem) * (1 - 1e-9) - 1e-13 * problem.yy
+
+
+def test_mostly_optimal_on_small_problems() -> None:
+    hits = 0
+    for seed in range(30):
+        problem = correlated(seed, 15, 12, 5, gamma=0.01)
+        found = problem.objective(heuristic_support(problem))
+        hits += found <= optimum(problem) * (1 + 1e-9)
+    assert hits >= 29
+
+
+def brute_beam(problem: SparseRidgeProblem, width: int) -> list[set[int]]:
+    """The beam by its definition: refit every child, keep the best distinct ones."""
+    kept: list[set[int]] = [set()]
+    for _ in range(problem.tau):
+        children = {frozenset(S | {j}) for S in kept for j in range(problem.p) if j not in S}
+        kept = sorted((set(S) for S in children), key=lambda S: problem.objective(sorted(S)))
+        kept = kept[:width]
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("width", [1, 3, 10])
+def test_beam_by_its_definition(seed: int, width: int) -> None:
+    problem = correlated(seed, 14 if seed % 2 else 6, 9, 4, gamma=0.3)
+    found = beam(problem.G, problem.b, 0.15, 4, width)
+    expected = brute_beam(problem, width)
+    assert [set(S.tolist()) for S in found] == expected
+    if width == 1:
+        order = forward_order(problem._base[:, :9], problem._base[:, 9], 4, 0.3)
+        assert set(found[0].tolist()) == set(order.tolist())
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("offered", [300, 3])
+def test_pairs_leave_no_better_exchange(
+    seed: int, offered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heuristics, "PAIR_COLUMNS", offered)
+    problem = correlated(seed, 12, 11, 4, gamma=0.05)
+    search = LocalSearch(problem.G, problem.b, 0.025, 4)
+    search.enter(np.arange(4))
+    before = search.gain
+    search.pairs(Limits())
+    assert search.gain >= before
+    columns = np.flatnonzero(search._offered())
+    own = problem.objective(search.best)
+    np.testing.assert_allclose(problem.yy - search.gain, own, rtol=1e-9)
+    for out in itertools.combinations(range(4), 2):
+        rest = set(np.delete(search.best, out).tolist())
+        for pair in itertools.combinations(set(columns.tolist()) - rest, 2):
+            assert problem.objective(sorted(rest | set(pair))) >= own * (1 - 1e-8)
+
+
+def test_a_time_limit_ends_the_restarts() -> None:
+    problem = correlated(3, 60, 200, 12, gamma=1e-3)
+    hurried = heuristic_support(problem, time_limit=0.0)
+    patient = heuristic_support(problem)
+    assert hurried.size == patient.size == 12
+    assert problem.objective(patient) <= problem.objective(hurried) * (1 + 1e-12)
+
+
+def test_warm_starts_are_never_lost() -> None:
+    problem = correlated(5, 40, 60, 8, gamma=1e-3)
+    best = heuristic_support(problem)
+    again = heuristic_support(problem, warm_starts=[best], width=1, time_limit=0.0)
+    assert problem.objective(again) <= problem.objective(best) * (1 + 1e-12)
+
+
+def test_many_columns_are_narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heuristics, "GRAM_COLUMNS", 30)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((50, 120))
+    y = X[:, [100, 7, 55]] @ np.array([5.0, -4.0, 3.0]) + 0.1 * rng.standard_normal(50)
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=3)
+    assert heuristic_support(problem).tolist() == [7, 55, 100]

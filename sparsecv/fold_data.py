@@ -62,7 +62,7 @@ class RowFolds:
     def full(self) -> SparseRidgeProblem:
         """All rows (centred already where an intercept is fitted)."""
         if self._full is None:
-            self._full = SparseRidgeProblem(self.X, self.y, gamma=1.0, tau=1)
+            self._full = SparseRidgeProblem(self.X, self.y, gamma=1.0, tau=1).compressed()
         return self._full
 
     def training(self, j: int) -> SparseRidgeProblem:
@@ -73,7 +73,7 @@ class RowFolds:
         X, y = self.X[train], self.y[train]
         if self.refit_intercept:
             X, y = _centred(X), _centred(y[:, None])[:, 0]
-        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
         if self._cache is not None:
             self._cache[j] = problem
         return problem

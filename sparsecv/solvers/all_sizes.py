@@ -154,9 +154,9 @@ def tie_window(R: Array) -> float:
 
 def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
     """Columns that are not identically zero; the others never enter a fit."""
-    if not problem._base[:, problem.p].any():
+    if not problem._rows[:, problem.p].any():
         return np.empty(0, dtype=np.intp)
-    return np.flatnonzero(problem._base[:, : problem.p].any(axis=0)).astype(np.intp)
+    return np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
 
 
 def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .branch_and_bound_kernels import UPPER
 from .limits import Limits
 from .problem import SparseRidgeProblem
-from .root import TOLERANCE, GramForm, Incumbent, reduced_root
+from .root import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
 from .search import Search, enter_support, new_state
 from .solution import Status, relative_gap
 
@@ -61,7 +61,9 @@ def branch_and_bound(
         The lower bound holds at whatever moment the search stops.
     """
     limits = limits or Limits()
-    incumbent = Incumbent(problem, warm_starts)
+    if gram is None and wants_gram(problem):
+        gram = GramForm.of(problem)
+    incumbent = Incumbent(problem, warm_starts, gram)
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     if root.bound >= target:

@@ -211,14 +211,11 @@ def small_enough(st, n, k, most):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def choose(st):  # type: ignore[no-untyped-def]
-    """Branch on the free column with the largest coefficient among those with z < 1."""
+    """Branch on the free column with the largest coefficient in the relaxation."""
     most, which = -1.0, -1
-    lam = st.lam[0]
     for i in range(st.b.shape[0]):
         if st.state[i] == 0:
             size = abs(st.beta[i]) * np.sqrt(st.w[i])
-            if lam > 0.0 and size >= lam:
-                size = 1e-3 * min(1.0, lam / size)  # z = 1: its exclusion is for later
             if size > most:
                 most, which = size, i
     return which

@@ -51,3 +51,56 @@ def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray
         c = c - direction * (c[k] / np.sqrt(max(row[k], floor[k], 1e-300)))
         d = d - direction * direction
     return order
+
+
+def complete_support(
+    G: NDArray[np.float64],
+    b: NDArray[np.float64],
+    ridge: float,
+    start: NDArray[np.intp],
+    tau: int,
+    barred: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """The first τ columns of ``start``, filled up by forward selection on Gram matrices.
+
+    Parameters
+    ----------
+    G, b : arrays, shape (p, p) and (p,)
+    ridge : float
+        γ/2.
+    start : array of int
+        Distinct columns.
+    tau : int
+        At most p.
+    barred : array of int, optional
+        Columns taken only when no other is left.
+
+    Returns
+    -------
+    ndarray of intp, shape (τ,), the columns of ``start`` first
+    """
+    k = min(start.size, tau)
+    support = np.empty(tau, dtype=np.intp)
+    support[:k] = start[:k]
+    if k == tau:
+        return support
+    full = np.diag(G) + ridge
+    floor = np.maximum(1e-12 * full, 1e-300)
+    c, d = b.copy(), full.copy()
+    directions = np.empty((tau, b.size))
+    for level in range(tau):
+        if level < k:
+            j = int(support[level])
+        else:
+            score = c * c / np.maximum(d, floor)
+            if barred is not None:
+                score[barred] = -1.0
+            score[support[:level]] = -2.0
+            j = int(np.argmax(score))
+            support[level] = j
+        length = np.sqrt(max(d[j], floor[j]))
+        row = G[j] - directions[:level, j] @ directions[:level]
+        directions[level] = row / length
+        c = c - directions[level] * (c[j] / length)
+        d = d - directions[level] ** 2
+    return support

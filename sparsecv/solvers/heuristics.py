@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._linalg import Array
-from .greedy import forward_order
+from .greedy import complete_support, forward_order
 from .heuristic_kernels import pair_swap
 from .limits import Limits
 from .local_search import swap_search
@@ -144,7 +143,7 @@ class LocalSearch:
 
     def enter(self, start: Support, allowed: NDArray[np.int8] | None = None) -> bool:
         """Improve a start by swaps of one; whether it is the new best."""
-        support = self._filled(np.asarray(start, dtype=np.int64))
+        support = self._filled(start)
         gain = self._swaps(support, self.anywhere if allowed is None else allowed, 200)
         if allowed is not None and gain < self.gain:
             gain = self._swaps(support, self.anywhere, 200)
@@ -153,37 +152,14 @@ class LocalSearch:
             return True
         return False
 
+    def _filled(self, start: Support) -> NDArray[np.int64]:
+        filled = complete_support(self.G, self.b, self.ridge, start, self.tau)
+        return filled.astype(np.int64)
+
     def _swaps(self, support: NDArray[np.int64], allowed: NDArray[np.int8], most: int) -> float:
         work = (self.A, self.beta, self.V, self.c, self.d)
         found = swap_search(self.G, self.b, self.ridge, support, self.tau, allowed, *work, most)
         return float(found)
-
-    def _filled(self, start: NDArray[np.int64], barred: NDArray[np.int64] | None = None) -> Any:
-        """``start`` completed greedily to τ columns."""
-        p, k = self.b.size, min(start.size, self.tau)
-        support = np.empty(self.tau, dtype=np.int64)
-        support[:k] = start[:k]
-        c, d = self.b.copy(), np.diag(self.G) + self.ridge
-        full = d.copy()
-        V = np.empty((self.tau, p))
-        for level in range(self.tau):
-            if level < k:
-                j = int(support[level])
-            else:
-                score = c * c / np.maximum(d, 1e-12 * full)
-                score[support[:level]] = -np.inf
-                if barred is not None:
-                    score[barred] = np.minimum(score[barred], -1.0)
-                j = int(np.argmax(score))
-                support[level] = j
-            if k == self.tau:
-                break
-            row = self.G[j] - V[:level, j] @ V[:level]
-            length = np.sqrt(max(d[j], 1e-12 * full[j]))
-            V[level] = row / length
-            c = c - V[level] * (c[j] / length)
-            d = d - V[level] ** 2
-        return support
 
     def pairs(self, limits: Limits) -> None:
         """Exchange two members at once while that helps, among the most promising columns."""
@@ -252,7 +228,7 @@ class LocalSearch:
             kept = np.setdiff1d(self.best, dropped)
             allowed = self.anywhere.copy()
             allowed[dropped] = 0
-            start = self._filled(kept, dropped)
+            start = complete_support(self.G, self.b, self.ridge, kept, self.tau, dropped)
             if self.enter(start, allowed):
                 self.pairs(limits)
                 failed = 0

@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 FREE, IN, OUT = 0, 1, 2
-SWEEPS = 20  # over the active columns between two looks at all of them
+SWEEPS = 5  # over the active columns between two looks at all of them
 
 
 @njit(cache=True, nogil=True)

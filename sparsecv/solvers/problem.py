@@ -24,6 +24,19 @@ class SubsetFit(NamedTuple):
     gain: float
 
 
+class _Rows:
+    """[X y], or once something asked for it the triangle of its QR factorisation."""
+
+    def __init__(self, rows: Array) -> None:
+        self.rows = rows
+
+    def compressed(self) -> Array:
+        """At most as many rows as columns."""
+        if self.rows.shape[0] > self.rows.shape[1]:
+            self.rows = _triangle(self.rows)
+        return self.rows
+
+
 class SparseRidgeProblem:
     """Ridge-regularised best-subset regression at fixed (γ, τ); no intercept.
 
@@ -45,8 +58,8 @@ class SparseRidgeProblem:
 
     Notes
     -----
-    Internally everything is held as one triangular factor of [X y], so that the digits lost in
-    forming XᵀX are kept where X itself is given.
+    The data are held as [X y] or as a triangular factor of it, formed when first needed, so that
+    the digits lost in forming XᵀX are kept where X itself is given.
     """
 
     def __init__(self, X: ArrayLike, y: ArrayLike, *, gamma: float, tau: int) -> None:
@@ -58,7 +71,7 @@ class SparseRidgeProblem:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
         if not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        self._base = _triangle(np.column_stack([X, y]))
+        self._data = _Rows(np.column_stack([X, y]))
         self._init(X.shape[1], gamma, tau)
         self.n: int | None = X.shape[0]
 
@@ -85,7 +98,7 @@ class SparseRidgeProblem:
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
-        self._base = _triangle(gram_root(joint))
+        self._data = _Rows(_triangle(gram_root(joint)))
         self._init(p, gamma, tau)
         self.n = None
         return self
@@ -99,7 +112,7 @@ class SparseRidgeProblem:
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
         """Return the same data at another γ or τ; the factorisation of the data is shared."""
         other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
-        other._base = self._base
+        other._data = self._data
         other._init(
             self.p, self.gamma if gamma is None else gamma, self.tau if tau is None else tau
         )
@@ -108,26 +121,41 @@ class SparseRidgeProblem:
             other._factor = self._factor
         return other
 
+    def compressed(self) -> SparseRidgeProblem:
+        """This problem, its data reduced to at most p + 1 rows here and now: for many solves."""
+        self._data.compressed()
+        return self
+
+    @property
+    def _base(self) -> Array:
+        """A factor of [X y] with at most p + 1 rows."""
+        return self._data.compressed()
+
+    @property
+    def _rows(self) -> Array:
+        """A factor of [X y] with as many rows as it happens to have."""
+        return self._data.rows
+
     @property
     def G(self) -> Array:
         """XᵀX, shape (p, p)."""
-        head = self._base[:, : self.p]
+        head = self._rows[:, : self.p]
         return np.asarray(head.T @ head)
 
     @property
     def b(self) -> Array:
         """Xᵀy, shape (p,)."""
-        return np.asarray(self._base[:, : self.p].T @ self._base[:, self.p])
+        return np.asarray(self._rows[:, : self.p].T @ self._rows[:, self.p])
 
     @property
     def yy(self) -> float:
         """Squared length of y."""
-        return float(self._base[:, self.p] @ self._base[:, self.p])
+        return float(self._rows[:, self.p] @ self._rows[:, self.p])
 
     @property
     def rank_bound(self) -> int:
         """Rank of X cannot exceed this: data rows known, at most p."""
-        return int(min(self._base.shape[0] if self.n is None else self.n, self.p))
+        return int(min(self._rows.shape[0] if self.n is None else self.n, self.p))
 
     def factor(self) -> Array:
         """Upper triangular R, (p+1, p+1), with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]]."""
@@ -155,14 +183,16 @@ class SparseRidgeProblem:
 
     def _augmented_triangle(self, columns: NDArray[np.intp]) -> Array:
         s = columns.size
-        rows = self._base.shape[0]
+        # a long table pays for its own factor as soon as many columns are asked for
+        data = self._rows if 4 * s < self.p else self._base
+        rows, X = data.shape[0], data[:, columns]
         ridge = self.gamma / 2.0
-        squares = np.einsum("ij,ij->j", self._base[:, columns], self._base[:, columns])
+        squares = np.einsum("ij,ij->j", X, X)
         if ridge >= squares.sum():
             return self._ridge_triangle(columns, ridge)
         stacked = np.zeros((rows + s, s + 1))
-        stacked[:rows, :s] = self._base[:, columns]
-        stacked[:rows, s] = self._base[:, self.p]
+        stacked[:rows, :s] = X
+        stacked[:rows, s] = data[:, self.p]
         stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
         R = _triangle(stacked)
         if R.shape[0] < s + 1:  # one row of data only: R is (s+1, s+1) once padded
@@ -182,7 +212,7 @@ class SparseRidgeProblem:
     def _ridge_triangle(self, columns: NDArray[np.intp], ridge: float) -> Array:
         """The same where γ dwarfs XᵀX: stacking would bury X below the penalty."""
         s = columns.size
-        X, y = self._base[:, columns], self._base[:, self.p]
+        X, y = self._rows[:, columns], self._rows[:, self.p]
         R = np.zeros((s + 1, s + 1))
         R[:s, :s] = sla.cholesky(X.T @ X + ridge * np.eye(s), check_finite=False)
         R[:s, s] = sla.solve_triangular(R[:s, :s], X.T @ y, trans="T", check_finite=False)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from . import perspective_kernels as kernels
 from ._linalg import Array
-from .greedy import forward_order
+from .greedy import complete_support, forward_order
 from .heuristics import LocalSearch
 from .limits import Limits
 from .problem import SparseRidgeProblem
@@ -28,7 +28,7 @@ SHRINK = 0.9  # another round where this share of columns or fewer is left
 ROUNDS = 200
 TOLERANCE = 1e-9  # least relative gap a node is pruned at
 SEARCHED = 600  # columns the root's local search looks at
-BLOCK = 200  # active columns of a relaxation that are gathered
+BLOCK = 400  # active columns of a relaxation that are gathered
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class GramForm:
     @classmethod
     def of(cls, problem: SparseRidgeProblem, columns: NDArray[np.intp] | None = None) -> GramForm:
         """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem."""
-        head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
+        head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
@@ -70,7 +70,7 @@ class GramForm:
 def wants_gram(problem: SparseRidgeProblem) -> bool:
     """Whether the Gram matrix of all columns is the better form to start from."""
     p = problem.p
-    return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem._base.shape[0]
+    return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem.rank_bound
 
 
 def extraction(G: Array, rank: int) -> Array:
@@ -147,7 +147,7 @@ class Relaxer:
             level = np.sort(self.b * self.b / self.w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
         best = np.array([-np.inf, np.inf])
-        limits = np.array([target + self.margin, 1e-5, float(ROUNDS), 0.0])
+        limits = np.array([target + self.margin, 1e-5, float(ROUNDS), 0.03])
         kernels.relax(
             (self.Q, self.X, self.r, 0.0, self.q),
             self.w,
@@ -208,10 +208,19 @@ class Relaxer:
 class Incumbent:
     """The best support known, by a fresh fit."""
 
-    def __init__(self, problem: SparseRidgeProblem, starts: Sequence[NDArray[np.intp]]) -> None:
-        p, tau = problem.p, problem.tau
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        starts: Sequence[NDArray[np.intp]],
+        gram: GramForm | None = None,
+    ) -> None:
+        p, tau, none = problem.p, problem.tau, np.empty(0, dtype=np.intp)
         self.problem = problem
-        self.order = forward_order(problem._base[:, :p], problem._base[:, p], tau, problem.gamma)
+        if gram is None:
+            base = problem._base
+            self.order = forward_order(base[:, :p], base[:, p], tau, problem.gamma)
+        else:
+            self.order = complete_support(gram.G, gram.b, problem.gamma / 2.0, none, tau)
         self.support, self.objective = np.sort(self.order), np.inf
         for start in [self.order, *starts]:
             self.offer(start)
@@ -245,8 +254,6 @@ def reduced_root(
     """
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
-    if gram is None and wants_gram(problem):
-        gram = GramForm.of(problem)
     while True:
         relaxer = Relaxer(problem, root, gram)
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
@@ -274,11 +281,11 @@ def reduced_root(
 def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer: Relaxer) -> None:
     """Round the relaxation, and search around it and the incumbent among promising columns."""
     columns = np.union1d(relaxer.promising(SEARCHED), incumbent.support)
-    head, y = problem._base[:, columns], problem._base[:, problem.p]
     if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
         G, b = relaxer.gram.G, relaxer.gram.b
     else:
-        G, b = head.T @ head, head.T @ y
+        head = problem._base[:, columns]
+        G, b = head.T @ head, head.T @ problem._base[:, problem.p]
     search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
     for start in (incumbent.support, relaxer.rounded()):
         search.enter(np.searchsorted(columns, start))

@@ -151,7 +151,8 @@ def test_replace_shares_the_data_and_leaves_the_original_alone() -> None:
     heavier = problem.replace(gamma=7.0)
     assert (heavier.tau, heavier.gamma) == (2, 7.0)
     assert heavier._base is problem._base
-    assert heavier.objective([0]) == problem_of(Data(*plain(4, 10, 5)[:2], 7.0)).objective([0])
+    fresh = problem_of(Data(*plain(4, 10, 5)[:2], 7.0))
+    assert heavier.objective([0]) == pytest.approx(fresh.objective([0]), rel=1e-13)
     assert not np.allclose(heavier.factor(), factor)
     assert (problem.tau, problem.gamma) == (2, 1.0)
     assert problem.replace().objective([1, 2]) == problem.objective([1, 2])
@@ -264,3 +265,18 @@ def test_one_row(data: Data) -> None:
 
 def test_repr_names_the_parameters() -> None:
     assert repr(problem_of(plain(0, 5, 3))) == "SparseRidgeProblem(p=3, gamma=1, tau=1)"
+
+
+def test_a_long_table_is_reduced_once_and_gives_the_same_fits() -> None:
+    data = plain(4, 60, 5)
+    long, short = problem_of(data), problem_of(data).compressed()
+    assert long._rows.shape == (60, 6)
+    assert short._rows.shape == (6, 6)
+    np.testing.assert_allclose(long.G, short.G, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(long.b, short.b, rtol=1e-12, atol=1e-12)
+    assert long.yy == pytest.approx(short.yy, rel=1e-13)
+    for support in ([], [3], [0, 4], [0, 1, 2, 3, 4]):
+        assert long.objective(support) == pytest.approx(short.objective(support), rel=1e-12)
+    assert long.replace(gamma=2.0)._data is long._data
+    wide = problem_of(plain(4, 3, 8))
+    assert wide.compressed()._rows.shape == (3, 9)

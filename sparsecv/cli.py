@@ -85,8 +85,7 @@ def cv(
         plots.check_writable(str(plot))
     _check_json(json_file)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
-    if jobs < -1 or jobs == 0:
-        raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+    _check_jobs(jobs)
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
     settings = Settings(method, backend, time_limit, jobs)
@@ -147,6 +146,7 @@ def fit(
     one_hot: OneHot = False,
     drop: Drop = None,
     time_limit: TimeLimit = None,
+    jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -159,6 +159,7 @@ def fit(
     console = _console(quiet)
     _check_json(json_file)
     checked_gammas([gamma])
+    _check_jobs(jobs)
     Settings(backend=backend, time_limit=time_limit)
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
@@ -176,7 +177,7 @@ def fit(
             _note(notice)
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
         try:
-            solution = solve(problem, backend=backend, time_limit=limit, tol=tol)
+            solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
         except ValueError as error:  # γ below what double precision can tell from zero
             raise InputError(str(error)) from error
     proved = solution.status is Status.OPTIMAL
@@ -235,6 +236,11 @@ def datasets(
     console.print(
         "'here: no' means: set SPARSECV_DATA to a folder that holds the file", style="dim"
     )
+
+
+def _check_jobs(jobs: int) -> None:
+    if jobs < -1 or jobs == 0:
+        raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
 
 
 def _protocol(name: str, scale: str, no_intercept: bool) -> Any:

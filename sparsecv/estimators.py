@@ -138,7 +138,8 @@ class SparseRidge(_SparseLinearModel):
     tol : float
         Relative gap at which the search may stop.
     n_jobs : int or None
-        Threads of the linear algebra library during the fit; None leaves it alone.
+        Threads that search beyond 35 columns, as in joblib, and of the linear algebra library;
+        None means one and leaves the library alone.
 
     Attributes
     ----------
@@ -208,7 +209,13 @@ class SparseRidge(_SparseLinearModel):
         with _threads(self.n_jobs):
             problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
             try:
-                solution = solve(problem, backend=self.backend, time_limit=limit, tol=tol)
+                solution = solve(
+                    problem,
+                    backend=self.backend,
+                    time_limit=limit,
+                    tol=tol,
+                    n_jobs=self.n_jobs,
+                )
             except ValueError as error:  # γ below what double precision can tell from zero
                 raise InputError(str(error)) from error
         proved = solution.status is Status.OPTIMAL

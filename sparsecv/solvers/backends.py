@@ -27,6 +27,7 @@ class Backend(Protocol):
         tol: float,
         warm_starts: Sequence[NDArray[np.intp]],
         stop: StopFlag | None,
+        n_jobs: int | None,
     ) -> Solution: ...
 
 
@@ -69,6 +70,7 @@ def solve(
     tol: float = 1e-6,
     warm_start: ArrayLike | None = None,
     stop: StopFlag | None = None,
+    n_jobs: int | None = None,
 ) -> Solution:
     """Solve min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, main paper).
 
@@ -88,6 +90,9 @@ def solve(
         A support to start from.
     stop : StopFlag, optional
         Lets another thread end the search.
+    n_jobs : int, optional
+        Threads that share one branch-and-bound tree, as in joblib; 1 by default. The all-sizes
+        tree of few columns has one.
 
     Returns
     -------
@@ -108,6 +113,7 @@ def solve(
         tol=tol,
         warm_starts=start,
         stop=stop,
+        n_jobs=n_jobs,
     )
 
 
@@ -119,6 +125,7 @@ def _native(
     tol: float,
     warm_starts: Sequence[NDArray[np.intp]],
     stop: StopFlag | None,
+    n_jobs: int | None,
 ) -> Solution:
     if active_columns(problem).size <= TREE_COLUMNS:
         tree = best_subsets(
@@ -134,7 +141,9 @@ def _native(
         status, n_nodes, seconds = tree.status, tree.n_nodes, tree.seconds
     else:
         limits = Limits(time_limit, node_limit, stop)
-        search = branch_and_bound(problem, warm_starts=warm_starts, tol=tol, limits=limits)
+        search = branch_and_bound(
+            problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
+        )
         support, bound = search.support, search.lower_bound
         status, n_nodes, seconds = search.status, search.n_nodes, search.seconds
     fit = problem.fit(support)

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .branch_and_bound_kernels import UPPER
+from .heuristics import LocalSearch
 from .limits import Limits
 from .problem import SparseRidgeProblem
 from .root import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
 from .search import Search, enter_support, new_state
 from .solution import Status, relative_gap
 
+HEAD_START = 0.5  # seconds a search gets before a better support is looked for
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -80,7 +82,15 @@ def branch_and_bound(
     enter_support(state, np.searchsorted(root.columns, incumbent.support[inside]))
     state.reals[UPPER] = min(state.reals[UPPER], incumbent.objective)
     search = Search(state, n_jobs)
-    status = search.run(limits)
+    ended = search.run(limits, HEAD_START)
+    if ended is None:  # not an easy one: worth looking for a better support first
+        remaining = limits.remaining()
+        seconds = 0.5 * HEAD_START if remaining is None else min(0.5 * HEAD_START, 0.3 * remaining)
+        local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
+        local.improve([search.support], Limits(seconds))
+        search.offer(local.best)
+        ended = search.run(limits)
+    status = ended or Status.TIME_LIMIT
     incumbent.offer(root.columns[search.support])
     bound = min(root.slack, search.bound)
     margin = gram.rounding(problem.gamma / 2.0)

@@ -44,8 +44,8 @@ class SearchState(NamedTuple):
     g: Array  # (p,)
     lam: Array  # (1,)
     best: Array  # (2,)
-    top: Array  # (tau + 1,)
-    limits: Array  # (4,)
+    top: Array  # (tau + 2,)
+    limits: Array  # (5,)
     active: NDArray[np.int64]
     columns: NDArray[np.int64]
     scratch: Array
@@ -172,11 +172,11 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
     """
     p = st.b.shape[0]
     fixed = 0
-    last, following = st.top[k - 1], st.top[k]
+    last, following, square = st.top[k - 1], st.top[k], st.top[k + 1]
     for i in range(p):
         if st.state[i] != 0:
             continue
-        value = st.g[i] * st.g[i] / st.w[i]
+        value = square * st.g[i] * st.g[i] / st.w[i]
         if value < last and bound + last - value >= target:
             st.reals[SLACK] = min(st.reals[SLACK], bound + last - value)
             st.state[i] = 2
@@ -353,8 +353,9 @@ def bound_of(st, k):  # type: ignore[no-untyped-def]
         if st.state[i] != 2:
             st.active[count] = i
             count += 1
+    scaled = st.limits[4] > 0.0
     return dual_bound(
-        st.Q, st.w, st.reals[YY], st.state, st.active, count, k, st.beta, st.g, st.b, st.top
+        st.w, st.reals[YY], st.state, st.active, count, k, st.beta, st.g, st.b, st.top, scaled
     )
 
 

@@ -56,12 +56,8 @@ def heuristic_support(
     columns = _columns(head, y, np.concatenate([order, *warm_starts]))
     within = head[:, columns]
     search = LocalSearch(within.T @ within, within.T @ y, ridge, tau)
-    for start in [order, *warm_starts]:
-        search.enter(np.searchsorted(columns, np.unique(start)))
-    for start in beam(search.G, search.b, ridge, tau, width):
-        search.enter(start)
-    search.pairs(limits)
-    search.restart(limits)
+    starts = [np.searchsorted(columns, np.unique(start)) for start in [order, *warm_starts]]
+    search.improve(starts, limits, width)
     return np.sort(columns[search.best])
 
 
@@ -151,6 +147,15 @@ class LocalSearch:
             self.best, self.gain = np.sort(support), gain
             return True
         return False
+
+    def improve(self, starts: Sequence[Support], limits: Limits, width: int = WIDTH) -> None:
+        """Swaps from every start and from the beam, then pair swaps and restarts from the best."""
+        for start in starts:
+            self.enter(start)
+        for start in beam(self.G, self.b, self.ridge, self.tau, width):
+            self.enter(start)
+        self.pairs(limits)
+        self.restart(limits)
 
     def _filled(self, start: Support) -> NDArray[np.int64]:
         filled = complete_support(self.G, self.b, self.ridge, start, self.tau)

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import perspective_kernels as kernels
 from ._linalg import Array
+from .interior import interior_point
 from .problem import SparseRidgeProblem
 from .root import GramForm, relaxation_work, wants_gram
 
-ROUNDS = 80  # of coordinate descent between two Newton steps
-MOST_ROUNDS = 2000
-NEWTON_STEPS = 200
+ROUNDS = 8  # of coordinate descent between two Newton steps
+MOST_ROUNDS = 300
+NEWTON_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def perspective_relaxation(
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
     if gram is None and (extract or wants_gram(problem)):
-        gram = GramForm.of(problem)
+        gram = GramForm.of(problem, extract=extract)
     D = gram.D if extract and gram is not None else np.zeros(problem.p)
     search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
     if warm_start is not None:
@@ -108,7 +109,9 @@ def relaxation_path(
     gap: float = 1e-8,
 ) -> list[Relaxation]:
     """Solve the relaxation for several τ, each started from the one before."""
-    gram = GramForm.of(problem) if extract or wants_gram(problem) else None
+    gram = None
+    if extract or wants_gram(problem):
+        gram = GramForm.of(problem, extract=extract)
     path: list[Relaxation] = []
     for tau in taus:
         path.append(
@@ -164,6 +167,25 @@ def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
     return state
 
 
+def _bordered(K: Array, right: Array) -> Array | None:
+    """Solve with a matrix that is positive (semi)definite but for its last row and column."""
+    n = K.shape[0] - 1
+    try:
+        factor = sla.cho_factor(K[:n, :n], lower=True, check_finite=False)
+        both = sla.cho_solve(factor, np.column_stack([right[:n], K[:n, n]]), check_finite=False)
+        pivot = K[n, n] - K[n, :n] @ both[:, 1]
+        last = (right[n] - K[n, :n] @ both[:, 0]) / pivot if pivot != 0.0 else 0.0
+        solution = np.append(both[:, 0] - last * both[:, 1], last)
+    except sla.LinAlgError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sla.LinAlgWarning)  # the line search judges the step
+            try:
+                solution = sla.solve(K, right, assume_a="sym", check_finite=False)
+            except (sla.LinAlgError, ValueError):
+                return None
+    return solution if np.isfinite(solution).all() else None
+
+
 class _Quadratic:
     """Q = XᵀX + diag(extra), held as a matrix or, for p ≫ n, through X."""
 
@@ -196,6 +218,17 @@ class _Quadratic:
         squares = np.einsum("ij,ij->i", fitted, fitted)
         return np.asarray(squares + self.e * np.einsum("ij,ij->i", betas, betas))
 
+    def factor(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
+        """F and y with Q = FᵀF and b = Fᵀy on some columns."""
+        if self.X.shape[0] > 0 and self.e == 0.0:
+            return np.ascontiguousarray(self.X[columns].T), self.y
+        Q = self.block(columns)
+        values, vectors = np.linalg.eigh(Q)
+        large = values > 1e-13 * max(float(values[-1]), 1e-300)
+        root = np.sqrt(values[large])
+        F = root[:, None] * vectors[:, large].T
+        return F, (vectors[:, large].T @ self.b[columns]) / root
+
     def block(self, columns: NDArray[np.intp]) -> Array:
         """Rows and columns of Q."""
         if self.X.shape[0] == 0:
@@ -218,14 +251,15 @@ class _Search:
         p = problem.p
         self.form = _Quadratic(problem, gram, epsilon / 2.0 - D)
         self.state, self.b, self.yy = state, self.form.b, self.form.yy
-        self.w = (problem.gamma - epsilon) / 2.0 + D
+        self.w, self.scaled = (problem.gamma - epsilon) / 2.0 + D, not D.any()
         self.free = np.flatnonzero(state == kernels.FREE)
         self.picks = min(problem.tau, self.free.size)
         self.beta, self.g = np.zeros(p), self.b.copy()
+        self.kept, self.value = np.zeros(p), np.inf
         level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
         self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
         self.best = np.array([-np.inf, np.inf])
-        self.top, self.work = np.zeros(self.picks + 1), relaxation_work(p)
+        self.top, self.work = np.zeros(self.picks + 2), relaxation_work(p)
 
     def start(self, known: Relaxation) -> None:
         """Take over the coefficients and multiplier of a neighbouring relaxation."""
@@ -237,7 +271,7 @@ class _Search:
         self.g = self.form.gradient(self.beta)
 
     def _descend(self, gap: float, rounds: int) -> None:
-        limits = np.array([np.inf, gap, float(rounds), 0.0])
+        limits = np.array([np.inf, gap, float(rounds), 0.0, float(self.scaled)])
         self._refresh()
         form = self.form
         kernels.relax(
@@ -257,26 +291,66 @@ class _Search:
         )
 
     def run(self, gap: float) -> Relaxation:
-        beta, value = self.beta.copy(), np.inf
-        rounds = ROUNDS
-        for _ in range(NEWTON_STEPS):
-            self._descend(gap, rounds)
-            here = float(self.values(self.beta[None])[0])
-            if here < value:
-                beta, value = self.beta.copy(), here
-            else:
-                self.beta = beta.copy()
-            if value - self.best[0] <= gap * abs(value):
-                break
-            rounds = 4 if self._newton() else 2 * rounds
-            here = float(self.values(self.beta[None])[0])
-            if here < value:
-                beta, value = self.beta.copy(), here
-            if rounds > MOST_ROUNDS:
-                break
-        self.beta = beta
+        """Coordinate descent and Newton steps; interior-point steps where those get stuck."""
+        for attempt in range(2):
+            rounds = ROUNDS
+            for _ in range(NEWTON_STEPS):
+                self._descend(gap, rounds)
+                self._keep()
+                if self._done(gap) or rounds > 4 * ROUNDS:
+                    break
+                if not self._newton():
+                    rounds *= 2
+                self._keep()
+            if attempt == 0 and not self._done(gap) and self.picks < self.free.size:
+                self._interior(gap)
+                continue
+            break
+        if not self._done(gap):  # a certificate from better converged sweeps
+            self._descend(gap, MOST_ROUNDS)
+            self._keep()
+        self.beta = self.kept.copy()
         self._refresh()
-        return self._result(value, gap)
+        return self._result(self.value, gap)
+
+    def _keep(self) -> None:
+        """Remember β if its objective is the least so far; otherwise go back to the one that is."""
+        here = float(self.values(self.beta[None])[0])
+        if here < self.value:
+            self.kept, self.value = self.beta.copy(), here
+        else:
+            self.beta = self.kept.copy()
+
+    def _done(self, gap: float) -> bool:
+        return bool(self.value - self.best[0] <= gap * abs(self.value))
+
+    def _interior(self, gap: float) -> None:
+        """Start again from an interior-point solution on the free columns."""
+        F, y = self.form.factor(self.free)
+        beta = np.zeros_like(self.beta)
+        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap)
+        if not np.isfinite(beta).all():
+            return
+        self.beta = beta
+        self.root_lam[0] = kernels.fit_multiplier(
+            self.w, self.state, self.free, self.free.size, self.picks, beta, self.work[2]
+        )[0]
+        self._refresh()
+        bound = kernels.dual_bound(
+            self.w,
+            self.yy,
+            self.state,
+            self.free,
+            self.free.size,
+            self.picks,
+            self.beta,
+            self.g,
+            self.b,
+            self.top,
+            self.scaled,
+        )
+        self.best[0] = max(self.best[0], bound)
+        self._keep()
 
     def values(self, betas: Array) -> Array:
         """Objective with the best z at every row of ``betas`` (m, p)."""
@@ -319,18 +393,19 @@ class _Search:
         K[:n, n] = K[n, :n] = np.where(saturated, 0.0, sign * root_w[active])
         K[n, n] = -float(self.picks - saturated.sum())
         K[np.arange(n), np.arange(n)] += 1e-14 * self.form.mean
-        right = np.append(self.b[active], 0.0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", sla.LinAlgWarning)  # the line search judges the step
-            try:
-                solution = sla.solve(K, right, assume_a="sym", check_finite=False)
-            except (sla.LinAlgError, ValueError):
-                return False
-        if not np.isfinite(solution).all():
+        solution = _bordered(K, np.append(self.b[active], 0.0))
+        if solution is None:
             return False
         target = np.zeros_like(self.beta)
         target[active] = solution[:n]
         step = target - self.beta
+        before = float(self.values(self.beta[None])[0])
+        whole = float(self.values(target[None])[0])
+        if whole < before and not (self.beta[active] * target[active] < 0.0).any():
+            self.beta = target
+            if solution[n] > 0.0:
+                self.root_lam[0] = solution[n]
+            return whole < before - 1e-10 * abs(before)
         # where coefficients change sign the penalty has a kink: try those points and the full step
         with np.errstate(divide="ignore", invalid="ignore"):
             crossing = -self.beta[active] / step[active]
@@ -340,7 +415,6 @@ class _Search:
         trials[np.abs(trials) < 1e-14 * np.abs(self.beta).max(initial=0.0)] = 0.0
         values = self.values(trials)
         best = int(np.argmin(values))
-        before = float(self.values(self.beta[None])[0])
         if values[best] < before:
             self.beta = trials[best]
         if times[best] == 1.0 and solution[n] > 0.0:

@@ -12,6 +12,9 @@ w_iβ_i² + λ. For ANY β, with g = b − Qβ,
     yy − βᵀQβ − Σ_I g_i²/w_i − (sum of the k largest g_i²/w_i over F)
 
 is a lower bound on the mixed-integer optimum: convexity of βᵀQβ, then one minimisation per column.
+Where D = 0 so is the same for the residual times any s, and the best s gives
+(yy − bᵀβ)²/(yy − 2bᵀβ + βᵀQβ + sums). (With D the residual has no such multiples: b need not lie in
+the range of G − D.)
 
 Q is either given as a matrix (Gram form: a step costs O(p) and keeps g up to date) or as XᵀX + eI
 through X, one contiguous row per column of the data (residual form, for p ≫ n: a step costs O(n),
@@ -202,21 +205,23 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top):  # type: ignore[no-untyped-def]
-    """Certified bound at β, and in ``top`` the ``picks`` + 1 largest g_i²/w_i over free columns.
+def dual_bound(w, yy, state, columns, count, picks, beta, g, b, top, scaled):  # type: ignore[no-untyped-def]
+    """Certified bound at β, and in ``top`` the ``picks`` + 1 largest s²g_i²/w_i over free columns.
 
-    ``columns[:count]`` are all columns that are not out. βᵀQβ = βᵀ(b − g).
+    ``columns[:count]`` are all columns that are not out; ``top[picks + 1]`` is s², 1 unless
+    ``scaled``, which needs D = 0. βᵀQβ = βᵀ(b − g).
     """
-    bound = yy
+    linear, quadratic, total = 0.0, 0.0, 0.0
     for c in range(picks + 1):
         top[c] = 0.0
     for a in range(count):
         i = columns[a]
         if beta[i] != 0.0:
-            bound -= beta[i] * (b[i] - g[i])
+            linear += beta[i] * b[i]
+            quadratic += beta[i] * (b[i] - g[i])
         value = g[i] * g[i] / w[i]
         if state[i] == 1:
-            bound -= value
+            total += value
         elif value > top[picks]:
             c = picks
             while c > 0 and top[c - 1] < value:
@@ -224,7 +229,18 @@ def dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top):  # type
                 c -= 1
             top[c] = value
     for c in range(picks):
-        bound -= top[c]
+        total += top[c]
+    above = yy - linear
+    below = above - linear + quadratic + total
+    square = 1.0
+    bound = yy - quadratic - total
+    if scaled and above > 0.0 and below > 0.0:
+        scale = above / below
+        bound = max(bound, above * scale)
+        square = scale * scale
+    for c in range(picks + 1):
+        top[c] *= square
+    top[picks + 1] = square
     return bound
 
 
@@ -253,10 +269,11 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start and its b − Qβ, overwritten
-    limits : target bound, relative gap, most rounds, relative gap at which to give up
+    limits : target bound, relative gap, most rounds, relative gap at which to give up, and 1 where
+        D = 0
     lam : (1,) √λ, warm start and result
     best : (2,) best bound (not below what it was set to) and relaxed value
-    top : (picks + 1,) largest g²/w over free columns at the last bound
+    top : (picks + 2,) largest s²g²/w over free columns at the last bound, and s²
     work : active, columns (p,), scratch (p,), and block (m, m), local (3, m): more than m active
         columns are swept in place
 
@@ -274,13 +291,14 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
             columns[count] = i
             count += 1
     target, gap, most_rounds, hopeless = limits[0], limits[1], int(limits[2]), limits[3]
+    scaled = limits[4] > 0.0
     best[1] = np.inf
     root_lam = lam[0]
     rounds = 0
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < most_rounds:
         rounds += 1
-        bound = dual_bound(Q, w, yy, state, columns, count, picks, beta, g, b, top)
+        bound = dual_bound(w, yy, state, columns, count, picks, beta, g, b, top, scaled)
         best[0] = max(best[0], bound)
         fitted, penalty = fit_multiplier(w, state, columns, count, picks, beta, scratch)
         value = relaxed_value(w, yy, state, columns, count, penalty, beta, g, b)

@@ -45,13 +45,22 @@ class GramForm:
     D: Array
 
     @classmethod
-    def of(cls, problem: SparseRidgeProblem, columns: NDArray[np.intp] | None = None) -> GramForm:
-        """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem."""
+    def of(
+        cls,
+        problem: SparseRidgeProblem,
+        columns: NDArray[np.intp] | None = None,
+        extract: bool = True,
+    ) -> GramForm:
+        """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem.
+
+        Without ``extract`` D is 0 and the eigenproblem is saved.
+        """
         head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
-        return cls(G, head.T @ y, problem.yy, extraction(G, problem.rank_bound))
+        D = extraction(G, problem.rank_bound) if extract else np.zeros(G.shape[0])
+        return cls(G, head.T @ y, problem.yy, D)
 
     def on(self, columns: NDArray[np.intp], rank: int) -> GramForm:
         """The same of some of its columns, with a diagonal of their own."""
@@ -135,8 +144,9 @@ class Relaxer:
             scale = max(1e-12, 20.0 * np.finfo(float).eps * inflation)
             self.margin = float(scale * problem.yy)
         self.yy = problem.yy
+        self.scaled = gram is None or not gram.D.any()
         self.state = np.zeros(p, dtype=np.int8)
-        self.top = np.zeros(self.picks + 1)
+        self.top = np.zeros(self.picks + 2)
         self.work = relaxation_work(p)
 
     def relax(self, target: float) -> None:
@@ -147,7 +157,7 @@ class Relaxer:
             level = np.sort(self.b * self.b / self.w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
         best = np.array([-np.inf, np.inf])
-        limits = np.array([target + self.margin, 1e-5, float(ROUNDS), 0.03])
+        limits = np.array([target + self.margin, 1e-5, float(ROUNDS), 0.03, float(self.scaled)])
         kernels.relax(
             (self.Q, self.X, self.r, 0.0, self.q),
             self.w,
@@ -171,7 +181,6 @@ class Relaxer:
         root = self.root
         every = np.arange(root.columns.size)
         here = kernels.dual_bound(
-            self.Q,
             self.w,
             self.yy,
             self.state,
@@ -182,8 +191,9 @@ class Relaxer:
             self.g,
             self.b,
             self.top,
+            self.scaled,
         )
-        value = self.g * self.g / self.w
+        value = self.top[self.picks + 1] * self.g * self.g / self.w
         last = self.top[self.picks - 1]
         forced = here - self.margin + last - value
         out = (value < last) & (forced >= target)

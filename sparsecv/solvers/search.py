@@ -57,8 +57,8 @@ class Search:
             least = min(least, float(state.reals[kernels.SLACK]), float(pending))
         return least
 
-    def run(self, limits: Limits) -> Status:
-        """Search until nothing is open or a limit is reached."""
+    def run(self, limits: Limits, pause: float | None = None) -> Status | None:
+        """Search until nothing is open or a limit is reached; None after ``pause`` seconds."""
         spent = 0
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
@@ -66,6 +66,8 @@ class Search:
                 reached = limits.reached(1 + self.n_nodes)
                 if reached is not None:
                     return reached
+                if pause is not None and limits.elapsed() > pause:
+                    return None
                 if self.jobs > 1 and pool is None and self._open() >= 2 * self.jobs:
                     pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
                     self._split()
@@ -84,6 +86,12 @@ class Search:
                 if spent % 2 == 0:
                     for state in self.states:
                         self._promote(state)
+
+    def offer(self, support: NDArray[np.intp]) -> None:
+        """Enter a support found elsewhere."""
+        self.states[0].found[:] = 0
+        enter_support(self.states[0], support)
+        self._share()
 
     def _advance(self, i: int, nodes: int) -> int:
         code = int(kernels.explore(self.states[i], nodes))
@@ -204,8 +212,8 @@ def new_state(
         g=np.zeros(p),
         lam=np.array([root.root_lam]),
         best=np.zeros(2),
-        top=np.zeros(tau + 1),
-        limits=np.array([np.inf, 1e-5, 20.0, 1.0]),
+        top=np.zeros(tau + 2),
+        limits=np.array([np.inf, 1e-5, 20.0, 1.0, float(not D.any())]),
         active=np.zeros(p, dtype=np.int64),
         columns=np.zeros(p, dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),

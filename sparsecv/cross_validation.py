@@ -20,8 +20,17 @@ from .errors import InputError
 from .fold_data import FoldData, RowFolds
 from .fold_solvers import FoldOutcome, solve_fold_grid, solve_folds, solve_rows_deleted
 from .results import Array, CVResult, GammaResult
-from .solvers import MAX_COLUMNS, TREE_ONLY, StopFlag, checked_backend, solve_sizes, worst
+from .solvers import (
+    MAX_COLUMNS,
+    TREE_ONLY,
+    StopFlag,
+    certificates_of,
+    checked_backend,
+    solve_sizes,
+    worst,
+)
 
+TRANSFER_FOLDS = 20  # from here on a fold is close enough to the whole for its leaves
 METHODS = ("auto", "exact", "grid")
 
 
@@ -163,7 +172,11 @@ def _one_gamma(
     elif shared:
         outcome = solve_rows_deleted(**work)
     else:
-        outcome = solve_folds(range(k), **work)
+        certificates = None
+        if k >= TRANSFER_FOLDS:
+            margin = min(0.01, max(0.002, 2.0 / k))
+            certificates = certificates_of(full, whole, margin, budget.share(10.0))
+        outcome = solve_folds(range(k), certificates=certificates, **work)
     if stop.is_set():
         raise KeyboardInterrupt
     result = _summarise(outcome, data, gamma, taus)

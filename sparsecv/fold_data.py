@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .design import Array, Design
 from .folds import Folds
 from .moments import FoldMoments
-from .solvers import SparseRidgeProblem, gram_root
+from .solvers import TREE_ONLY, SparseRidgeProblem, gram_root
 
 CACHE_BYTES = 256_000_000
 
@@ -54,7 +54,8 @@ class RowFolds:
         self.p = X.shape[1]
         self.refit_intercept = refit_intercept
         self._full: SparseRidgeProblem | None = None
-        per_fold = 8 * min(X.shape[0], self.p + 1) * (self.p + 1)
+        rows = X.shape[0] if self.p > TREE_ONLY else min(X.shape[0], self.p + 1)
+        per_fold = 8 * rows * (self.p + 1)
         self._cache: dict[int, SparseRidgeProblem] | None = (
             {} if per_fold * folds.k <= CACHE_BYTES else None
         )
@@ -73,7 +74,9 @@ class RowFolds:
         X, y = self.X[train], self.y[train]
         if self.refit_intercept:
             X, y = _centred(X), _centred(y[:, None])[:, 0]
-        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
+        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+        if self.p <= TREE_ONLY:  # branch-and-bound works on Gram matrices
+            problem.compressed()
         if self._cache is not None:
             self._cache[j] = problem
         return problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from .design import Array
 from .fold_data import FoldData, RowFolds
 from .solvers import (
     BestSubsets,
+    Certificate,
     DeletedRowSubsets,
     OpenNode,
     SparseRidgeProblem,
@@ -94,7 +95,7 @@ class _FoldResult:
     lower: Array
     upper: Array
     exact: NDArray[np.bool_]
-    searched: NDArray[np.bool_]
+    searched: NDArray[np.bool_]  # sizes for which something was branched on
     status: Status
     n_nodes: int
     n_trees: int
@@ -111,6 +112,7 @@ def _held_out(
     status: Status,
     n_nodes: int,
     n_trees: int = 1,
+    settled: NDArray[np.bool_] | None = None,
 ) -> _FoldResult:
     """Held-out errors at the incumbents, and Corollary 2's interval where nodes are open."""
     H, t = data.held_out(j)
@@ -125,6 +127,8 @@ def _held_out(
         least, most = squared_error_bounds(low - t, high - t)
         lower[left], upper[left] = least.sum(axis=1), most.sum(axis=1)
     searched = np.full(taus.size, n_trees > 0)
+    if settled is not None:
+        searched &= ~settled
     return _FoldResult(j, supports, error, lower, upper, proved, searched, status, n_nodes, n_trees)
 
 
@@ -158,8 +162,12 @@ def solve_folds(
     stop: StopFlag,
     tell: Tell,
     n_jobs: int | None,
+    certificates: Mapping[int, Certificate] | None = None,
 ) -> FoldOutcome:
-    """One all-sizes tree per fold, each started from its neighbour's supports."""
+    """One all-sizes tree per fold, each started from its neighbour's supports.
+
+    Beyond 45 columns a branch-and-bound tree per τ, or the leaves of the full data's.
+    """
     folds = list(which)
     pace = Pace(share, len(folds), effective_n_jobs(n_jobs))
     done = 0
@@ -173,7 +181,12 @@ def solve_folds(
             result = _out_of_time(data, j, problem, taus, warm)
         else:
             found: BestSubsets = solve_sizes(
-                problem, sizes=taus, warm_starts=warm, time_limit=limit, stop=stop
+                problem,
+                sizes=taus,
+                warm_starts=warm,
+                time_limit=limit,
+                stop=stop,
+                certificates=certificates,
             )
             searching = found.seconds
             result = _held_out(
@@ -187,6 +200,7 @@ def solve_folds(
                 found.status,
                 found.n_nodes,
                 found.n_trees,
+                found.settled,
             )
         pace.finished(time.perf_counter() - started, searching)
         done += 1

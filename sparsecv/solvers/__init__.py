@@ -6,6 +6,7 @@ Nothing here knows of folds or cross-validation.
 from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
 from .backends import available_backends, checked_backend, register_backend, solve
 from .branch_and_bound import branch_and_bound
+from .certificate import Certificate, certify
 from .heuristics import heuristic_support
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
@@ -14,13 +15,14 @@ from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .root import GramForm
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .screening import Screening, screen
-from .sizes import TREE_ONLY, solve_sizes
+from .sizes import TREE_ONLY, certificates_of, solve_sizes
 from .solution import Solution, Status, relative_gap, worst
 
 __all__ = [
     "MAX_COLUMNS",
     "TREE_ONLY",
     "BestSubsets",
+    "Certificate",
     "DeletedRowSubsets",
     "GramForm",
     "OpenNode",
@@ -35,6 +37,8 @@ __all__ = [
     "best_subsets",
     "best_subsets_rows_deleted",
     "branch_and_bound",
+    "certificates_of",
+    "certify",
     "checked_backend",
     "deleted_fits",
     "dual_bounds",

@@ -42,6 +42,7 @@ class BestSubsets:
     seconds: float
     open_nodes: list[OpenNode]
     n_trees: int = 1
+    settled: NDArray[np.bool_] | None = None  # sizes proved without branching, if any
 
 
 def best_subsets(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .branch_and_bound_kernels import UPPER
+from .certificate import Certificate, start_from
 from .heuristics import LocalSearch
 from .limits import Limits
 from .problem import SparseRidgeProblem
@@ -30,6 +31,7 @@ class SearchResult:
     status: Status
     n_nodes: int
     seconds: float
+    n_branched: int = 0
 
 
 def branch_and_bound(
@@ -40,6 +42,7 @@ def branch_and_bound(
     limits: Limits | None = None,
     gram: GramForm | None = None,
     n_jobs: int | None = None,
+    certificate: Certificate | None = None,
 ) -> SearchResult:
     """Solve eq. (1), main paper, at the problem's γ and τ.
 
@@ -56,6 +59,8 @@ def branch_and_bound(
     n_jobs : int, optional
         Threads that share the tree, as in joblib; 1 by default. The result is as good with any
         number, but which of several tied supports is returned may change.
+    certificate : Certificate, optional
+        Leaves of a neighbouring problem's tree at the same τ and columns, to start from.
 
     Returns
     -------
@@ -66,6 +71,9 @@ def branch_and_bound(
     if gram is None and wants_gram(problem):
         gram = GramForm.of(problem)
     incumbent = Incumbent(problem, warm_starts, gram)
+    if certificate is not None and gram is not None:
+        return _transferred(problem, incumbent, certificate, gram, tol, limits)
+    incumbent.select_forward()
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     if root.bound >= target:
@@ -94,7 +102,35 @@ def branch_and_bound(
     incumbent.offer(root.columns[search.support])
     bound = min(root.slack, search.bound)
     margin = gram.rounding(problem.gamma / 2.0)
-    return _result(problem, incumbent, bound, status, 1 + search.n_nodes, limits, tol, margin)
+    found = _result(problem, incumbent, bound, status, 1 + search.n_nodes, limits, tol, margin)
+    return replace(found, n_branched=search.n_branched)
+
+
+def _transferred(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    certificate: Certificate,
+    gram: GramForm,
+    tol: float,
+    limits: Limits,
+) -> SearchResult:
+    """Close the leaves of a neighbour's tree for this problem."""
+    if certificate.tau != problem.tau or certificate.leaves.shape[1] != problem.p:
+        raise ValueError(
+            f"the certificate is of τ = {certificate.tau} and {certificate.leaves.shape[1]} "
+            f"columns, the problem of τ = {problem.tau} and {problem.p}"
+        )
+    if not np.isfinite(incumbent.objective):
+        incumbent.select_forward()
+    search = start_from(certificate, gram, problem, tol)
+    search.offer(incumbent.support)
+    upper = search.states[0].reals
+    upper[UPPER] = min(upper[UPPER], incumbent.objective)
+    status = search.run(limits) or Status.TIME_LIMIT
+    incumbent.offer(search.support)
+    margin = gram.rounding(problem.gamma / 2.0)
+    found = _result(problem, incumbent, search.bound, status, search.n_nodes, limits, tol, margin)
+    return replace(found, n_branched=search.n_branched)
 
 
 def _result(

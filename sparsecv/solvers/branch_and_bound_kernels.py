@@ -18,7 +18,7 @@ from .completion_kernels import complete
 from .local_search import swap_search
 from .perspective_kernels import dual_bound, relax
 
-TOP, NODES, COMPLETED, ROUNDS = 0, 1, 2, 3
+TOP, NODES, COMPLETED, ROUNDS, BRANCHED, LEAVES, RECORDING = 0, 1, 2, 3, 4, 5, 6
 UPPER, SLACK, TOLERANCE, MARGIN, YY, RIDGE, ALLOWED, SPENT = 0, 1, 2, 3, 4, 5, 6, 7
 SMALL, CHEAP = 3e4, 4e3  # supports: always enumerated, enumerated before any relaxation
 
@@ -32,13 +32,17 @@ class SearchState(NamedTuple):
     w: Array
     b: Array
     support: NDArray[np.int64]  # (tau,) record
-    ints: NDArray[np.int64]  # top of stack, nodes, completed nodes, relaxation rounds
+    ints: NDArray[np.int64]  # top of stack, nodes, completed nodes, relaxation rounds, nodes
+    #   branched on, leaves recorded, and whether leaves are recorded
     reals: Array  # record objective, least pruned bound, tolerance, rounding margin, yy, ridge,
     #   supports that may be enumerated in large nodes, and how many have been
     stack: NDArray[np.int8]  # (depth, p)
     stack_beta: Array  # (depth, p)
     stack_bound: Array  # (depth,)
     stack_lam: Array  # (depth,)
+    leaves: NDArray[np.int8]  # (leaves, p), and the β and √λ that bound them
+    leaf_beta: Array
+    leaf_lam: Array
     state: NDArray[np.int8]  # (p,)
     beta: Array  # (p,)
     g: Array  # (p,)
@@ -237,6 +241,19 @@ def push(st, i, value, bound):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def save_leaf(st, at, current):  # type: ignore[no-untyped-def]
+    """Record the node in stack row ``at``, with the ``current`` β or the one it came with."""
+    if st.ints[RECORDING] == 0:
+        return
+    leaf = st.ints[LEAVES]
+    for j in range(st.b.shape[0]):
+        st.leaves[leaf, j] = st.stack[at, j]
+        st.leaf_beta[leaf, j] = st.beta[j] if current else st.stack_beta[at, j]
+    st.leaf_lam[leaf] = st.lam[0] if current else st.stack_lam[at]
+    st.ints[LEAVES] = leaf + 1
+
+
+@njit(cache=True, nogil=True)
 def count_node(st):  # type: ignore[no-untyped-def]
     """List included and free columns; (included, free)."""
     m, n = 0, 0
@@ -253,7 +270,12 @@ def count_node(st):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def explore(st, most_nodes):  # type: ignore[no-untyped-def]
-    """Search on for at most ``most_nodes`` nodes; 0 done, 1 nodes used up, 2 stack full."""
+    """Search on for at most ``most_nodes`` nodes.
+
+    Returns 0 when done, 1 when the nodes are used up, 2 when the stack is full and 3 when there is
+    no room for another leaf. While leaves are recorded nothing is screened: leaves then are a
+    partition of all supports.
+    """
     p, tau = st.b.shape[0], st.support.shape[0]
     ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
     used = 0
@@ -262,12 +284,15 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             return 1
         if ints[TOP] + 2 > st.stack.shape[0]:
             return 2
+        if ints[RECORDING] == 1 and ints[LEAVES] >= st.leaves.shape[0]:
+            return 3
         ints[TOP] -= 1
         at = ints[TOP]
         target = reals[UPPER] * (1.0 - reals[TOLERANCE])
         bound = st.stack_bound[at]
         if bound >= target:
             reals[SLACK] = min(reals[SLACK], bound)
+            save_leaf(st, at, False)
             continue
         used += 1
         ints[NODES] += 1
@@ -281,9 +306,11 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             for f in range(n):
                 st.chosen[m + f] = st.columns[f]
             finish_all(st, m + n)
+            save_leaf(st, at, False)
             continue
         if small_enough(st, n, k, CHEAP):
             finish(st, m, k, n)
+            save_leaf(st, at, False)
             continue
         for j in range(p):
             g[j] = st.b[j]
@@ -315,8 +342,11 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             if bound >= target:
                 reals[SLACK] = min(reals[SLACK], bound)
                 pruned = True
+                save_leaf(st, at, True)
                 break
-            m, n = count_node(st)
+            m, n = count_node(st)  # the relaxation has used the lists
+            if ints[RECORDING] == 1:
+                break
             here = bound_of(st, k)
             fixed = screen(st, here - reals[MARGIN], target, k)
             m, n = count_node(st)
@@ -336,10 +366,12 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             continue
         if small_enough(st, n, k, SMALL):
             finish(st, m, k, n)
+            save_leaf(st, at, True)
             continue
         try_rounding(st, m, k, n)
         m, n = count_node(st)
         i = choose(st)
+        ints[BRANCHED] += 1
         push(st, i, 2, bound)
         push(st, i, 1, bound)
     return 0

@@ -224,25 +224,31 @@ class Incumbent:
         starts: Sequence[NDArray[np.intp]],
         gram: GramForm | None = None,
     ) -> None:
-        p, tau, none = problem.p, problem.tau, np.empty(0, dtype=np.intp)
-        self.problem = problem
-        if gram is None:
-            base = problem._base
-            self.order = forward_order(base[:, :p], base[:, p], tau, problem.gamma)
-        else:
-            self.order = complete_support(gram.G, gram.b, problem.gamma / 2.0, none, tau)
-        self.support, self.objective = np.sort(self.order), np.inf
-        for start in [self.order, *starts]:
+        self.problem, self.gram = problem, gram
+        self.support, self.objective = np.empty(0, dtype=np.intp), np.inf
+        for start in starts:
             self.offer(start)
+
+    def select_forward(self) -> None:
+        """Offer what forward selection finds."""
+        problem, p, tau = self.problem, self.problem.p, self.problem.tau
+        if self.gram is None:
+            base = problem._base
+            self.offer(forward_order(base[:, :p], base[:, p], tau, problem.gamma))
+        else:
+            none, ridge = np.empty(0, dtype=np.intp), problem.gamma / 2.0
+            self.offer(complete_support(self.gram.G, self.gram.b, ridge, none, tau))
 
     def offer(self, support: NDArray[np.intp]) -> bool:
         """Keep a support, cut or filled to τ columns, if it is better."""
         tau, p = self.problem.tau, self.problem.p
         chosen = np.unique(support)[:tau]
-        for spare in (self.order, np.arange(p, dtype=np.intp)):
+        for spare in (self.support, np.arange(p, dtype=np.intp)):
             if chosen.size < tau:
                 more = spare[~np.isin(spare, chosen)]
                 chosen = np.concatenate([chosen, more])[:tau]
+        if np.array_equal(np.sort(chosen), self.support):
+            return False
         objective = self.problem.objective(chosen)
         if objective < self.objective:
             self.support, self.objective = np.sort(chosen).astype(np.intp), objective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -41,6 +42,11 @@ class Search:
     def n_nodes(self) -> int:
         """Nodes whose bound was computed."""
         return sum(int(state.ints[kernels.NODES]) for state in self.states)
+
+    @property
+    def n_branched(self) -> int:
+        """Nodes that were branched on."""
+        return sum(int(state.ints[kernels.BRANCHED]) for state in self.states)
 
     @property
     def support(self) -> NDArray[np.int64]:
@@ -173,13 +179,17 @@ def _twin(state: kernels.SearchState) -> kernels.SearchState:
 
 def _deeper(state: kernels.SearchState) -> kernels.SearchState:
     """The same search with room for twice as many open nodes."""
-    grown = {}
-    for name in STACKS:
+    return grown(state, STACKS, 2 * state.stack.shape[0])
+
+
+def grown(state: kernels.SearchState, names: Sequence[str], rows: int) -> kernels.SearchState:
+    """The same search with arrays of ``rows`` rows, the old ones first."""
+    new = {}
+    for name in names:
         old = getattr(state, name)
-        new = np.zeros((2 * old.shape[0], *old.shape[1:]), dtype=old.dtype)
-        new[: old.shape[0]] = old
-        grown[name] = new
-    return state._replace(**grown)
+        new[name] = np.zeros((rows, *old.shape[1:]), dtype=old.dtype)
+        new[name][: old.shape[0]] = old
+    return state._replace(**new)
 
 
 def new_state(
@@ -199,7 +209,7 @@ def new_state(
         w=w,
         b=b,
         support=np.arange(tau, dtype=np.int64),
-        ints=np.array([1, 0, 0, 0], dtype=np.int64),
+        ints=np.array([1, 0, 0, 0, 0, 0, 0], dtype=np.int64),
         reals=np.array(
             [np.inf, np.inf, max(tol, TOLERANCE), gram.rounding(ridge), yy, ridge, 0.0, 0.0]
         ),
@@ -207,6 +217,9 @@ def new_state(
         stack_beta=stack_beta,
         stack_bound=np.full(depth, root.bound),
         stack_lam=np.full(depth, root.root_lam),
+        leaves=np.zeros((0, p), dtype=np.int8),
+        leaf_beta=np.zeros((0, p)),
+        leaf_lam=np.zeros(0),
         state=np.zeros(p, dtype=np.int8),
         beta=np.zeros(p),
         g=np.zeros(p),

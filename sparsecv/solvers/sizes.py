@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .all_sizes import BestSubsets, best_subsets, pad_support
+from .all_sizes import BestSubsets, best_subsets, checked_sizes, pad_support
 from .branch_and_bound import branch_and_bound
+from .certificate import Certificate, certify
 from .limits import Limits, StopFlag
+from .open_nodes import OpenNode
 from .problem import SparseRidgeProblem
 from .root import GramForm, wants_gram
-from .solution import Status
+from .solution import Status, worst
 
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
 FIRST_NODES = 20_000  # nodes it gets beyond that: some 2 ms
@@ -26,6 +28,7 @@ def solve_sizes(
     warm_starts: Iterable[ArrayLike] = (),
     time_limit: float | None = None,
     stop: StopFlag | None = None,
+    certificates: Mapping[int, Certificate] | None = None,
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
 
@@ -39,66 +42,127 @@ def solve_sizes(
         As in :func:`best_subsets`.
     time_limit : float, optional
         Seconds for all sizes together.
+    certificates : mapping of int to Certificate, optional
+        Leaves of a neighbouring problem's trees by size (:func:`certificates_of`).
 
     Returns
     -------
     BestSubsets
         ``proved`` says which sizes are optimal. The open nodes are those of the all-sizes tree.
     """
-    starts = list(warm_starts)
+    starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
     if problem.p <= TREE_ONLY:
         return best_subsets(
             problem, sizes=sizes, warm_starts=starts, time_limit=time_limit, stop=stop
         )
     limits = Limits(time_limit, None, stop)
     share = None if time_limit is None else time_limit / 4.0
-    tree = best_subsets(
-        problem,
-        sizes=sizes,
-        warm_starts=starts,
-        time_limit=share,
-        node_limit=FIRST_NODES,
-        stop=stop,
-    )
+    wanted = checked_sizes(problem, sizes)
+    known = certificates or {}
+    transferred = np.array([int(size) in known for size in wanted])
+    given = {start.size: start for start in starts}
+    if transferred.all() and all(int(size) in given for size in wanted):
+        tree = _unsearched(problem, wanted, [given[int(size)] for size in wanted])
+    else:
+        tree = best_subsets(
+            problem,
+            sizes=wanted,
+            warm_starts=starts,
+            time_limit=share,
+            node_limit=FIRST_NODES,
+            stop=stop,
+        )
     left = np.flatnonzero(~tree.proved)
     if left.size == 0 or limits.reached(0) is not None:
         return tree
-    gram = GramForm.of(problem) if wants_gram(problem) else None
+    gram = GramForm.of(problem) if transferred.any() or wants_gram(problem) else None
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
-    nodes, status = tree.n_nodes, Status.OPTIMAL
+    settled = np.zeros(wanted.size, dtype=bool)
+    nodes, statuses = tree.n_nodes, []
     for done, i in enumerate(left):
         reached = limits.reached(nodes)
         if reached is not None:
-            status = reached
+            statuses.append(reached)
             break
         remaining = limits.remaining()
         one = Limits(None if remaining is None else remaining / (left.size - done), None, stop)
-        neighbour = [supports[i - 1]] if i > 0 else []
+        neighbour = [supports[i - 1]] if i > 0 and not transferred[i] else []
         found = branch_and_bound(
-            problem.replace(tau=int(tree.sizes[i])),
+            problem.replace(tau=int(wanted[i])),
             warm_starts=[supports[i], *neighbour],
             tol=0.0,
             limits=one,
             gram=gram,
+            certificate=known.get(int(wanted[i])),
         )
         nodes += found.n_nodes
         if found.objective <= objective[i]:
-            supports[i] = pad_support(found.support, int(tree.sizes[i]), problem.p)
+            supports[i] = pad_support(found.support, int(wanted[i]), problem.p)
             objective[i] = found.objective
         lower[i] = max(lower[i], min(found.lower_bound, objective[i]))
         proved[i] = found.status is Status.OPTIMAL
-        if not proved[i]:
-            status = found.status
+        settled[i] = transferred[i] and proved[i] and found.n_branched == 0
+        statuses.append(found.status)
     return replace(
         tree,
         supports=supports,
         objective=objective,
         lower_bound=lower,
         proved=proved,
-        status=status,
+        status=worst(statuses),
         n_nodes=nodes,
         seconds=limits.elapsed(),
         # the all-sizes tree counts where it proved something
-        n_trees=int(left.size) + int(left.size < tree.sizes.size),
+        n_trees=int(left.size - settled.sum()) + int(left.size < wanted.size),
+        settled=settled,
     )
+
+
+def _unsearched(
+    problem: SparseRidgeProblem, sizes: NDArray[np.intp], supports: list[NDArray[np.intp]]
+) -> BestSubsets:
+    """Known supports of every size, nothing proved."""
+    objective = np.array([problem.objective(support) for support in supports])
+    root = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
+    nothing = np.zeros(sizes.size, dtype=bool)
+    return BestSubsets(
+        sizes, supports, objective, 0.0 * objective, nothing, Status.TIME_LIMIT, 0, 0.0, [root]
+    )
+
+
+def certificates_of(
+    problem: SparseRidgeProblem, whole: BestSubsets, margin: float, time_limit: float | None
+) -> dict[int, Certificate]:
+    """Leaves of the trees of a solved problem, for its neighbours.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    whole : BestSubsets
+        Its solution.
+    margin : float
+        As in :func:`certify`.
+    time_limit : float, optional
+        Seconds for all sizes together.
+
+    Returns
+    -------
+    dict of Certificate
+        By size; sizes that were not proved, or whose tree is too large, are missing.
+    """
+    found: dict[int, Certificate] = {}
+    if problem.p <= TREE_ONLY or not wants_gram(problem):
+        return found
+    limits = Limits(time_limit)
+    gram = GramForm.of(problem)
+    for size, support, proved in zip(whole.sizes, whole.supports, whole.proved, strict=True):
+        if limits.reached(0) is not None:
+            break
+        if not proved:
+            continue
+        one = problem.replace(tau=int(size))
+        certificate = certify(one, support, margin=margin, gram=gram)
+        if certificate is not None:
+            found[int(size)] = certificate
+    return found

@@ -229,6 +229,12 @@ def test_threads_share_one_tree(n_jobs: int) -> None:
         assert cut.objective >= alone.objective * (1 - 1e-6)
 
 
+def started(problem: SparseRidgeProblem) -> Incumbent:
+    incumbent = Incumbent(problem, [])
+    incumbent.select_forward()
+    return incumbent
+
+
 def open_rows(search: Search) -> list[bytes]:
     """The open nodes of all threads."""
     tops = [int(state.ints[branch_and_bound_kernels.TOP]) for state in search.states]
@@ -241,7 +247,7 @@ def open_rows(search: Search) -> list[bytes]:
 
 def test_every_open_node_is_kept_when_the_tree_is_split() -> None:
     problem = hard(tau=5)
-    root, gram = reduced_root(problem, Incumbent(problem, []), 1e-6, None, Limits())
+    root, gram = reduced_root(problem, started(problem), 1e-6, None, Limits())
     assert gram is not None
     state = new_state(gram, problem, 1e-6, root)
     search = Search(state, 3)

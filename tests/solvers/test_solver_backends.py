@@ -186,8 +186,10 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         tol: float,
         warm_starts: Sequence[NDArray[np.intp]],
         stop: StopFlag | None,
+        n_jobs: int | None,
     ) -> Solution:
         calls.append({"problem": problem, "tol": tol, "starts": warm_starts, "stop": stop})
+        calls[-1] |= {"n_jobs": n_jobs}
         calls[-1] |= {"time_limit": time_limit, "node_limit": node_limit}
         support = np.arange(problem.tau, dtype=np.intp)
         return Solution(support, np.zeros(problem.p), 1.0, 0.5, 0.5, Status.TIME_LIMIT, 3, 0.0)

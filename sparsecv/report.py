@@ -106,22 +106,26 @@ def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
 def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
     console.print(f"γ = {number(result.gamma)}", style="italic")
     table = Table()
-    table.add_column("τ", justify="right")
-    table.add_column("CV error", justify="right")
-    table.add_column("± s.e.", justify="right")
     proved = bool(result.exact.all())
-    if not proved:
-        table.add_column("proved interval", justify="right")
-    table.add_column("above the least", no_wrap=True)
+    heads = ["τ", "CV error", "± s.e."] + ([] if proved else ["proved interval"])
+    rows = []
+    for t, size in enumerate(result.taus):
+        row = [str(size), number(result.cv_error[t]), number(result.std_error[t])]
+        if not proved:
+            interval = f"[{number(result.lower[t])}, {number(result.upper[t])}]"
+            row.append("exact" if result.exact[t] else interval)
+        rows.append(row)
+    widths = [max(len(row[c]) for row in [heads, *rows]) + 3 for c in range(len(heads))]
+    room = console.width - sum(widths) - 4 - len(" 1 s.e.")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("above the least", overflow="fold")
     above = result.cv_error - result.cv_error.min()
     for t, size in enumerate(result.taus):
         mark = " best" if size == tau else (" 1 s.e." if size == one_se else "")
-        cells = [str(size), number(result.cv_error[t]), number(result.std_error[t])]
-        if not proved:
-            interval = f"[{number(result.lower[t])}, {number(result.upper[t])}]"
-            cells.append("exact" if result.exact[t] else escape(interval))
-        drawn = bar(float(above[t]), float(above.max())) + mark
-        table.add_row(*cells, drawn.strip(), style="bold green" if size == tau else None)
+        drawn = bar(float(above[t]), float(above.max()), min(BAR, max(room, 3))) + mark
+        style = "bold green" if size == tau else None
+        table.add_row(*map(escape, rows[t]), drawn.strip(), style=style)
     console.print(table)
 
 

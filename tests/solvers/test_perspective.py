@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers import GramForm, SparseRidgeProblem
 from sparsecv.solvers.perspective import (
     dual_bounds,
     perspective_relaxation,
@@ -140,3 +140,51 @@ def test_agrees_with_a_conic_solver() -> None:
         program = cvxpy.Problem(cvxpy.Minimize(objective), [z >= 0, z <= 1, cvxpy.sum(z) <= tau])
         value = program.solve(solver="CLARABEL")
         assert found.value == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("extract", [False, True])
+def test_rows_left_out_without_copying(extract: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 12)), rng.normal(size=40)
+    whole = SparseRidgeProblem(X, y, gamma=2.0, tau=4)
+    rest = SparseRidgeProblem(X[5:], y[5:], gamma=2.0, tau=4)
+    gram = GramForm.of(whole).without(X[:5], y[:5])
+    found = perspective_relaxation(whole, gram=gram, extract=extract)
+    expected = perspective_relaxation(rest, extract=extract)
+    assert found.value == pytest.approx(expected.value, rel=1e-7)
+    assert found.bound <= expected.value * (1 + 1e-9)
+    np.testing.assert_allclose(gram.D, GramForm.of(rest).D, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_small_gammas_with_dependent_columns(seed: int) -> None:
+    """Coordinate descent crawls there: interior-point steps take over."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(8, 30)), int(rng.integers(35, 80))
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    gamma, tau = 10.0 ** rng.uniform(-4, -2), int(rng.integers(2, n))
+    found = perspective_relaxation(SparseRidgeProblem(X, y, gamma=gamma, tau=tau))
+    assert found.bound <= found.value
+    assert found.gap < 1e-3
+    z, K = found.z, np.eye(n)
+    assert z.sum() <= tau * (1 + 1e-9)
+    assert ((z >= 0) & (z <= 1)).all()
+    K += (2.0 / gamma) * (X * z) @ X.T
+    at_z = float(y @ np.linalg.solve(K, y))  # the least objective at this z
+    assert found.bound <= at_z * (1 + 1e-9)
+    assert at_z == pytest.approx(found.value, rel=1e-4)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.4])
+def test_residual_form_is_the_same_relaxation(part: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(15, 60)), rng.normal(size=15)
+    for gamma in (0.1, 3.0, 200.0):
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=5)
+        by_gram = perspective_relaxation(problem, epsilon=part * gamma)
+        monkeypatch.setattr("sparsecv.solvers.root.GRAM_COLUMNS", 10)
+        by_rows = perspective_relaxation(problem, epsilon=part * gamma)
+        monkeypatch.undo()
+        assert by_rows.converged
+        assert by_rows.value == pytest.approx(by_gram.value, rel=1e-7)
+        np.testing.assert_allclose(by_rows.z, by_gram.z, atol=1e-3)

@@ -1,0 +1,109 @@
+"""More columns than rows, a small γ, τ ≥ 6: where no bound known here closes the gap.
+
+    python experiments/small_gamma.py [seconds]
+
+Bardet (120 × 200) at γ = 1. First what the relaxation leaves at the root and with the largest
+members of the best support known fixed in one after the other: how deep a tree must go before it
+prunes. Then what each change of the search leaves after the same time (default 30 s).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from common import machine
+from instances import Instance
+
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    branch_and_bound,
+    heuristic_support,
+    perspective_relaxation,
+)
+from sparsecv.solvers import branch_and_bound_kernels as kernels
+from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.root import GramForm, Root
+from sparsecv.solvers.search import Search, enter_support, new_state
+
+
+def fixed_in(problem: SparseRidgeProblem, members: np.ndarray) -> SparseRidgeProblem:
+    """The problem left when some columns are certainly in: they are projected out."""
+    rest = np.setdiff1d(np.arange(problem.p), members)
+    ridge = problem.gamma / 2.0
+    G, b = problem.G, problem.b
+    inner = G[np.ix_(members, members)] + ridge * np.eye(members.size)
+    across = np.linalg.solve(inner, G[np.ix_(members, rest)])
+    known = np.linalg.solve(inner, b[members])
+    left = G[np.ix_(rest, rest)] - G[np.ix_(rest, members)] @ across
+    return SparseRidgeProblem.from_gram(
+        left,
+        b[rest] - G[np.ix_(rest, members)] @ known,
+        problem.yy - float(b[members] @ known),
+        gamma=problem.gamma,
+        tau=problem.tau - members.size,
+    )
+
+
+def depth_table(problem: SparseRidgeProblem, support: np.ndarray) -> None:
+    fit = problem.fit(support)
+    order = support[np.argsort(-np.abs(fit.coef))]
+    print(f"τ = {problem.tau}, best objective known {fit.objective:.6f}; gap with the first d in:")
+    cells = []
+    for d in range(problem.tau):
+        inside = fixed_in(problem, np.sort(order[:d])) if d else problem
+        bound = perspective_relaxation(inside).bound
+        cells.append(f"{d}: {100 * (1 - bound / fit.objective):.0f} %")
+    print("  " + ", ".join(cells))
+
+
+def gap_of(problem: SparseRidgeProblem, support: np.ndarray, bound: float) -> str:
+    return f"{100 * (1 - bound / problem.objective(support)):.1f} %"
+
+
+def variants(problem: SparseRidgeProblem, support: np.ndarray, seconds: float) -> None:
+    p = problem.p
+    found = branch_and_bound(problem, warm_starts=[support], limits=Limits(seconds))
+    print(
+        f"  dives from the least bound   gap {gap_of(problem, support, found.lower_bound)}, "
+        f"{found.n_nodes:,} nodes"
+    )
+    gram = GramForm.of(problem)
+    for name, promote, enumerate_large in (
+        ("depth first only", False, True),
+        ("no large enumerations", True, False),
+    ):
+        root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.1, 0.0, np.inf)
+        search = Search(new_state(gram, problem, 1e-6, root))
+        enter_support(search.states[0], support)
+        if not promote:
+            search._promote = lambda state: None
+        if not enumerate_large:
+            search._allow = lambda limits: None
+        search.run(Limits(seconds))
+        gap = gap_of(problem, support, search.bound)
+        print(f"  {name:<28} gap {gap}, {search.n_nodes:,} nodes")
+
+
+def enumeration(problem: SparseRidgeProblem) -> None:
+    count = kernels.combinations(problem.p, problem.tau, 1e300)
+    print(f"  all {count:.1e} supports at 2 ns each: {2e-9 * count / 3600:.1e} hours")
+
+
+def main() -> None:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
+    print(machine())
+    branch_and_bound(Instance("bardet", 100.0, 5).problem())
+    for tau in (5, 6, 8, 10):
+        problem = Instance("bardet", 1.0, tau).problem()
+        started = time.perf_counter()
+        support = heuristic_support(problem)
+        print(f"\nincumbent in {time.perf_counter() - started:.2f} s; ", end="")
+        depth_table(problem, support)
+        enumeration(problem)
+        variants(problem, support, seconds)
+
+
+if __name__ == "__main__":
+    main()

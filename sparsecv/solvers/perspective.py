@@ -18,6 +18,7 @@ from .root import GramForm, relaxation_work, wants_gram
 
 ROUNDS = 8  # of coordinate descent between two Newton steps
 MOST_ROUNDS = 300
+EPS = float(np.finfo(np.float64).eps)
 NEWTON_STEPS = 10
 
 
@@ -148,7 +149,9 @@ def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
         raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
     head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
     residual = y - head @ values
-    g = head.T @ residual
+    # any residual is a dual point, the rounded one too: only its products can be off
+    lost = (head.shape[0] + 8) * EPS * (np.abs(head).T @ np.abs(residual))
+    g = np.abs(head.T @ residual) + lost
     largest = np.cumsum(np.sort(g * g)[::-1])
     # (rᵀy)²/(||r||² + (2/γ)Σg²) is the best over all multiples of the residual
     bottom = residual @ residual + (2.0 / problem.gamma) * largest
@@ -251,12 +254,15 @@ class _Search:
     ) -> None:
         p = problem.p
         self.form = _Quadratic(problem, gram, epsilon / 2.0 - D)
+        self.problem = problem if gram is None or gram.whole else None
+        self.half = epsilon / 2.0
+        self.count = p if problem.n is None else problem.n
         self.state, self.b, self.yy = state, self.form.b, self.form.yy
         self.w, self.scaled = (problem.gamma - epsilon) / 2.0 + D, not D.any()
         self.free = np.flatnonzero(state == kernels.FREE)
         self.picks = min(problem.tau, self.free.size)
         self.beta, self.g = np.zeros(p), self.b.copy()
-        self.kept, self.value = np.zeros(p), np.inf
+        self.kept, self.last, self.value = np.zeros(p), np.zeros(p), np.inf
         level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
         self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
         self.best = np.array([-np.inf, np.inf])
@@ -317,6 +323,7 @@ class _Search:
     def _keep(self) -> None:
         """Remember β if its objective is the least so far; otherwise go back to the one that is."""
         here = float(self.values(self.beta[None])[0])
+        self.last = self.beta
         if here < self.value:
             self.kept, self.value = self.beta.copy(), here
         else:
@@ -430,7 +437,33 @@ class _Search:
         )
         sizes = np.abs(self.beta) * np.sqrt(self.w)
         z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
-        bound = float(max(self.best[0] - 1e-12 * self.yy, 0.0))
-        width = max(0.0, value - bound) / value if value > 0.0 else 0.0
-        converged = bool(value - self.best[0] <= gap * abs(value))
-        return Relaxation(self.beta, z, min(bound, value), value, width, converged, mu * mu)
+        bound = max(self._certified(self.beta), self._certified(self.last), 0.0)
+        value = max(value, bound)
+        width = (value - bound) / value if value > 0.0 else 0.0
+        return Relaxation(self.beta, z, bound, value, width, width <= gap, mu * mu)
+
+    def _certified(self, beta: Array) -> float:
+        """The dual bound at β with everything rounding may have lost taken off.
+
+        With D = 0 any residual is a dual point, the computed one too: only what its products with
+        the columns lose is to be added. From Gram matrices their own rounding counts as well.
+        """
+        half, free = self.half, self.free
+        if self.problem is not None and self.scaled:
+            data, p = self.problem._rows, self.problem.p
+            X, y = data[:, :p], data[:, p]
+            r, s = y - X @ beta, -np.sqrt(half) * beta
+            eps = (X.shape[0] + 8) * EPS
+            g = np.abs(X.T @ r + np.sqrt(half) * s)
+            g += eps * (np.abs(X).T @ np.abs(r) + np.sqrt(half) * np.abs(s))
+            total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())
+            above = float(r @ y) - eps * float(np.abs(r) @ np.abs(y))
+            below = (float(r @ r + s @ s) + total) * (1.0 + eps + p * EPS)
+            return above * above / below if above > 0.0 and below > 0.0 else 0.0
+        eps = (self.form.b.size + self.count + 8) * EPS
+        length = np.sqrt(np.maximum(np.diag(self.form.Q) + self.w, 0.0))
+        reach = float(length @ np.abs(beta)) + float(np.sqrt(self.yy))
+        fitted = self.form.Q @ beta
+        g = np.abs(self.b - fitted) + eps * length * reach
+        total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())
+        return self.yy - float(beta @ fitted) - total * (1.0 + eps) - eps * reach * reach

@@ -36,13 +36,15 @@ class GramForm:
     """Gram matrices of a problem and the diagonal extracted from them, for any γ and τ.
 
     ``D`` (p,) is a diagonal with G − D ⪰ 0: moved into the separable part of the objective it
-    makes the perspective relaxation far tighter where n > p.
+    makes the perspective relaxation far tighter where n > p. ``whole`` is False where rows of the
+    problem have been left out.
     """
 
     G: Array
     b: Array
     yy: float
     D: Array
+    whole: bool = True
 
     @classmethod
     def of(
@@ -74,7 +76,8 @@ class GramForm:
         """
         G = self.G - rows.T @ rows
         yy = max(self.yy - float(targets @ targets), 0.0)
-        return GramForm(G, self.b - rows.T @ targets, yy, extraction(G, G.shape[0]))
+        b = self.b - rows.T @ targets
+        return GramForm(G, b, yy, extraction(G, G.shape[0]), False)
 
     def rounding(self, ridge: float) -> float:
         """Absolute error allowed for in every bound and enumerated objective.

@@ -51,18 +51,23 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
         raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
     head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
     residual = y - head @ values
-    raw = (2.0 / problem.gamma) * (head.T @ residual) ** 2
-    order = np.sort(raw)[::-1]
+    # any residual is a dual point, the rounded one too: only its products can be off
+    eps = (head.shape[0] + 8) * float(np.finfo(np.float64).eps)
+    lost = eps * (np.abs(head).T @ np.abs(residual))
+    g, weight = np.abs(head.T @ residual), 2.0 / problem.gamma
+    most, least = weight * (g + lost) ** 2, weight * np.maximum(g - lost, 0.0) ** 2
+    order, floor = np.sort(most)[::-1], np.sort(least)[::-1]
     tau = problem.tau
     bottom = float(residual @ residual + order[:tau].sum())
     scale = float(residual @ y) / bottom if bottom > 0.0 else 0.0
-    v = scale * scale * raw
+    square = scale * scale
     bound = scale * float(residual @ y)
-    following = scale * scale * order[tau] if tau < problem.p else 0.0
-    last = scale * scale * order[tau - 1]
+    following = square * order[tau] if tau < problem.p else 0.0
+    last = square * floor[tau - 1]
     cut = upper + ROUNDING * problem.yy
-    excluded = np.flatnonzero((v <= following) & (bound + last - v > cut))
-    included = np.flatnonzero((v >= last) & (bound + v - following > cut))
+    high, low = square * most, square * least
+    excluded = np.flatnonzero((high <= following) & (bound + last - high > cut))
+    included = np.flatnonzero((low >= last) & (bound + low - following > cut))
     if tau == problem.p:
         excluded = np.empty(0, dtype=np.intp)
     return Screening(included.astype(np.intp), excluded.astype(np.intp), bound)

@@ -397,6 +397,16 @@ def test_fit_under_a_time_limit(capsys: Capture) -> None:
     assert document["model"]["gap"] > 0
 
 
+def test_fit_with_threads() -> None:
+    hard_csv(Path("hard.csv"))
+    arguments = ["fit", "hard.csv", "--tau", "3", "--gamma", "50"]
+    one = run_json(*arguments)
+    two = run_json(*arguments, "--jobs", "2")
+    assert one["status"] == two["status"] == "optimal"
+    assert two["model"]["support"] == one["model"]["support"]
+    assert two["model"]["objective"] == pytest.approx(one["model"]["objective"], rel=1e-12)
+
+
 def test_model_left_with_a_gap_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folds proved, the final model not: a time limit has left a gap."""
     write_csv(Path("t.csv"), *table(p=12))
@@ -527,6 +537,10 @@ def test_bad_options(options: list[str], words: list[str], capsys: Capture) -> N
         (["fit", "t.csv", "--tau", "one"], ["--tau"]),
         (["fit", "t.csv", "--tau", "1", "--time-limit", "-1"], ["time"]),
         (["fit", "t.csv", "--tau", "1", "--backend", "abacus"], ["backend"]),
+        (["fit", "t.csv", "--tau", "1", "--jobs", "0"], ["--jobs"]),
+        (["datasets", "list", "diabetes"], ["'list diabetes'"]),
+        (["cv", "t.csv", "--folds", "9" * 5000], ["folds", "999"]),
+        (["cv", "t.csv", "--folds", "size:" + "9" * 5000], ["folds", "999"]),
         (["datasets", "show"], ["NAME"]),
         (["datasets", "show", "nothing"], ["'nothing'"]),
         (["datasets", "drop"], ["'drop'"]),

@@ -17,7 +17,7 @@ from .root import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
 from .search import Search, enter_support, new_state
 from .solution import Status, relative_gap
 
-HEAD_START = 0.5  # seconds a search gets before a better support is looked for
+HEAD_START = 1.0  # seconds a search gets before a better support is looked for
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -93,7 +93,7 @@ def branch_and_bound(
     ended = search.run(limits, HEAD_START)
     if ended is None:  # not an easy one: worth looking for a better support first
         remaining = limits.remaining()
-        seconds = 0.5 * HEAD_START if remaining is None else min(0.5 * HEAD_START, 0.3 * remaining)
+        seconds = 0.2 * HEAD_START if remaining is None else min(0.2 * HEAD_START, 0.3 * remaining)
         local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
         local.improve([search.support], Limits(seconds))
         search.offer(local.best)

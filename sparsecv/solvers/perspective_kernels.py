@@ -106,14 +106,15 @@ def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type
 
 
 @njit(cache=True, nogil=True)
-def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local):  # type: ignore[no-untyped-def]
+def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered):  # type: ignore[no-untyped-def]
     """Gather Q on the active columns, sweep there, and bring g up to date everywhere."""
     for a in range(n):
         i = active[a]
         local[0, a] = local[2, a] = beta[i]
         local[1, a] = g[i]
-        for c in range(n):
-            block[a, c] = Q[i, active[c]]
+        if not gathered:
+            for c in range(n):
+                block[a, c] = Q[i, active[c]]
     sweep_block(block, local, w, state, active, n, root_lam, tolerance)
     for a in range(n):
         step = local[0, a] - local[2, a]
@@ -295,6 +296,7 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
     best[1] = np.inf
     root_lam = lam[0]
     rounds = 0
+    n, gathered = 0, False
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < most_rounds:
         rounds += 1
@@ -326,12 +328,14 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
             else:
                 root_lam = 0.5 * (low + high) if high < np.inf else 2.0 * low
         # columns with a coefficient or about to get one
-        n = 0
+        before, n = n, 0
         for a in range(count):
             i = columns[a]
             if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
+                gathered = gathered and active[n] == i
                 active[n] = i
                 n += 1
+        gathered = gathered and n == before
         tolerance = 0.1 * gap * max(abs(value), 1e-300)
         if X.shape[0] > 0:
             for _ in range(8):
@@ -342,7 +346,10 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
                 g[i] = inner(X, i, r) - e * beta[i]
             continue
         if n <= block.shape[0]:
-            descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local)
+            descend_block(
+                Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered
+            )
+            gathered = True
             continue
         for _ in range(8):
             if sweep(Q, w, state, active, n, root_lam, beta, g) <= tolerance:

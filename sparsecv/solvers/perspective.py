@@ -262,7 +262,8 @@ class _Search:
         self.free = np.flatnonzero(state == kernels.FREE)
         self.picks = min(problem.tau, self.free.size)
         self.beta, self.g = np.zeros(p), self.b.copy()
-        self.kept, self.last, self.value = np.zeros(p), np.zeros(p), np.inf
+        self.kept, self.value = np.zeros(p), np.inf
+        self.dual, self.dual_value = np.zeros(p), -np.inf
         level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
         self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
         self.best = np.array([-np.inf, np.inf])
@@ -280,6 +281,7 @@ class _Search:
     def _descend(self, gap: float, rounds: int) -> None:
         limits = np.array([np.inf, gap, float(rounds), 0.0, float(self.scaled)])
         self._refresh()
+        self._note()
         form = self.form
         kernels.relax(
             (form.Q, form.X, form.r, form.e, form.diagonal),
@@ -296,6 +298,26 @@ class _Search:
             self.top,
             self.work,
         )
+        self._note()
+
+    def _note(self) -> None:
+        """Remember β if its dual bound is the best so far."""
+        bound = kernels.dual_bound(
+            self.w,
+            self.yy,
+            self.state,
+            self.free,
+            self.free.size,
+            self.picks,
+            self.beta,
+            self.g,
+            self.b,
+            self.top,
+            self.scaled,
+        )
+        if bound > self.dual_value:
+            self.dual, self.dual_value = self.beta.copy(), bound
+        self.best[0] = self.dual_value
 
     def run(self, gap: float) -> Relaxation:
         """Coordinate descent and Newton steps; interior-point steps where those get stuck."""
@@ -323,7 +345,6 @@ class _Search:
     def _keep(self) -> None:
         """Remember β if its objective is the least so far; otherwise go back to the one that is."""
         here = float(self.values(self.beta[None])[0])
-        self.last = self.beta
         if here < self.value:
             self.kept, self.value = self.beta.copy(), here
         else:
@@ -344,20 +365,7 @@ class _Search:
             self.w, self.state, self.free, self.free.size, self.picks, beta, self.work[2]
         )[0]
         self._refresh()
-        bound = kernels.dual_bound(
-            self.w,
-            self.yy,
-            self.state,
-            self.free,
-            self.free.size,
-            self.picks,
-            self.beta,
-            self.g,
-            self.b,
-            self.top,
-            self.scaled,
-        )
-        self.best[0] = max(self.best[0], bound)
+        self._note()
         self._keep()
 
     def values(self, betas: Array) -> Array:
@@ -437,7 +445,7 @@ class _Search:
         )
         sizes = np.abs(self.beta) * np.sqrt(self.w)
         z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
-        bound = max(self._certified(self.beta), self._certified(self.last), 0.0)
+        bound = max(self._certified(self.beta), self._certified(self.dual), 0.0)
         value = max(value, bound)
         width = (value - bound) / value if value > 0.0 else 0.0
         return Relaxation(self.beta, z, bound, value, width, width <= gap, mu * mu)

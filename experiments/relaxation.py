@@ -1,11 +1,13 @@
 """The perspective relaxation against cvxpy + Clarabel on random instances.
 
-    python experiments/relaxation.py [instances]
+    python experiments/relaxation.py [instances] [large]
 
-p from 50 to 500, n from p/4 to 2p, correlated columns, γ from 1e-4 to 1e4, any τ, ε = 0 and ε > 0
-in turn. Timed from rows in memory to the value: cvxpy's modelling and Clarabel's solve, with the
-perspective written as one term per column and as one block of cones, and the solve alone. Where the
-values differ, Clarabel is asked again for more digits.
+First (default 200 instances) p from 10 to 60 at EVERY τ = 1..p, ours by the warm-started path, then
+(default 60) p from 50 to 500 at one τ each. n from p/4 to 2p, correlated columns, γ from 1e-4 to
+1e4, ε = 0 and ε > 0 in turn. Timed from rows in memory to the value: cvxpy and Clarabel together
+with the perspective written as one term per column (at three τ of every small instance) and
+as one block of cones, and Clarabel's solve alone. Where the values differ, Clarabel is asked again
+for more digits.
 """
 
 from __future__ import annotations
@@ -13,12 +15,18 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from typing import Any
 
 import cvxpy
 import numpy as np
 from common import machine
 
-from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation
+from sparsecv.solvers import (
+    Relaxation,
+    SparseRidgeProblem,
+    perspective_relaxation,
+    relaxation_path,
+)
 
 
 def clarabel(
@@ -60,54 +68,103 @@ def clarabel(
     return float(program.value), seconds, float(program.solver_stats.solve_time)
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print(machine(), "; cvxpy", cvxpy.__version__)
-    rng = np.random.default_rng(0)
-    warm = SparseRidgeProblem(rng.standard_normal((9, 5)), rng.standard_normal(9), gamma=1.0, tau=2)
-    perspective_relaxation(warm)
-    ratios, worst, unconverged, failed, above = [], 0.0, 0, 0, 0
-    for number in range(count):
-        p = int(np.exp(rng.uniform(np.log(50), np.log(500))))
-        n = int(rng.uniform(0.25, 2.0) * p)
-        X = rng.standard_normal((n, p)) + rng.uniform(0, 1) * rng.standard_normal((n, 1))
-        X = (X - X.mean(axis=0)) / X.std(axis=0)
-        y = X[:, :5].sum(axis=1) + 2.0 * rng.standard_normal(n)
-        gamma, tau = float(10.0 ** rng.uniform(-4, 4)), int(rng.integers(1, p + 1))
-        epsilon = gamma * float(rng.uniform(0.05, 0.9)) if number % 2 else 0.0
-        started = time.perf_counter()
-        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
-        found = perspective_relaxation(problem, epsilon=epsilon)
-        ours = time.perf_counter() - started
-        value, theirs, alone = clarabel(X, y, gamma, tau, epsilon, 1e-8)
-        _, terms, _ = clarabel(X, y, gamma, tau, epsilon, 1e-8, by_terms=True)
+def instance(rng: np.random.Generator, p: int, number: int) -> tuple[Any, Any, float, float]:
+    """Rows, response, γ and ε."""
+    n = int(rng.uniform(0.25, 2.0) * p) + 2
+    X = rng.standard_normal((n, p)) + rng.uniform(0, 1) * rng.standard_normal((n, 1))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X[:, :5].sum(axis=1) + 2.0 * rng.standard_normal(n)
+    gamma = float(10.0 ** rng.uniform(-4, 4))
+    return X, y, gamma, gamma * float(rng.uniform(0.05, 0.9)) if number % 2 else 0.0
+
+
+class Tally:
+    """Differences and time ratios so far."""
+
+    def __init__(self) -> None:
+        self.worst, self.count, self.unconverged, self.failed, self.above = 0.0, 0, 0, 0, 0
+        self.terms: list[float] = []
+        self.cones: list[float] = []
+        self.alone: list[float] = []
+
+    def compare(
+        self, X: Any, y: Any, gamma: float, tau: int, epsilon: float, found: Relaxation, ours: float
+    ) -> None:
+        value, cones, alone = clarabel(X, y, gamma, tau, epsilon, 1e-8)
         apart = abs(found.value - value) / abs(value)
         if not apart <= 1e-7:
             again, *_ = clarabel(X, y, gamma, tau, epsilon, 1e-11)
-            apart = np.nanmin([apart, abs(found.value - again) / abs(again)])
-        above += found.bound > found.value
-        unconverged += not found.converged
+            apart = float(np.nanmin([apart, abs(found.value - again) / abs(again)]))
+        self.count += 1
+        self.unconverged += not found.converged
+        self.above += found.bound > found.value
         if not np.isfinite(apart):
-            failed += 1
-            continue
-        if apart > 1e-7 or not found.converged:
-            print(
-                f"n={n} p={p} τ={tau} γ={gamma:.3g} ε={epsilon:.3g}: apart {apart:.1e}, our gap "
-                f"{found.gap:.1e}, {'converged' if found.converged else 'not converged'}"
-            )
-        worst = max(worst, float(apart))
-        ratios.append((terms / ours, theirs / ours, alone / ours))
-    print(
-        f"\n{len(ratios)} instances: largest relative difference {worst:.1e}; {unconverged} of ours"
-        f" did not reach 1e-8 (and said so); bound above value {above}, Clarabel failed {failed}"
-    )
-    ways = ("cvxpy by terms + Clarabel", "cvxpy by cones + Clarabel", "Clarabel alone")
-    for column, what in enumerate(ways):
-        found = np.array(ratios)[:, column]
-        found = found[np.isfinite(found)]
-        quartiles = ", ".join(f"{q:.0f}" for q in np.percentile(found, [0, 25, 50, 75, 100]))
-        mean = np.exp(np.mean(np.log(found)))
-        print(f"{what} / ours: geometric mean {mean:.0f}×, quartiles {quartiles}")
+            self.failed += 1
+            return
+        self.worst = max(self.worst, apart)
+        self.cones.append(cones / ours)
+        self.alone.append(alone / ours)
+
+    def print(self, seconds: list[float]) -> None:
+        print(
+            f"{self.count} relaxations: largest relative difference {self.worst:.1e}; "
+            f"{self.unconverged} of ours did not reach 1e-8 (and said so); bound above value "
+            f"{self.above}, Clarabel failed {self.failed}; ours {1e3 * _mean(seconds):.2f} ms each"
+        )
+        ways = (
+            ("cvxpy by terms + Clarabel", self.terms),
+            ("cvxpy by cones + Clarabel", self.cones),
+            ("Clarabel alone", self.alone),
+        )
+        for what, ratios in ways:
+            if ratios:
+                quartiles = ", ".join(
+                    f"{q:.0f}" for q in np.percentile(ratios, [0, 25, 50, 75, 100])
+                )
+                print(
+                    f"  {what} / ours: geometric mean {_mean(ratios):.0f}×, quartiles {quartiles}"
+                )
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def main() -> None:
+    small = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    large = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    print(machine(), "; cvxpy", cvxpy.__version__)
+    rng = np.random.default_rng(0)
+    warm = SparseRidgeProblem(rng.standard_normal((9, 5)), rng.standard_normal(9), gamma=1.0, tau=2)
+    relaxation_path(warm, [1, 2])
+    print(f"\n{small} instances, p from 10 to 60, every τ")
+    tally, each = Tally(), []
+    for number in range(small):
+        p = int(rng.integers(10, 61))
+        X, y, gamma, epsilon = instance(rng, p, number)
+        started = time.perf_counter()
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
+        path = relaxation_path(problem, range(1, p + 1), epsilon=epsilon)
+        each.append((time.perf_counter() - started) / p)
+        for tau, found in enumerate(path, start=1):
+            tally.compare(X, y, gamma, tau, epsilon, found, each[-1])
+        for tau in rng.choice(np.arange(1, p + 1), 3, replace=False):
+            _, terms, _ = clarabel(X, y, gamma, int(tau), epsilon, 1e-8, by_terms=True)
+            if np.isfinite(terms):
+                tally.terms.append(terms / each[-1])
+    tally.print(each)
+    print(f"\n{large} instances, p from 50 to 500, one τ each")
+    tally, each = Tally(), []
+    for number in range(large):
+        p = int(np.exp(rng.uniform(np.log(50), np.log(500))))
+        X, y, gamma, epsilon = instance(rng, p, number)
+        tau = int(rng.integers(1, p + 1))
+        started = time.perf_counter()
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
+        found = perspective_relaxation(problem, epsilon=epsilon)
+        each.append(time.perf_counter() - started)
+        tally.compare(X, y, gamma, tau, epsilon, found, each[-1])
+    tally.print(each)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from .interior import interior_point
 from .problem import SparseRidgeProblem
 from .root import GramForm, relaxation_work, wants_gram
 
-ROUNDS = 8  # of coordinate descent between two Newton steps
+ROUNDS = 12  # of coordinate descent between two Newton steps
 MOST_ROUNDS = 300
 EPS = float(np.finfo(np.float64).eps)
 NEWTON_STEPS = 10
@@ -344,11 +344,24 @@ class _Search:
 
     def _keep(self) -> None:
         """Remember β if its objective is the least so far; otherwise go back to the one that is."""
-        here = float(self.values(self.beta[None])[0])
+        here = self._value(self.beta, self.g)
         if here < self.value:
             self.kept, self.value = self.beta.copy(), here
-        else:
+        elif here > self.value:
             self.beta = self.kept.copy()
+            self._refresh()
+
+    def _value(self, beta: Array, g: Array) -> float:
+        """Objective with the best z at one β, whose b − Qβ is known."""
+        free, count = self.free, self.free.size
+        penalty = kernels.fit_multiplier(
+            self.w, self.state, free, count, self.picks, beta, self.work[2]
+        )[1]
+        return float(
+            kernels.relaxed_value(
+                self.w, self.yy, self.state, free, count, penalty, beta, g, self.b
+            )
+        )
 
     def _done(self, gap: float) -> bool:
         return bool(self.value - self.best[0] <= gap * abs(self.value))
@@ -415,10 +428,11 @@ class _Search:
         target = np.zeros_like(self.beta)
         target[active] = solution[:n]
         step = target - self.beta
-        before = float(self.values(self.beta[None])[0])
-        whole = float(self.values(target[None])[0])
+        before = self._value(self.beta, self.g)
+        gradient = self.form.gradient(target)
+        whole = self._value(target, gradient)
         if whole < before and not (self.beta[active] * target[active] < 0.0).any():
-            self.beta = target
+            self.beta, self.g = target, gradient
             if solution[n] > 0.0:
                 self.root_lam[0] = solution[n]
             return whole < before - 1e-10 * abs(before)
@@ -433,6 +447,7 @@ class _Search:
         best = int(np.argmin(values))
         if values[best] < before:
             self.beta = trials[best]
+        self._refresh()
         if times[best] == 1.0 and solution[n] > 0.0:
             self.root_lam[0] = solution[n]
         return bool(values[best] < before - 1e-10 * abs(before))
@@ -445,7 +460,9 @@ class _Search:
         )
         sizes = np.abs(self.beta) * np.sqrt(self.w)
         z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
-        bound = max(self._certified(self.beta), self._certified(self.dual), 0.0)
+        bound = max(self._certified(self.dual), 0.0)
+        if value - bound > gap * value:
+            bound = max(self._certified(self.beta), bound)
         value = max(value, bound)
         width = (value - bound) / value if value > 0.0 else 0.0
         return Relaxation(self.beta, z, bound, value, width, width <= gap, mu * mu)

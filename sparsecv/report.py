@@ -63,9 +63,9 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
     mios = sum(r.n_mio for r in result.by_gamma)
     nodes = sum(r.n_nodes for r in result.by_gamma)
     problems = folds.k * result.taus.size * len(result.gammas)
+    trees = f"{mios:,} tree{'s' if mios != 1 else ''}" if mios else "the whole data's trees alone"
     console.print(
-        f"{problems:,} training problems by {mios:,} tree{'s' if mios != 1 else ''}, "
-        f"{nodes:,} nodes, {result.seconds:.2f} s",
+        f"{problems:,} training problems by {trees}, {nodes:,} nodes, {result.seconds:.2f} s",
         style="dim",
     )
 

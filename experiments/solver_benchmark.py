@@ -3,7 +3,8 @@
     python experiments/solver_benchmark.py [--peers PYTHON] [--limit 60] [--again] [--table]
 
 Every solver gets every instance in a process of its own, one thread, 60 s, the same incumbent
-(forward selection with swaps) where it takes one, and is timed without its imports and compilation.
+(forward selection with swaps) where it takes one, and is timed without its imports and compilation;
+what takes less than half a second is run five times and the least time counts.
 sparsecv proves a relative gap of 1e-6, the others 1e-4. Rows are kept in
 results/solver_benchmark.csv and not run again (--again: sparsecv's are); --table only prints.
 PYTHON is an interpreter with the packages of requirements-peers.txt.
@@ -37,6 +38,7 @@ FIELDS = ["instance", "solver", "seconds", "proved", "objective", "lower_bound"]
 PEERS = ("gurobi", "l0bnb", "el0ps", "okridge", "leaps")
 NAMES = {"gurobi": "Gurobi", "l0bnb": "l0bnb", "el0ps": "El0ps", "okridge": "OKRidge"}
 PENALISED = ("l0bnb", "el0ps")
+SHORT = 0.5  # seconds below which the least of five runs counts, for every solver
 WRONG = 1e-4  # relative: an answer this much above ours is wrong
 
 
@@ -88,12 +90,16 @@ def worker(path: str, limit: float) -> None:
                 rng.standard_normal((80, p)), rng.standard_normal(80), gamma=1.0, tau=3
             )
         )
-    started = time.perf_counter()
-    problem = SparseRidgeProblem(
-        case["X"], case["y"], gamma=float(case["gamma"]), tau=int(case["tau"])
-    )
-    found = solve(problem, time_limit=limit, warm_start=np.flatnonzero(case["start"]))
-    seconds = time.perf_counter() - started
+    seconds = limit
+    for _ in range(5):
+        started = time.perf_counter()
+        problem = SparseRidgeProblem(
+            case["X"], case["y"], gamma=float(case["gamma"]), tau=int(case["tau"])
+        )
+        found = solve(problem, time_limit=limit, warm_start=np.flatnonzero(case["start"]))
+        seconds = min(seconds, time.perf_counter() - started)
+        if seconds > SHORT:
+            break
     document = {
         "seconds": seconds,
         "support": found.support.tolist(),

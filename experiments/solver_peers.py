@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 GAP = 1e-4
+SHORT = 0.5  # seconds below which the least of five runs counts, for every solver
 
 Answer = dict[str, Any]
 
@@ -131,9 +132,12 @@ def okridge(case: Any, limit: float) -> Answer:
 LEAPS = """
 suppressMessages(library(leaps))
 X <- as.matrix(read.csv("X.csv", header = FALSE)); y <- read.csv("y.csv", header = FALSE)[[1]]
-t <- system.time(r <- regsubsets(X, y, nvmax = {tau}, method = "exhaustive", really.big = TRUE,
-                                 intercept = FALSE))
-cat(t[["elapsed"]], which(summary(r)$which[{tau}, ]) - 1, "\\n")
+run <- function() regsubsets(X, y, nvmax = {tau}, method = "exhaustive", really.big = TRUE,
+                             intercept = FALSE)
+t <- system.time(r <- run())[["elapsed"]]
+# R's clock counts milliseconds: many runs where one is short
+if (t < 0.05) t <- system.time(for (i in 1:50) r <- run())[["elapsed"]] / 50
+cat(t, which(summary(r)$which[{tau}, ]) - 1, "\\n")
 """
 
 
@@ -155,7 +159,7 @@ def leaps(case: Any, limit: float) -> Answer:
             return answer(limit, np.flatnonzero(case["start"]), 0.0, False)
     seconds, *support = out.stdout.split()
     columns = np.array(support, dtype=int)
-    return answer(max(float(seconds), 1e-3), columns, float("nan"), True)
+    return answer(float(seconds), columns, float("nan"), True)
 
 
 def answer(seconds: float, support: Any, lower_bound: float, proved: bool) -> Answer:
@@ -179,4 +183,8 @@ SOLVERS = {
 
 if __name__ == "__main__":
     instance = np.load(sys.argv[2])
-    print("\n" + json.dumps(SOLVERS[sys.argv[1]](instance, float(sys.argv[3]))))
+    solver, limit = SOLVERS[sys.argv[1]], float(sys.argv[3])
+    found = solver(instance, limit)
+    for _ in range(4 if found["seconds"] < SHORT else 0):
+        found = min(found, solver(instance, limit), key=lambda one: one["seconds"])
+    print("\n" + json.dumps(found))

@@ -261,7 +261,10 @@ def gurobi_optimum(data: Data, tau: int) -> float:
 
 @pytest.mark.parametrize(
     ("n", "p", "tau", "gamma"),
-    [(40, 15, 4, 0.5), (60, 20, 6, 5.0), (18, 20, 3, 1.0), (80, 25, 3, 10.0)],
+    [
+        *[(40, 15, 4, 0.5), (60, 20, 6, 5.0), (18, 20, 3, 1.0), (80, 25, 3, 10.0)],
+        *[(120, 40, 3, 10.0), (90, 60, 3, 30.0), (40, 50, 2, 20.0)],  # by branch-and-bound
+    ],
 )
 def test_a_general_solver_agrees(n: int, p: int, tau: int, gamma: float) -> None:
     data = plain(n + p, n, p, gamma, noise=1.0)

@@ -4,7 +4,8 @@
 
 Every solver gets every instance in a process of its own, one thread, 60 s, the same incumbent
 (forward selection with swaps) where it takes one, and is timed without its imports and compilation;
-what takes less than half a second is run five times and the least time counts.
+what takes less than half a second is run five times, less than 0.05 s fifty times (R's clock counts
+milliseconds: the mean), and the least time counts.
 sparsecv proves a relative gap of 1e-6, the others 1e-4. Rows are kept in
 results/solver_benchmark.csv and not run again (--again: sparsecv's are); --table only prints.
 PYTHON is an interpreter with the packages of requirements-peers.txt.
@@ -39,6 +40,7 @@ PEERS = ("gurobi", "l0bnb", "el0ps", "okridge", "leaps")
 NAMES = {"gurobi": "Gurobi", "l0bnb": "l0bnb", "el0ps": "El0ps", "okridge": "OKRidge"}
 PENALISED = ("l0bnb", "el0ps")
 SHORT = 0.5  # seconds below which the least of five runs counts, for every solver
+VERY_SHORT = 0.05  # and below which there are fifty
 WRONG = 1e-4  # relative: an answer this much above ours is wrong
 
 
@@ -91,14 +93,14 @@ def worker(path: str, limit: float) -> None:
             )
         )
     seconds = limit
-    for _ in range(5):
+    for number in range(50):
         started = time.perf_counter()
         problem = SparseRidgeProblem(
             case["X"], case["y"], gamma=float(case["gamma"]), tau=int(case["tau"])
         )
         found = solve(problem, time_limit=limit, warm_start=np.flatnonzero(case["start"]))
         seconds = min(seconds, time.perf_counter() - started)
-        if seconds > SHORT:
+        if seconds > SHORT or (number >= 4 and seconds > VERY_SHORT):
             break
     document = {
         "seconds": seconds,

@@ -185,6 +185,6 @@ if __name__ == "__main__":
     instance = np.load(sys.argv[2])
     solver, limit = SOLVERS[sys.argv[1]], float(sys.argv[3])
     found = solver(instance, limit)
-    for _ in range(4 if found["seconds"] < SHORT else 0):
+    for _ in range(4 if found["seconds"] < SHORT else 0):  # R repeats short runs by itself
         found = min(found, solver(instance, limit), key=lambda one: one["seconds"])
     print("\n" + json.dumps(found))

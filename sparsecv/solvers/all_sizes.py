@@ -95,7 +95,7 @@ def best_subsets(
     tie = tie_window(R)
     state = kernels.new_state(R, np.unique(inner), tie, tol, problem.gamma / 2.0)
     local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
-    seed(state, local, kernels.advance)
+    seed(state, local, kernels.advance, int(inner.max()))
     status = run(kernels.advance, state, limits, CHUNK)
     supports = []
     for s, size in zip(wanted, inner, strict=True):
@@ -117,8 +117,16 @@ def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) ->
             return Status.OPTIMAL
 
 
-def seed(state: Any, starts: Sequence[NDArray[np.intp]], advance: Callable[..., bool]) -> None:
-    """Enter incumbents: backward elimination, then forward selection or the given supports."""
+def seed(
+    state: Any,
+    starts: Sequence[NDArray[np.intp]],
+    advance: Callable[..., bool],
+    steps: int | None = None,
+) -> None:
+    """Enter incumbents: backward elimination, then forward selection or the given supports.
+
+    Forward selection takes ``steps`` columns, all of them by default.
+    """
     p = state.R.shape[0] - 1
 
     def walk(rank: NDArray[np.int64]) -> None:
@@ -126,9 +134,9 @@ def seed(state: Any, starts: Sequence[NDArray[np.intp]], advance: Callable[..., 
 
     walk(np.zeros(p, dtype=np.int64))
     if not starts:
-        order = forward_order(state.R[:, :p], state.R[:, p], p)
-        rank = np.empty(p, dtype=np.int64)
-        rank[order] = np.arange(p)
+        order = forward_order(state.R[:, :p], state.R[:, p], p if steps is None else steps)
+        rank = np.full(p, p, dtype=np.int64)
+        rank[order] = np.arange(order.size)
         walk(rank)
     for support in starts:
         if (

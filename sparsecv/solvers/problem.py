@@ -108,6 +108,7 @@ class SparseRidgeProblem:
         self.gamma = _checked_gamma(gamma)
         self.tau = _checked_tau(tau, p)
         self._factor: Array | None = None
+        self._last_fit: tuple[bytes, SubsetFit] | None = None
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
         """Return the same data at another γ or τ; the factorisation of the data is shared."""
@@ -173,9 +174,15 @@ class SparseRidgeProblem:
         s = columns.size
         if s == 0:
             return SubsetFit(np.empty(0), self.yy, 0.0)
+        key = columns.tobytes()
+        known = self._last_fit  # asked for twice in a row: the objective, then the coefficients
+        if known is not None and known[0] == key:
+            return known[1]
         R = self._augmented_triangle(columns)
         coef = sla.solve_triangular(R[:s, :s], R[:s, s], check_finite=False)
-        return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+        fit = SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+        self._last_fit = (key, fit)
+        return fit
 
     def objective(self, support: ArrayLike) -> float:
         """f_S(γ): the least objective over coefficients supported on ``support``."""

@@ -265,6 +265,8 @@ def _cell(found: list[tuple[float, float]] | None, limit: float) -> str:
     if not found:
         return "–"
     gaps = [gap for seconds, gap in found if seconds >= limit]
+    if gaps and min(gaps) > 0.999:
+        return "failed"  # no answer at all: it crashed or hung
     mean = _mean([max(seconds, 1e-4) for seconds, _ in found])
     text = f"{mean:.3g} s" if len(gaps) < len(found) else f"> {limit:g} s"
     if gaps:

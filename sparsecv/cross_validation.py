@@ -175,7 +175,7 @@ def _one_gamma(
         certificates = None
         if k >= TRANSFER_FOLDS:
             margin = min(0.01, max(0.002, 2.0 / k))
-            certificates = certificates_of(full, whole, margin, budget.share(10.0))
+            certificates = certificates_of(full, whole, margin, budget.share(10.0), stop)
         outcome = solve_folds(range(k), certificates=certificates, **work)
     if stop.is_set():
         raise KeyboardInterrupt

@@ -254,7 +254,8 @@ class _Search:
     ) -> None:
         p = problem.p
         self.form = _Quadratic(problem, gram, epsilon / 2.0 - D)
-        self.problem = problem if gram is None or gram.whole else None
+        self.problem = problem if gram is None or gram.before is None else None
+        self.before = None if gram is None else gram.before
         self.half = epsilon / 2.0
         self.count = p if problem.n is None else problem.n
         self.state, self.b, self.yy = state, self.form.b, self.form.yy
@@ -486,8 +487,9 @@ class _Search:
             below = (float(r @ r + s @ s) + total) * (1.0 + eps + p * EPS)
             return above * above / below if above > 0.0 and below > 0.0 else 0.0
         eps = (self.form.b.size + self.count + 8) * EPS
-        length = np.sqrt(np.maximum(np.diag(self.form.Q) + self.w, 0.0))
-        reach = float(length @ np.abs(beta)) + float(np.sqrt(self.yy))
+        squares, yy = self.before or (np.diag(self.form.Q) + self.w, self.yy)
+        length = np.sqrt(np.maximum(squares, 0.0))
+        reach = float(length @ np.abs(beta)) + float(np.sqrt(yy))
         fitted = self.form.Q @ beta
         g = np.abs(self.b - fitted) + eps * length * reach
         total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())

@@ -36,15 +36,16 @@ class GramForm:
     """Gram matrices of a problem and the diagonal extracted from them, for any γ and τ.
 
     ``D`` (p,) is a diagonal with G − D ⪰ 0: moved into the separable part of the objective it
-    makes the perspective relaxation far tighter where n > p. ``whole`` is False where rows of the
-    problem have been left out.
+    makes the perspective relaxation far tighter where n > p. Where rows of the
+    problem have been left out ``before`` holds diag(G) and yᵀy with them: what rounding is relative
+    to.
     """
 
     G: Array
     b: Array
     yy: float
     D: Array
-    whole: bool = True
+    before: tuple[Array, float] | None = None
 
     @classmethod
     def of(
@@ -77,7 +78,11 @@ class GramForm:
         G = self.G - rows.T @ rows
         yy = max(self.yy - float(targets @ targets), 0.0)
         b = self.b - rows.T @ targets
-        return GramForm(G, b, yy, extraction(G, G.shape[0]), False)
+        length, most = self.before or (np.diag(self.G).copy(), self.yy)
+        # what the subtraction may have lost could make G − D indefinite
+        lost = (rows.shape[0] + 8) * float(np.finfo(np.float64).eps) * float(length.sum())
+        D = np.maximum(extraction(G, G.shape[0]) - lost, 0.0)
+        return GramForm(G, b, yy, D, (length, most))
 
     def rounding(self, ridge: float) -> float:
         """Absolute error allowed for in every bound and enumerated objective.

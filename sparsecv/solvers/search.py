@@ -95,7 +95,6 @@ class Search:
 
     def offer(self, support: NDArray[np.intp]) -> None:
         """Enter a support found elsewhere."""
-        self.states[0].found[:] = 0
         enter_support(self.states[0], support)
         self._share()
 
@@ -138,7 +137,8 @@ class Search:
             for name in STACKS:
                 getattr(state, name)[: rows.size] = getattr(first, name)[rows]
             state.ints[kernels.TOP] = rows.size
-        dealt[0].ints[kernels.NODES] = first.ints[kernels.NODES]
+        for count in (kernels.NODES, kernels.BRANCHED):
+            dealt[0].ints[count] = first.ints[count]
         self.states = dealt
 
     def _share(self) -> None:

@@ -132,7 +132,11 @@ def _unsearched(
 
 
 def certificates_of(
-    problem: SparseRidgeProblem, whole: BestSubsets, margin: float, time_limit: float | None
+    problem: SparseRidgeProblem,
+    whole: BestSubsets,
+    margin: float,
+    time_limit: float | None = None,
+    stop: StopFlag | None = None,
 ) -> dict[int, Certificate]:
     """Leaves of the trees of a solved problem, for its neighbours.
 
@@ -143,8 +147,8 @@ def certificates_of(
         Its solution.
     margin : float
         As in :func:`certify`.
-    time_limit : float, optional
-        Seconds for all sizes together.
+    time_limit, stop
+        Seconds for all sizes together, and a flag another thread may raise.
 
     Returns
     -------
@@ -154,15 +158,15 @@ def certificates_of(
     found: dict[int, Certificate] = {}
     if problem.p <= TREE_ONLY or not wants_gram(problem):
         return found
-    limits = Limits(time_limit)
+    limits = Limits(time_limit, None, stop)
     gram = GramForm.of(problem)
     for size, support, proved in zip(whole.sizes, whole.supports, whole.proved, strict=True):
-        if limits.reached(0) is not None:
-            break
         if not proved:
             continue
         one = problem.replace(tau=int(size))
-        certificate = certify(one, support, margin=margin, gram=gram)
+        certificate = certify(one, support, margin=margin, gram=gram, limits=limits)
+        if limits.reached(0) is not None:
+            break  # the last one was cut short
         if certificate is not None:
             found[int(size)] = certificate
     return found

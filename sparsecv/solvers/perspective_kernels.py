@@ -31,6 +31,21 @@ SWEEPS = 5  # over the active columns between two looks at all of them
 
 
 @njit(cache=True, nogil=True)
+def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
+    """Best value of a free coordinate whose gradient without it is ``rho``: reverse Huber."""
+    root = np.sqrt(weight)
+    size = abs(rho)
+    kink = root_lam * root
+    if size <= kink:
+        return 0.0
+    # q = 0 has no linear piece: the kink leads straight to the quadratic
+    new = (size - kink) / q if q > 0.0 else np.inf
+    if new > root_lam / root:
+        new = size / (q + weight)
+    return new if rho >= 0.0 else -new
+
+
+@njit(cache=True, nogil=True)
 def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent over ``columns[:count]`` at λ = root_lam².
 
@@ -43,21 +58,7 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
         q, weight = Q[i, i], w[i]
         old = beta[i]
         rho = g[i] + q * old
-        if state[i] == 1:
-            new = rho / (q + weight)
-        else:
-            root = np.sqrt(weight)
-            size = abs(rho)
-            kink = root_lam * root
-            if size <= kink:
-                new = 0.0
-            else:
-                # q = 0 has no linear piece: the kink leads straight to the quadratic
-                new = (size - kink) / q if q > 0.0 else np.inf
-                if new > root_lam / root:
-                    new = size / (q + weight)
-                if rho < 0.0:
-                    new = -new
+        new = rho / (q + weight) if state[i] == 1 else coordinate(rho, q, weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new
@@ -81,20 +82,7 @@ def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type
             q, weight = block[a, a], w[i]
             old = local[0, a]
             rho = local[1, a] + q * old
-            if state[i] == 1:
-                new = rho / (q + weight)
-            else:
-                root = np.sqrt(weight)
-                size = abs(rho)
-                kink = root_lam * root
-                if size <= kink:
-                    new = 0.0
-                else:
-                    new = (size - kink) / q if q > 0.0 else np.inf
-                    if new > root_lam / root:
-                        new = size / (q + weight)
-                    if rho < 0.0:
-                        new = -new
+            new = rho / (q + weight) if state[i] == 1 else coordinate(rho, q, weight, root_lam)
             step = new - old
             if step != 0.0:
                 local[0, a] = new
@@ -150,17 +138,7 @@ def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[n
         i = columns[a]
         weight, old = w[i], beta[i]
         rho = inner(X, i, r) + (q[i] - e) * old
-        root = np.sqrt(weight)
-        size = abs(rho)
-        kink = root_lam * root
-        if size <= kink:
-            new = 0.0
-        else:
-            new = (size - kink) / q[i] if q[i] > 0.0 else np.inf
-            if new > root_lam / root:
-                new = size / (q[i] + weight)
-            if rho < 0.0:
-                new = -new
+        new = coordinate(rho, q[i], weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from .bounds import squared_error_bounds
 from .budget import Budget, Pace, Share
 from .design import Array
 from .fold_data import FoldData, RowFolds
@@ -143,12 +144,6 @@ def _out_of_time(
     root = OpenNode(np.empty(0, dtype=np.intp), np.arange(data.p, dtype=np.intp), -1)
     proved = np.zeros(taus.size, dtype=bool)
     return _held_out(data, j, problem, taus, supports, proved, [root], Status.TIME_LIMIT, 0, 0)
-
-
-def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
-    """Least and greatest square of numbers known to lie in [low, high] (Corollary 2)."""
-    least = np.maximum(np.maximum(low, -high), 0.0)
-    return least**2, np.maximum(low**2, high**2)
 
 
 def solve_folds(

@@ -7,6 +7,7 @@ from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
 from .backends import available_backends, checked_backend, register_backend, solve
 from .branch_and_bound import branch_and_bound
 from .certificate import Certificate, certify
+from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid
 from .heuristics import heuristic_support
 from .limits import StopFlag
 from .open_nodes import OpenNode, prediction_ranges
@@ -24,12 +25,14 @@ __all__ = [
     "BestSubsets",
     "Certificate",
     "DeletedRowSubsets",
+    "Ellipsoid",
     "GramForm",
     "OpenNode",
     "Relaxation",
     "Screening",
     "Solution",
     "SparseRidgeProblem",
+    "Spectrum",
     "Status",
     "StopFlag",
     "SubsetFit",
@@ -37,11 +40,13 @@ __all__ = [
     "best_subsets",
     "best_subsets_rows_deleted",
     "branch_and_bound",
+    "centre_bound",
     "certificates_of",
     "certify",
     "checked_backend",
     "deleted_fits",
     "dual_bounds",
+    "ellipsoid",
     "gram_root",
     "heuristic_support",
     "perspective_relaxation",

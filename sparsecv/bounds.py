@@ -174,8 +174,8 @@ def fold_bounds(
 ) -> Bounds:
     """The best bounds on h_j from several centres and values of ε, intersected.
 
-    Problem (9) and Corollary 2 for each centre with ε = 0, parts of γ (what XᵀX does not see needs them) and parts
-    of the least eigenvalue moved into the perspective (ε < 0), and Corollary 3.
+    Problem (9) and Corollary 2 for each centre with ε = 0, parts of γ (for what XᵀX does not see)
+    and parts of the least eigenvalue moved into the perspective (ε < 0), and Corollary 3.
 
     Parameters
     ----------

@@ -19,19 +19,23 @@ from .budget import Budget
 from .errors import InputError
 from .fold_data import FoldData, RowFolds
 from .fold_solvers import FoldOutcome, solve_fold_grid, solve_folds, solve_rows_deleted
+from .joint_folds import rows_left_out, solve_folds_jointly
 from .results import Array, CVResult, GammaResult
 from .solvers import (
     MAX_COLUMNS,
     TREE_ONLY,
+    BestSubsets,
     StopFlag,
     certificates_of,
     checked_backend,
     solve_sizes,
     worst,
 )
+from .tau_search import search_taus
 
-TRANSFER_FOLDS = 20  # from here on a fold is close enough to the whole for its leaves
-METHODS = ("auto", "exact", "grid")
+TRANSFER_FOLDS = 20  # from here on a fold is close enough to the whole for its tree
+METHODS = ("auto", "exact", "grid", "search", "bounds")
+BOUNDS = ("best", "paper")
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,30 @@ class Settings:
     ----------
     method : str
         "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
-        problem per fold and τ, the main paper's Grid. "auto": exact.
+        problem per fold and τ, the main paper's Grid. "search": the best τ alone, by the main
+        paper's Algorithm 1. "bounds": its first phase, no mixed-integer problem solved. "auto":
+        exact.
     backend : str
         Solver of single problems (grid); exact has trees of its own.
     time_limit : float or None
         Seconds for everything; what is not proved by then is bracketed.
     n_jobs : int or None
         Threads, as in joblib.
+    tol : float
+        search: relative tolerance (UB − LB)/UB of the least CV error at each γ.
+    bounds : str
+        search and bounds: "best", or "paper" for the main paper's Algorithm 2 alone.
+    mio_limit : int or None
+        search: most mixed-integer problems at each γ (r in Algorithm 1).
     """
 
     method: str = "auto"
     backend: str = "auto"
     time_limit: float | None = None
     n_jobs: int | None = None
+    tol: float = 0.01
+    bounds: str = "best"
+    mio_limit: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -67,6 +82,18 @@ class Settings:
         if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
             raise InputError(f"time_limit must be > 0 seconds; got {limit!r}")
         checked_jobs(self.n_jobs)
+        if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < 1.0):
+            raise InputError(f"tol must lie in [0, 1); got {self.tol!r}")
+        if self.bounds not in BOUNDS:
+            raise InputError(f"bounds must be one of {', '.join(BOUNDS)}; got {self.bounds!r}")
+        most = self.mio_limit
+        if most is not None and not (isinstance(most, Integral) and most >= 0):
+            raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
+
+    @property
+    def searches(self) -> bool:
+        """Whether the best τ alone is wanted, not h at every τ."""
+        return self.method in ("search", "bounds")
 
 
 def cross_validate(
@@ -130,7 +157,8 @@ def cross_validate(
                     finished(result)
             results.append(result)
     seconds = time.perf_counter() - started
-    return CVResult(data.folds, gamma_values, tau_values, results, seconds)
+    tolerance = settings.tol if settings.searches else None
+    return CVResult(data.folds, gamma_values, tau_values, results, seconds, tolerance)
 
 
 def _one_gamma(
@@ -142,6 +170,8 @@ def _one_gamma(
     stop: StopFlag,
     progress: Callable[[float, int, int], None] | None,
 ) -> GammaResult:
+    if settings.searches:
+        return _search_taus(data, gamma, taus, settings, budget, stop, progress)
     started = time.perf_counter()
     k = data.folds.k
     full = data.full().replace(gamma=gamma)
@@ -167,10 +197,16 @@ def _one_gamma(
         "tell": tell,
         "n_jobs": settings.n_jobs,
     }
+    left_out = None
+    if settings.method != "grid" and data.p > TREE_ONLY and k >= TRANSFER_FOLDS:
+        left_out = rows_left_out(data, full)
     if settings.method == "grid":
         outcome = solve_fold_grid(backend=settings.backend, **work)
     elif shared:
         outcome = solve_rows_deleted(**work)
+    elif left_out is not None:
+        del work["starts"]
+        outcome = solve_folds_jointly(left_out, whole, **work)
     else:
         certificates = None
         if k >= TRANSFER_FOLDS:
@@ -180,13 +216,57 @@ def _one_gamma(
     if stop.is_set():
         raise KeyboardInterrupt
     result = _summarise(outcome, data, gamma, taus)
-    result.models = whole.supports
-    result.model_objective, result.model_bound = whole.objective, whole.lower_bound
-    result.model_proved = whole.proved
+    _take_models(result, whole)
     if not (result.exact.all() and whole.proved.all()):
         result.status = str(worst([outcome.status, whole.status]))
     result.seconds = time.perf_counter() - started
     return result
+
+
+def _search_taus(
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    settings: Settings,
+    budget: Budget,
+    stop: StopFlag,
+    progress: Callable[[float, int, int], None] | None,
+) -> GammaResult:
+    """Algorithm 1 in place of the exact h at every τ."""
+    started = time.perf_counter()
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(gamma, done, data.folds.k)
+
+    tell(0)
+    found = search_taus(
+        data=data,
+        gamma=gamma,
+        taus=taus,
+        bounds=settings.bounds,
+        backend=settings.backend,
+        tol=settings.tol,
+        mio_limit=settings.mio_limit,
+        only_bounds=settings.method == "bounds",
+        budget=budget,
+        stop=stop,
+        tell=tell,
+    )
+    if stop.is_set():
+        raise KeyboardInterrupt
+    result = _summarise(found.outcome, data, gamma, taus)
+    _take_models(result, found.whole)
+    result.status = str(found.outcome.status)
+    result.history = [list(step) for step in found.history.steps]
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def _take_models(result: GammaResult, whole: BestSubsets) -> None:
+    result.models = whole.supports
+    result.model_objective, result.model_bound = whole.objective, whole.lower_bound
+    result.model_proved = whole.proved
 
 
 def _shares_a_tree(data: FoldData, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .design import Array, Design
 from .folds import Folds
 from .moments import FoldMoments
-from .solvers import TREE_ONLY, SparseRidgeProblem, gram_root
+from .solvers import TREE_ONLY, GramForm, LeftOut, SparseRidgeProblem, gram_root
 
 CACHE_BYTES = 256_000_000
 
@@ -107,6 +107,46 @@ class RowFolds:
         n = self.X.shape[0]
         weight = float(np.sqrt(n / (n - 1.0)))
         return weight * self.X, weight * self.y, weight
+
+    @property
+    def row_of(self) -> NDArray[np.intp]:
+        """Row that each leave-one-out fold holds out."""
+        assert self.folds.label is not None
+        return np.argsort(self.folds.label, kind="stable")
+
+    def left_out(self, gram: GramForm) -> LeftOut | None:
+        """The folds as rows left out of the full problem; None where folds are not a partition.
+
+        With an intercept refitted in every fold the held-out rows' sum is left out as one more
+        row (a row alone is scaled instead): centring on the training means is a rank-one change.
+        """
+        if self.folds.label is None:
+            return None
+        n = self.X.shape[0]
+        if self.folds.leave_one_out:
+            order = self.row_of
+            rows, targets, _ = self.deleted_rows()
+            return _left_out(gram, rows[order], targets[order], np.arange(n + 1), n)
+        parts, responses, start = [], [], [0]
+        for j in range(self.folds.k):
+            held = self.folds.label == j
+            X, y = self.X[held], self.y[held]
+            parts.append(X)
+            responses.append(y)
+            if self.refit_intercept:
+                root = np.sqrt(n - y.size)
+                parts.append(X.sum(axis=0, keepdims=True) / root)
+                responses.append(y.sum(keepdims=True) / root)
+            start.append(start[-1] + y.size + int(self.refit_intercept))
+        return _left_out(gram, np.vstack(parts), np.concatenate(responses), np.array(start), n)
+
+
+def _left_out(
+    gram: GramForm, rows: Array, targets: Array, start: NDArray[np.intp], n: int
+) -> LeftOut:
+    return LeftOut(
+        gram, np.ascontiguousarray(rows), np.ascontiguousarray(targets), start.astype(np.int64), n
+    )
 
 
 class MomentFolds:

@@ -214,7 +214,7 @@ def solve_folds(
 
     blocks = [folds[i : i + CHAIN] for i in range(0, len(folds), CHAIN)]
     gatherer = _Gatherer(taus.size, data.folds.k)
-    for result in _in_parallel(chain, blocks, n_jobs):
+    for result in in_parallel(chain, blocks, n_jobs):
         _enter(gatherer, result)
     return gatherer.outcome
 
@@ -278,7 +278,7 @@ def solve_fold_grid(
         return [_stack(parts)]
 
     gatherer = _Gatherer(taus.size, k)
-    for result in _in_parallel(one, [[j] for j in range(k)], n_jobs):
+    for result in in_parallel(one, [[j] for j in range(k)], n_jobs):
         _enter(gatherer, result)
     return gatherer.outcome
 
@@ -320,7 +320,7 @@ def solve_rows_deleted(
         tell(done)
         return [(block, found)]
 
-    for block, found in _in_parallel(one, blocks, n_jobs):
+    for block, found in in_parallel(one, blocks, n_jobs):
         here = slice(block[0], block[-1] + 1)
         outcome.error[:, here] = (weight * found.residual) ** 2
         lower, upper = squared_error_bounds(weight * found.low, weight * found.high)
@@ -356,7 +356,7 @@ def solve_rows_deleted(
     return outcome
 
 
-def _in_parallel(
+def in_parallel(
     task: Callable[[Sequence[int]], list[Item]],
     blocks: Sequence[Sequence[int]],
     n_jobs: int | None,

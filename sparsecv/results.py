@@ -26,7 +26,9 @@ class GammaResult:
     ``supports[choice[t, j]]`` is fold j's support at ``taus[t]`` and ``models[t]`` the best
     support on all rows, both in solved columns; ``model_objective`` and ``model_bound`` are its
     training objective and the proved bound, and ``model_proved`` says that it is the best.
-    ``status`` is "optimal" where every fold and every model is proved, else the limit met.
+    ``status`` is "optimal" where every fold and every model is proved (where only the best τ was
+    searched for: where it is known to the tolerance), else the limit met. ``history`` has, for a
+    search of the best τ, a row [problems solved, index of τ, lower, upper] for every change.
     """
 
     gamma: float
@@ -47,6 +49,7 @@ class GammaResult:
     model_bound: Array = field(repr=False)
     model_proved: NDArray[np.bool_] = field(repr=False)
     status: str = "optimal"
+    history: list[list[float]] = field(default_factory=list, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for a checkpoint file."""
@@ -64,7 +67,9 @@ class GammaResult:
         }
         values: dict[str, Any] = {}
         for name, value in stored.items():
-            if name in ("supports", "models"):
+            if name == "history":
+                values[name] = value
+            elif name in ("supports", "models"):
                 values[name] = [np.array(s, dtype=np.intp) for s in value]
             elif isinstance(value, list):
                 values[name] = np.array(value, dtype=kinds.get(name, np.float64))
@@ -104,13 +109,18 @@ class Best:
 
 @dataclass
 class CVResult:
-    """Cross-validation over a grid of γ and τ."""
+    """Cross-validation over a grid of γ and τ.
+
+    ``tolerance`` is a relative one of the least CV error at each γ where only that was searched
+    for; h(γ, τ) then is an interval where τ could be ruled out early.
+    """
 
     folds: Folds
     gammas: Array
     taus: NDArray[np.intp]
     by_gamma: list[GammaResult]
     seconds: float
+    tolerance: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -128,7 +138,7 @@ class CVResult:
 
     def best(self) -> Best:
         """Least CV error; of equal ones the smaller τ, then the larger γ."""
-        error = self.table("cv_error")
+        error = self.table("cv_error" if self.tolerance is None else "upper")
         least = error.min()
         tied = np.argwhere(error <= least + TIE * abs(least))
         g, t = min(tied, key=lambda gt: (self.taus[gt[1]], -self.gammas[gt[0]]))
@@ -136,6 +146,8 @@ class CVResult:
         within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
         lower = float(self.table("lower").min())
         upper = float(chosen.upper[t])
+        slack = max(2 * TIE, self.tolerance or 0.0)
+        sure = bool(chosen.exact[t]) or self.tolerance is not None
         return Best(
             int(g),
             int(t),
@@ -145,6 +157,6 @@ class CVResult:
             float(chosen.std_error[t]),
             upper,
             lower,
-            bool(chosen.exact[t]) and lower >= upper - 2 * TIE * abs(upper),
+            sure and lower >= upper - slack * abs(upper),
             int(self.taus[np.flatnonzero(within)[0]]),
         )

@@ -7,13 +7,14 @@ from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
 from .backends import available_backends, checked_backend, register_backend, solve
 from .branch_and_bound import branch_and_bound
 from .certificate import Certificate, certify
-from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid
+from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .heuristics import heuristic_support
-from .limits import StopFlag
+from .left_out import JointResult, LeftOut, Neighbour, settle, solve_jointly
+from .limits import Limits, StopFlag
 from .open_nodes import OpenNode, prediction_ranges
 from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
-from .root import GramForm
+from .root import GramForm, wants_gram
 from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .screening import Screening, screen
 from .sizes import TREE_ONLY, certificates_of, solve_sizes
@@ -27,6 +28,10 @@ __all__ = [
     "DeletedRowSubsets",
     "Ellipsoid",
     "GramForm",
+    "JointResult",
+    "LeftOut",
+    "Limits",
+    "Neighbour",
     "OpenNode",
     "Relaxation",
     "Screening",
@@ -49,13 +54,17 @@ __all__ = [
     "ellipsoid",
     "gram_root",
     "heuristic_support",
+    "node_bounds",
     "perspective_relaxation",
     "prediction_ranges",
     "register_backend",
     "relative_gap",
     "relaxation_path",
     "screen",
+    "settle",
     "solve",
+    "solve_jointly",
     "solve_sizes",
+    "wants_gram",
     "worst",
 ]

@@ -21,6 +21,9 @@ from .perspective_kernels import dual_bound, relax
 TOP, NODES, COMPLETED, ROUNDS, BRANCHED, LEAVES, RECORDING = 0, 1, 2, 3, 4, 5, 6
 UPPER, SLACK, TOLERANCE, MARGIN, YY, RIDGE, ALLOWED, SPENT = 0, 1, 2, 3, 4, 5, 6, 7
 SMALL, CHEAP = 3e4, 4e3  # supports: always enumerated, enumerated before any relaxation
+# what becomes of nodes that are not pruned at once, the values of ints[RECORDING]: branch; branch
+# and record leaves; neither branch nor enumerate
+SEARCH, RECORD, SETTLE = 0, 1, 2
 
 
 class SearchState(NamedTuple):
@@ -33,7 +36,7 @@ class SearchState(NamedTuple):
     b: Array
     support: NDArray[np.int64]  # (tau,) record
     ints: NDArray[np.int64]  # top of stack, nodes, completed nodes, relaxation rounds, nodes
-    #   branched on, leaves recorded, and whether leaves are recorded
+    #   branched on, leaves recorded, and what becomes of nodes
     reals: Array  # record objective, least pruned bound, tolerance, rounding margin, yy, ridge,
     #   supports that may be enumerated in large nodes, and how many have been
     stack: NDArray[np.int8]  # (depth, p)
@@ -43,6 +46,7 @@ class SearchState(NamedTuple):
     leaves: NDArray[np.int8]  # (leaves, p), and the β and √λ that bound them
     leaf_beta: Array
     leaf_lam: Array
+    leaf_bound: Array
     state: NDArray[np.int8]  # (p,)
     beta: Array  # (p,)
     g: Array  # (p,)
@@ -108,6 +112,14 @@ def enter(st, most):  # type: ignore[no-untyped-def]
     )
     record(st, st.found, gain)
     return st.reals[YY] - gain
+
+
+@njit(cache=True, nogil=True)
+def record_support(st, support):  # type: ignore[no-untyped-def]
+    """Enter a support of τ columns as it is."""
+    for a in range(st.support.shape[0]):
+        st.found[a] = support[a]
+    enter(st, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -243,13 +255,25 @@ def push(st, i, value, bound):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def save_leaf(st, at, current):  # type: ignore[no-untyped-def]
     """Record the node in stack row ``at``, with the ``current`` β or the one it came with."""
-    if st.ints[RECORDING] == 0:
+    if st.ints[RECORDING] == SEARCH or st.ints[RECORDING] == SETTLE:
         return
     leaf = st.ints[LEAVES]
     for j in range(st.b.shape[0]):
         st.leaves[leaf, j] = st.stack[at, j]
         st.leaf_beta[leaf, j] = st.beta[j] if current else st.stack_beta[at, j]
     st.leaf_lam[leaf] = st.lam[0] if current else st.stack_lam[at]
+    st.ints[LEAVES] = leaf + 1
+
+
+@njit(cache=True, nogil=True)
+def leave_open(st, bound):  # type: ignore[no-untyped-def]
+    """Record the current node, screening and all, as one that its relaxation does not close."""
+    leaf = st.ints[LEAVES]
+    for j in range(st.b.shape[0]):
+        st.leaves[leaf, j] = st.state[j]
+        st.leaf_beta[leaf, j] = st.beta[j]
+    st.leaf_lam[leaf] = st.lam[0]
+    st.leaf_bound[leaf] = bound
     st.ints[LEAVES] = leaf + 1
 
 
@@ -274,17 +298,18 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
 
     Returns 0 when done, 1 when the nodes are used up, 2 when the stack is full and 3 when there is
     no room for another leaf. While leaves are recorded nothing is screened: leaves then are a
-    partition of all supports.
+    partition of all supports. ``ints[RECORDING]`` = SETTLE leaves nodes open instead of branching.
     """
     p, tau = st.b.shape[0], st.support.shape[0]
     ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
     used = 0
+    mode = ints[RECORDING]
     while ints[TOP] > 0:
         if used >= most_nodes:
             return 1
         if ints[TOP] + 2 > st.stack.shape[0]:
             return 2
-        if ints[RECORDING] == 1 and ints[LEAVES] >= st.leaves.shape[0]:
+        if mode != SEARCH and ints[LEAVES] >= st.leaves.shape[0]:
             return 3
         ints[TOP] -= 1
         at = ints[TOP]
@@ -308,7 +333,12 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             finish_all(st, m + n)
             save_leaf(st, at, False)
             continue
-        if small_enough(st, n, k, CHEAP):
+        if mode == SETTLE and k == 0:
+            for f in range(tau):
+                st.found[f] = st.chosen[f]
+            enter(st, 0)
+            continue
+        if mode != SETTLE and small_enough(st, n, k, CHEAP):
             finish(st, m, k, n)
             save_leaf(st, at, False)
             continue
@@ -345,7 +375,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
                 save_leaf(st, at, True)
                 break
             m, n = count_node(st)  # the relaxation has used the lists
-            if ints[RECORDING] == 1:
+            if mode == RECORD:
                 break
             here = bound_of(st, k)
             fixed = screen(st, here - reals[MARGIN], target, k)
@@ -364,11 +394,19 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
                 st.chosen[m + f] = st.columns[f]
             finish_all(st, m + n)
             continue
-        if small_enough(st, n, k, SMALL):
+        if mode == SETTLE and k == 0:  # by screening
+            for f in range(tau):
+                st.found[f] = st.chosen[f]
+            enter(st, 0)
+            continue
+        if mode != SETTLE and small_enough(st, n, k, SMALL):
             finish(st, m, k, n)
             save_leaf(st, at, True)
             continue
         try_rounding(st, m, k, n)
+        if mode == SETTLE:
+            leave_open(st, bound)
+            continue
         m, n = count_node(st)
         i = choose(st)
         ints[BRANCHED] += 1

@@ -21,7 +21,7 @@ from .problem import SparseRidgeProblem
 from .root import GramForm, Root
 from .search import STACKS, Search, enter_support, grown, new_state
 
-LEAVES = ("leaves", "leaf_beta", "leaf_lam")
+LEAVES = ("leaves", "leaf_beta", "leaf_lam", "leaf_bound")
 MOST_LEAVES = 5_000  # more cost a neighbour more than a search of its own
 
 
@@ -74,7 +74,7 @@ def certify(
     level = np.sort(gram.b**2 / (problem.gamma / 2.0 + gram.D))[::-1]
     root.root_lam = 0.5 * float(np.sqrt(level[min(problem.tau, p) - 1]))
     state = grown(new_state(gram, problem, 0.0, root), LEAVES, 64)
-    state.ints[kernels.RECORDING] = 1
+    state.ints[kernels.RECORDING] = kernels.RECORD
     state.reals[kernels.TOLERANCE] = -margin
     enter_support(state, support)
     while limits.reached(int(state.ints[kernels.NODES])) is None:

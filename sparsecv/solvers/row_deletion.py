@@ -39,13 +39,15 @@ class DeletedFits:
     """Ridge fits on one support with every row deleted in turn.
 
     ``residual[i]`` = t_i − z_iᵀβ^(−i); ``objective[i]`` and ``gain[i]`` belong to problem i.
-    ``rounding[i]`` is what ``objective[i]``, a difference, may have lost.
+    ``rounding[i]`` is what ``objective[i]``, a difference, may have lost, and ``remain[i]`` the
+    share of row i that the others do not fit by themselves, 1 − its leverage.
     """
 
     objective: Array
     gain: Array
     residual: Array
     rounding: Array
+    remain: Array
 
 
 @dataclass
@@ -163,7 +165,7 @@ def deleted_fits(
             gain = np.einsum("ij,ij->j", reduced, reduced)
             gain += np.einsum("ij,ij->j", V, reduced) ** 2 / remain
         rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
-        return DeletedFits(objective, gain, residual / remain, rounding)
+        return DeletedFits(objective, gain, residual / remain, rounding, remain)
 
 
 def _nothing_to_explain(

@@ -220,6 +220,7 @@ def new_state(
         leaves=np.zeros((0, p), dtype=np.int8),
         leaf_beta=np.zeros((0, p)),
         leaf_lam=np.zeros(0),
+        leaf_bound=np.zeros(0),
         state=np.zeros(p, dtype=np.int8),
         beta=np.zeros(p),
         g=np.zeros(p),

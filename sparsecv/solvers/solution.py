@@ -16,6 +16,7 @@ class Status(str, Enum):
     OPTIMAL = "optimal"
     TIME_LIMIT = "time limit"
     NODE_LIMIT = "node limit"
+    MIO_LIMIT = "MIO limit"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
     PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
@@ -65,6 +66,7 @@ def worst(statuses: Iterable[Status]) -> Status:
         Status.INTERRUPTED,
         Status.TIME_LIMIT,
         Status.NODE_LIMIT,
+        Status.MIO_LIMIT,
         Status.PRECISION,
         Status.OPTIMAL,
     ]

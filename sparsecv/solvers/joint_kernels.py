@@ -1,0 +1,247 @@
+"""Compiled search of one tree for many neighbours at once.
+
+A node of the whole data's tree is bounded for every neighbour it is still open for, first at the
+coefficients of the node's own relaxation, then at ones that follow the rows left out. It is
+branched on while it is open for many; what is open for a few is handed over to their own searches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ._linalg import Array
+from .branch_and_bound_kernels import (
+    BRANCHED,
+    MARGIN,
+    NODES,
+    RIDGE,
+    ROUNDS,
+    TOP,
+    UPPER,
+    YY,
+    choose,
+    count_node,
+    push,
+)
+from .left_out_kernels import (
+    bound_moved,
+    factor_support,
+    load_node,
+    passing,
+    prepare_moves,
+    residuals,
+    try_support,
+    worth_moving,
+)
+from .perspective_kernels import relax
+
+FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
+
+
+class Joint(NamedTuple):
+    """Which neighbours the open nodes are open for, and what was handed over."""
+
+    folds: NDArray[np.int32]  # (depth, k)
+    counts: NDArray[np.int64]  # (depth,)
+    reals: Array  # neighbours up to which a node is handed over, relative bound at which the
+    #   whole data's relaxation may stop, tolerance, nodes handed over to a neighbour after which
+    #   it is left to a tree of its own
+    leaves: NDArray[np.int8]  # (leaves, p), and their β and √λ
+    leaf_beta: Array
+    leaf_lam: Array
+    pairs: NDArray[np.int64]  # (pairs, 2): leaf, neighbour
+    ints: NDArray[np.int64]  # leaves, pairs
+    load: NDArray[np.int64]  # (k,) nodes handed over to each neighbour
+    here: NDArray[np.int32]  # (k,)
+    retry: NDArray[np.int8]  # (k,)
+    c: Array  # (p,)
+    rounded: NDArray[np.int64]  # (tau,)
+    last: NDArray[np.int64]  # (tau,) the last rounded relaxation
+
+
+@njit(cache=True, nogil=True)
+def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
+    """Record the current node as open for ``jt.here[:count]``."""
+    leaf, at = jt.ints[0], jt.ints[1]
+    for i in range(st.b.shape[0]):
+        jt.leaves[leaf, i] = st.state[i]
+        jt.leaf_beta[leaf, i] = st.beta[i]
+    jt.leaf_lam[leaf] = st.lam[0]
+    for a in range(count):
+        jt.pairs[at + a, 0], jt.pairs[at + a, 1] = leaf, jt.here[a]
+        jt.load[jt.here[a]] += 1
+    jt.ints[0], jt.ints[1] = leaf + 1, at + count
+
+
+@njit(cache=True, nogil=True)
+def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
+    """Try ``jt.rounded`` as incumbent of the neighbours the node is open for."""
+    gain = factor_support(nb, st.G, st.b, jt.rounded)
+    try_support(nb, jt.rounded, gain, st.reals[YY], jt.here, count)
+
+
+@njit(cache=True, nogil=True)
+def fill(st, jt, m, k, n):  # type: ignore[no-untyped-def]
+    """Included columns and the k free ones of largest coefficients into ``jt.rounded``."""
+    tau = jt.rounded.shape[0]
+    for a in range(m):
+        jt.rounded[a] = st.chosen[a]
+    for a in range(k):
+        most, which = -1.0, -1
+        for f in range(n):
+            i = st.columns[f]
+            taken = False
+            for q in range(m, m + a):
+                taken = taken or jt.rounded[q] == i
+            if not taken and abs(st.beta[i]) > most:
+                most, which = abs(st.beta[i]), i
+        jt.rounded[m + a] = which
+    a, i = m + k, 0
+    while a < tau:  # fewer columns than τ are left: anything fills up
+        taken = False
+        for q in range(a):
+            taken = taken or jt.rounded[q] == i
+        if not taken:
+            jt.rounded[a] = i
+            a += 1
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def still_open(st, jt, nb, count, d, every, value):  # type: ignore[no-untyped-def]
+    """Keep in ``jt.here`` the neighbours whose incumbent the node's bound does not reach.
+
+    ``value`` is the relaxation's on all rows: where it cannot be enough nothing is tried.
+    """
+    tau, ridge = st.support.shape[0], st.reals[RIDGE]
+    m = 0
+    for i in range(st.b.shape[0]):
+        if st.state[i] == 1:
+            m += 1
+    level = st.lam[0] * st.lam[0] * (ridge + d)
+    load_node(nb, st.G, st.b, st.state, st.beta, tau - m, level)
+    if every:
+        residuals(nb, 0, nb.T.shape[0])
+    else:
+        for a in range(count):
+            residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
+    keep = 1.0 - jt.reals[TOLERANCE]
+    count = passing(nb, jt.here, count, keep, value, jt.retry)
+    left = 0
+    for a in range(count):
+        j = jt.here[a]
+        if jt.retry[a] == 1:
+            target = nb.upper[j] * keep
+            if nb.scalars[5] < 0.0:
+                prepare_moves(nb, st.G, d, st.lam[0])
+            if worth_moving(nb, j, value, target):
+                _, bound = bound_moved(nb, st.G, st.b, j, target, False, jt.c)
+                if bound >= target:
+                    continue
+        jt.here[left] = j
+        left += 1
+    return left
+
+
+@njit(cache=True, nogil=True)
+def relax_node(st, k, target, hopeless):  # type: ignore[no-untyped-def]
+    """Go on with the current node's relaxation until its bound reaches ``target``."""
+    st.limits[0], st.limits[3] = target, hopeless
+    rounds = relax(
+        (st.Q, st.X, st.scratch, 0.0, st.scratch),
+        st.w,
+        st.b,
+        st.reals[YY],
+        st.state,
+        k,
+        st.beta,
+        st.g,
+        st.limits,
+        st.lam,
+        st.best,
+        st.top,
+        (st.active, st.columns, st.scratch, st.block, st.local),
+    )
+    st.ints[ROUNDS] += abs(rounds)
+
+
+@njit(cache=True, nogil=True)
+def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
+    """Search on for at most ``most_nodes`` nodes.
+
+    Returns 0 when done, 1 when the nodes are used up, 2 when the stack is full, 3 when there is no
+    room for another leaf or its pairs.
+    """
+    p, tau, folds = st.b.shape[0], st.support.shape[0], nb.yy.shape[0]
+    ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
+    d = st.w[0] - reals[RIDGE]
+    used = 0
+    while ints[TOP] > 0:
+        if used >= most_nodes:
+            return 1
+        if ints[TOP] + 2 > st.stack.shape[0]:
+            return 2
+        if jt.ints[0] >= jt.leaves.shape[0] or jt.ints[1] + folds > jt.pairs.shape[0]:
+            return 3
+        ints[TOP] -= 1
+        at = ints[TOP]
+        used += 1
+        ints[NODES] += 1
+        count = 0
+        for a in range(jt.counts[at]):
+            if jt.load[jt.folds[at, a]] <= jt.reals[PATIENCE]:
+                jt.here[count] = jt.folds[at, a]
+                count += 1
+        if count == 0:
+            continue
+        for i in range(p):
+            state[i], beta[i] = st.stack[at, i], st.stack_beta[at, i]
+        st.lam[0] = st.stack_lam[at]
+        m, n = count_node(st)
+        k = tau - m
+        if k <= 0 or k >= n:  # a single support
+            fill(st, jt, m, max(min(k, n), 0), n)
+            offer(st, jt, nb, count)
+            continue
+        for i in range(p):
+            g[i] = st.b[i]
+        for i in range(p):
+            if beta[i] != 0.0:
+                for j in range(p):
+                    g[j] -= st.Q[i, j] * beta[i]
+        # first whether all rows are done with the node, then with room to spare for the others
+        st.best[0] = -np.inf
+        relax_node(st, k, reals[UPPER] + reals[MARGIN], 1.0)
+        closed = st.best[0] >= reals[UPPER]
+        if closed:
+            relax_node(st, k, reals[UPPER] * (1.0 + jt.reals[CAP]) + reals[MARGIN], 0.0)
+        m, n = count_node(st)  # the relaxation has used the lists
+        left = count
+        if closed:
+            left = still_open(st, jt, nb, count, d, count * 2 > folds, st.best[1])
+        elif count > jt.reals[FEW]:
+            fill(st, jt, m, k, n)
+            same = True
+            for a in range(tau):
+                same = same and jt.rounded[a] == jt.last[a]
+                jt.last[a] = jt.rounded[a]
+            if not same:
+                offer(st, jt, nb, count)
+        if left == 0:
+            continue
+        if left <= jt.reals[FEW]:
+            hand_over(st, jt, left)
+            continue
+        i = choose(st)
+        ints[BRANCHED] += 1
+        for value in (2, 1):
+            row = ints[TOP]
+            for a in range(left):
+                jt.folds[row, a] = jt.here[a]
+            jt.counts[row] = left
+            push(st, i, value, 0.0)
+    return 0

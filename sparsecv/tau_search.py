@@ -1,0 +1,419 @@
+"""Algorithm 1 of the main paper: the best τ at one γ, by bounds first and few problems solved.
+
+Phase 1 brackets h_j(γ, τ) for every fold and τ by relaxations alone. Phase 2 takes the τ of least
+lower bound and solves its fold of widest interval, until the best τ is known to the tolerance.
+
+With ``bounds="paper"`` a fold is bracketed by Algorithm 2 around its own relaxation and every step
+of phase 2 is one problem. With ``bounds="best"`` phase 1 intersects the ellipsoids of several ε
+(problem 9), and phase 2 begins each τ with ONE tree, that of all rows, whose nodes settle most
+folds without any branching of their own (:func:`sparsecv.solvers.solve_jointly`); what it leaves
+open is bracketed by the nodes themselves before it is solved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bounds import compute_bounds, fold_bounds, squared_error_bounds, strengths
+from .budget import Budget
+from .fold_data import FoldData
+from .fold_solvers import FoldOutcome
+from .fold_table import FoldTable
+from .joint_folds import JointFolds, rows_left_out
+from .solvers import (
+    BestSubsets,
+    Limits,
+    Relaxation,
+    Solution,
+    SparseRidgeProblem,
+    Spectrum,
+    Status,
+    StopFlag,
+    heuristic_support,
+    relaxation_path,
+    solve,
+    worst,
+)
+
+Array = NDArray[np.float64]
+Support = NDArray[np.intp]
+JOINT_FOLDS = 8  # from here on the tree of all rows says enough about a fold
+SURE = 1e-9  # relative gap at which an incumbent counts as optimal
+
+
+@dataclass
+class History:
+    """Bounds on h(γ, τ) after every step: (problems solved so far, index of τ, lower, upper).
+
+    The first entries, one per τ, are phase 1's; each later one replaces the bounds of one τ.
+    """
+
+    steps: list[tuple[int, int, float, float]] = field(default_factory=list)
+
+
+@dataclass
+class TauSearch:
+    """Result of Algorithm 1.
+
+    Attributes
+    ----------
+    outcome : FoldOutcome
+    whole : BestSubsets
+        Incumbents and bounds of the problem on all rows.
+    history : History
+    gap : float
+        (UB − LB)/UB at the end.
+    """
+
+    outcome: FoldOutcome
+    whole: BestSubsets
+    history: History
+    gap: float
+
+
+def search_taus(
+    *,
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    bounds: str,
+    backend: str,
+    tol: float,
+    mio_limit: int | None,
+    only_bounds: bool,
+    budget: Budget,
+    stop: StopFlag,
+    tell: Callable[[int], None],
+) -> TauSearch:
+    """Run Algorithm 1.
+
+    Parameters
+    ----------
+    data : FoldData
+    gamma : float
+    taus : array of int
+        Increasing.
+    bounds : str
+        "best" or "paper".
+    backend : str
+        Solver of phase 2's problems.
+    tol : float
+        Stop at (UB − LB)/UB ≤ tol (ε in the paper).
+    mio_limit : int or None
+        Most problems to solve (r in the paper).
+    only_bounds : bool
+        Stop after phase 1.
+    budget, stop
+        Time limit and Ctrl-C.
+    tell : callable
+        Told how many folds of the most promising τ are exact.
+    """
+    search = _Search(data, gamma, taus, bounds, backend, budget, stop)
+    search.bracket()
+    status = search.stopped()
+    if status is None and not only_bounds:
+        status = search.solve(tol, mio_limit, tell)
+    lower, upper = search.table.sums()
+    least = float(upper.min())
+    gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
+    if status is None:
+        status = Status.OPTIMAL if gap <= tol else Status.MIO_LIMIT
+    outcome = search.outcome(status)
+    return TauSearch(
+        outcome,
+        search.best_of_all_rows(status),
+        search.history,
+        max(gap, 0.0),
+    )
+
+
+class _Search:
+    def __init__(
+        self,
+        data: FoldData,
+        gamma: float,
+        taus: NDArray[np.intp],
+        bounds: str,
+        backend: str,
+        budget: Budget,
+        stop: StopFlag,
+    ) -> None:
+        self.data, self.gamma, self.taus = data, gamma, taus
+        self.paper, self.backend, self.budget, self.stop = bounds == "paper", backend, budget, stop
+        self.started = time.perf_counter()
+        self.full = data.full().replace(gamma=gamma)
+        self.k, self.rows = data.folds.k, float(data.folds.sizes.sum())
+        self.n = int(self.full.n or data.folds.n)
+        self.table = FoldTable(data, gamma, taus)
+        self.history = History()
+        self.n_mio = self.n_nodes = 0
+        self.supports: list[Support] = []
+        self.objective, self.bound = np.zeros(taus.size), np.zeros(taus.size)
+        self.proved = np.zeros(taus.size, dtype=bool)
+        self._spectra: dict[int, Spectrum] = {}
+        self.left_out = (
+            None if self.paper or self.k < JOINT_FOLDS else rows_left_out(data, self.full)
+        )
+        self.joint: JointFolds | None = None
+        if self.left_out is not None:
+            self.joint = JointFolds(data, self.table, self.left_out)
+        self.searched = np.zeros(taus.size, dtype=bool)  # τ whose tree of all rows is searched
+
+    def stopped(self) -> Status | None:
+        """The limit that has been reached, if any."""
+        return Limits(self.budget.share(1.0), None, self.stop).reached(0)
+
+    # phase 1
+
+    def bracket(self) -> None:
+        """Relaxations of all rows and of every fold, and the bounds that follow."""
+        plain = relaxation_path(self.full, self.taus)
+        tight = plain if self.paper else relaxation_path(self.full, self.taus, extract=True)
+        for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
+            problem = self.full.replace(tau=int(tau))
+            support = _rounded(first, int(tau)) if self.paper else heuristic_support(problem)
+            self.supports.append(support)
+            self.objective[t] = problem.objective(support)
+            self.bound[t] = min(max(first.bound, second.bound), self.objective[t])
+            self.proved[t] = self.bound[t] >= self.objective[t] * (1.0 - SURE)
+        if self.left_out is not None and self.data.folds.leave_one_out:
+            for t in range(self.taus.size):
+                self.table.offer(t, np.arange(self.k), self.supports[t])
+                for relaxation, extract in ((plain[t], False), (tight[t], True)):
+                    self._bracket_rows(t, relaxation, extract)
+                self.table.narrow_by_objective(t, self.bound[t])
+        else:
+            for j in range(self.k):
+                if self.stopped() is not None:
+                    break
+                self._bracket_fold(j)
+        for t in range(self.taus.size):
+            self._note(t)
+
+    def _bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
+        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them."""
+        left_out, table = self.left_out, self.table
+        assert left_out is not None
+        everyone = np.arange(self.k)
+        held = [self.data.held_out(j) for j in range(self.k)]
+        H, targets = np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
+        half, least = self.gamma / 2.0, left_out.least
+        shares = (0.9, 0.6, 0.3) if extract else (0.0,)
+        if extract and not least.any():
+            return
+        shifts = [-share * least for share in shares]
+        if not extract and (self.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
+            shifts = [np.full(self.k, share * half) for share in (1e-3, 0.1, 0.5)]
+        for shift in shifts:
+            # one value for all keeps the spreads to one pass: the ellipsoids of a smaller
+            # extraction are valid with the bound of that extraction
+            common = float(shift.max()) if extract else float(shift[0])
+            shift = np.full(self.k, common)
+            beta, bound = left_out.centres(relaxation, half, int(self.taus[t]), shift)
+            spread = left_out.spreads(H, common, everyone)
+            room = np.maximum(table.objective[t] - bound, 0.0) * (1 + 1e-9)
+            radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
+            predicted = np.einsum("ij,ij->i", H, beta)
+            slack = 1e-12 * np.abs(predicted)
+            low, high = predicted - radius - slack - targets, predicted + radius + slack - targets
+            least_error, most_error = squared_error_bounds(low, high)
+            finite = np.isfinite(radius)
+            table.narrow(
+                t,
+                everyone,
+                np.where(finite, least_error, 0.0),
+                np.where(finite, most_error, np.inf),
+            )
+            settled = bound >= table.objective[t] * (1.0 - SURE)
+            table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
+
+    def _bracket_fold(self, j: int) -> None:
+        """One fold at every τ, by its own relaxations."""
+        training = self.data.training(j).replace(gamma=self.gamma)
+        H, targets = self.data.held_out(j)
+        spectrum = self._spectrum(j, training)
+        here = np.array([j])
+        if self.paper:
+            rows = training.p if training.n is None else training.n
+            enough = rows > training.p  # then the paper takes ε = 0
+            for epsilon in [0.0] if enough else strengths(self.gamma, spectrum):
+                for t, relaxation in enumerate(
+                    relaxation_path(training, self.taus, epsilon=epsilon)
+                ):
+                    problem = training.replace(tau=int(self.taus[t]))
+                    self.table.offer(t, here, _rounded(relaxation, problem.tau))
+                    low, high = compute_bounds(
+                        problem,
+                        relaxation,
+                        self.bound[t],
+                        float(self.table.objective[t, j]),
+                        H,
+                        targets,
+                        epsilon=epsilon,
+                        spectrum=spectrum,
+                    )
+                    self._enter_bounds(t, j, low, high, relaxation.bound)
+            return
+        plain = relaxation_path(training, self.taus)
+        tight = relaxation_path(training, self.taus, extract=True)
+        for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
+            problem = training.replace(tau=int(self.taus[t]))
+            for support in (self.supports[t], _rounded(first, problem.tau)):
+                self.table.offer(t, here, support)
+            low, high = fold_bounds(
+                problem,
+                (first.beta, second.beta),
+                self.bound[t],
+                float(self.table.objective[t, j]),
+                H,
+                targets,
+                spectrum=spectrum,
+            )
+            self._enter_bounds(t, j, low, high, max(first.bound, second.bound))
+
+    def _enter_bounds(self, t: int, j: int, low: float, high: float, relaxed: float) -> None:
+        here = np.array([j])
+        self.table.narrow(t, here, np.array([low]), np.array([high]))
+        if relaxed >= self.table.objective[t, j] * (1.0 - SURE):
+            self.table.prove(t, here)
+
+    def _spectrum(self, j: int, training: SparseRidgeProblem) -> Spectrum:
+        if j not in self._spectra:
+            self._spectra[j] = Spectrum.of(training)
+        return self._spectra[j]
+
+    # phase 2
+
+    def solve(
+        self, tol: float, mio_limit: int | None, tell: Callable[[int], None]
+    ) -> Status | None:
+        """Solve the fold of widest interval at the τ of least lower bound, again and again."""
+        while True:
+            lower, upper = self.table.sums()
+            t = int(np.argmin(lower))
+            if upper.min() - lower[t] <= tol * upper.min():
+                return None
+            if mio_limit is not None and self.n_mio >= mio_limit:
+                return Status.MIO_LIMIT
+            status = self.stopped()
+            if status is not None:
+                return status
+            if self.table.exact[t].all():  # rounding alone keeps the two apart
+                return None
+            if self.joint is not None and not self.searched[t]:
+                self._solve_all_rows(t)
+            else:
+                width = np.where(
+                    self.table.exact[t], -1.0, self.table.upper[t] - self.table.lower[t]
+                )
+                self._solve_fold(t, int(np.argmax(width)))
+            self._note(t)
+            tell(int(self.table.exact[t].sum()))
+
+    def _solve_all_rows(self, t: int) -> None:
+        """The problem on all rows, and what its tree says about every fold."""
+        assert self.joint is not None
+        self.searched[t] = True
+        self.n_mio += 1
+        problem = self.full.replace(tau=int(self.taus[t]))
+        limits = Limits(self.budget.share(1.0), None, self.stop)
+        if not self.proved[t]:
+            self._improve(
+                t,
+                solve(
+                    problem,
+                    tol=0.0,
+                    warm_start=self.supports[t],
+                    time_limit=limits.remaining(),
+                    stop=self.stop,
+                ),
+            )
+        self.joint.solve_tau(t, self.supports[t], limits, branch=False)
+        self.table.narrow_by_objective(t, self.bound[t])
+
+    def _solve_fold(self, t: int, j: int) -> None:
+        """One training problem to proven optimality."""
+        self.n_mio += 1
+        self.table.searched[t, j] = True
+        limits = Limits(self.budget.share(1.0), None, self.stop)
+        own = self.backend in ("auto", "native")
+        if self.joint is not None and (t, j) in self.joint.open and own:
+            self.joint.solve_fold(t, j, limits)
+            return
+        problem = self.data.training(j).replace(gamma=self.gamma, tau=int(self.taus[t]))
+        solution = solve(
+            problem,
+            backend=self.backend,
+            tol=0.0,
+            time_limit=limits.remaining(),
+            warm_start=self.table.support(t, j),
+            stop=self.stop,
+        )
+        self.n_nodes += solution.n_nodes
+        here = np.array([j])
+        self.table.offer(t, here, solution.support)
+        if solution.status in (Status.OPTIMAL, Status.PRECISION):
+            self.table.prove(t, here)
+
+    def _improve(self, t: int, solution: Solution) -> None:
+        """Take over a solution of the problem on all rows."""
+        self.n_nodes += solution.n_nodes
+        if solution.objective <= self.objective[t]:
+            self.supports[t], self.objective[t] = solution.support, solution.objective
+        self.bound[t] = max(self.bound[t], min(solution.lower_bound, self.objective[t]))
+        self.proved[t] = solution.status is Status.OPTIMAL
+
+    # what is told
+
+    def outcome(self, status: Status) -> FoldOutcome:
+        """The table, with the trees of all rows counted."""
+        nodes = self.n_nodes + (self.joint.n_nodes if self.joint is not None else 0)
+        outcome = self.table.outcome(self.n_mio, nodes, status)
+        outcome.mio_by_tau += self.searched
+        return outcome
+
+    def _note(self, t: int) -> None:
+        self.history.steps.append(
+            (
+                self.n_mio,
+                t,
+                float(self.table.lower[t].sum() / self.rows),
+                float(self.table.upper[t].sum() / self.rows),
+            )
+        )
+
+    def best_of_all_rows(self, status: Status) -> BestSubsets:
+        """Incumbents of the problem on all rows; the most promising τ is solved."""
+        t = int(np.argmin(self.table.upper.sum(axis=1)))
+        if not self.proved[t]:
+            solution = solve(
+                self.full.replace(tau=int(self.taus[t])),
+                backend=self.backend,
+                warm_start=self.supports[t],
+                time_limit=self.budget.share(1.0),
+                stop=self.stop,
+            )
+            self._improve(t, solution)
+            status = worst([status, solution.status])
+        return BestSubsets(
+            self.taus,
+            self.supports,
+            self.objective,
+            self.bound,
+            self.proved,
+            status,
+            self.n_nodes,
+            time.perf_counter() - self.started,
+            [],
+        )
+
+
+def _rounded(relaxation: Relaxation, tau: int) -> Support:
+    """The τ columns of largest z, ties by |β|."""
+    order = np.lexsort((-np.abs(relaxation.beta), -relaxation.z))
+    return np.sort(order[:tau]).astype(np.intp)

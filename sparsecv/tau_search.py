@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +163,9 @@ class _Search:
         self.joint: JointFolds | None = None
         if self.left_out is not None:
             self.joint = JointFolds(data, self.table, self.left_out)
-        self.searched = np.zeros(taus.size, dtype=bool)  # τ whose tree of all rows is searched
+        self.solved = np.zeros(taus.size, dtype=bool)  # τ whose problem on all rows is solved
+        self.whole_tree = np.zeros(taus.size, dtype=np.intp)  # and whether that counts
+        self.shared = np.zeros(taus.size, dtype=bool)  # τ whose tree has been tried on all folds
 
     def stopped(self) -> Status | None:
         """The limit that has been reached, if any."""
@@ -195,13 +198,18 @@ class _Search:
         for t in range(self.taus.size):
             self._note(t)
 
+    @cached_property
+    def held_out(self) -> tuple[Array, Array]:
+        """Leave-one-out: every fold's row and response."""
+        held = [self.data.held_out(j) for j in range(self.k)]
+        return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
+
     def _bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
         """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them."""
         left_out, table = self.left_out, self.table
         assert left_out is not None
         everyone = np.arange(self.k)
-        held = [self.data.held_out(j) for j in range(self.k)]
-        H, targets = np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
+        H, targets = self.held_out
         half, least = self.gamma / 2.0, left_out.least
         shares = (0.9, 0.6, 0.3) if extract else (0.0,)
         if extract and not least.any():
@@ -305,8 +313,10 @@ class _Search:
                 return status
             if self.table.exact[t].all():  # rounding alone keeps the two apart
                 return None
-            if self.joint is not None and not self.searched[t]:
+            if self.joint is not None and not self.solved[t]:
                 self._solve_all_rows(t)
+            elif self.joint is not None and not self.shared[t]:
+                self._share_tree(t)
             else:
                 width = np.where(
                     self.table.exact[t], -1.0, self.table.upper[t] - self.table.lower[t]
@@ -316,13 +326,13 @@ class _Search:
             tell(int(self.table.exact[t].sum()))
 
     def _solve_all_rows(self, t: int) -> None:
-        """The problem on all rows, and what its tree says about every fold."""
-        assert self.joint is not None
-        self.searched[t] = True
-        self.n_mio += 1
-        problem = self.full.replace(tau=int(self.taus[t]))
-        limits = Limits(self.budget.share(1.0), None, self.stop)
+        """The problem on all rows: its objective bounds every fold's error (Corollary 3)."""
+        self.solved[t] = True
         if not self.proved[t]:
+            self.n_mio += 1
+            self.whole_tree[t] = 1
+            problem = self.full.replace(tau=int(self.taus[t]))
+            limits = Limits(self.budget.share(1.0), None, self.stop)
             self._improve(
                 t,
                 solve(
@@ -333,6 +343,17 @@ class _Search:
                     stop=self.stop,
                 ),
             )
+        self.table.offer(t, np.arange(self.k), self.supports[t])
+        self.table.narrow_by_objective(t, self.bound[t])
+
+    def _share_tree(self, t: int) -> None:
+        """The tree of all rows, tried on every fold; it counts where its problem did not."""
+        assert self.joint is not None
+        self.shared[t] = True
+        if self.whole_tree[t] == 0:
+            self.whole_tree[t] = 1
+            self.n_mio += 1
+        limits = Limits(self.budget.share(1.0), None, self.stop)
         self.joint.solve_tau(t, self.supports[t], limits, branch=False)
         self.table.narrow_by_objective(t, self.bound[t])
 
@@ -374,7 +395,7 @@ class _Search:
         """The table, with the trees of all rows counted."""
         nodes = self.n_nodes + (self.joint.n_nodes if self.joint is not None else 0)
         outcome = self.table.outcome(self.n_mio, nodes, status)
-        outcome.mio_by_tau += self.searched
+        outcome.mio_by_tau += self.whole_tree
         return outcome
 
     def _note(self, t: int) -> None:

@@ -28,6 +28,7 @@ from .branch_and_bound_kernels import (
     push,
 )
 from .left_out_kernels import (
+    bound_all_rows,
     bound_moved,
     factor_support,
     load_node,
@@ -124,6 +125,7 @@ def still_open(st, jt, nb, count, d, every, value):  # type: ignore[no-untyped-d
             m += 1
     level = st.lam[0] * st.lam[0] * (ridge + d)
     load_node(nb, st.G, st.b, st.state, st.beta, tau - m, level)
+    bound_all_rows(nb)
     if every:
         residuals(nb, 0, nb.T.shape[0])
     else:

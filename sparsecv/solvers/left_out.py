@@ -116,6 +116,28 @@ class LeftOut:
             low[j] = max(0.0, float(fold[0]) - 1e-9 * float(values[-1]))
         return np.asarray(np.maximum(low - self._eps * float(values[-1]), 0.0))
 
+    @cached_property
+    def levers(self) -> tuple[float, Array]:
+        """A multiple s of I and, per neighbour, the norm of (I − D(G + sI)⁻¹Dᵀ)⁻¹ from above.
+
+        s is minus half of the least eigenvalue: most of what extraction gains is kept, and the
+        leverages stay below twice those of G.
+        """
+        values, turned = self.eigen[0], self._turned
+        nothing = np.full(self.count, np.inf)
+        if self.n <= values.size or values[0] <= 0.0:
+            return 0.0, nothing
+        shift = -0.5 * float(values[0])
+        scaled = turned / np.sqrt(values + shift)
+        found = np.empty(self.count)
+        for j in range(self.count):
+            here = scaled[self.of(j)]
+            inside = here @ here.T if here.shape[0] <= here.shape[1] else here.T @ here
+            most = float(np.linalg.eigvalsh(inside)[-1]) if inside.shape[0] > 1 else inside[0, 0]
+            left = 1.0 - most * (1.0 + 1e-9)
+            found[j] = (1.0 + 1e-7) / left if left > 1e-6 else np.inf
+        return shift, found
+
     def form(self, j: int) -> GramForm:
         """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""
         D, t = self.rows[self.of(j)], self.targets[self.of(j)]
@@ -141,14 +163,15 @@ class LeftOut:
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             length=self.length,
-            reals=np.array([ridge, self._eps, margin]),
+            lever=self.levers[1],
+            reals=np.array([ridge, self._eps, margin, self.levers[0], self.gram.yy]),
             upper=np.full(self.count, np.inf),
             support=np.zeros((self.count, tau), dtype=np.int64),
             beta=np.zeros(p),
             c=np.zeros(p),
             inside=np.zeros(p),
             free=np.zeros(p),
-            scalars=np.zeros(7),
+            scalars=np.zeros(8),
             residual=np.zeros(self.targets.size),
             fitted=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),
@@ -416,7 +439,8 @@ def settle(
     _push(state, leaves, beta, lam)
     if branch:
         search = Search(state)
-        status = search.run(limits) or Status.TIME_LIMIT
+        # its own clock: what a search may spend on enumeration grows with its time
+        status = search.run(limits.restarted()) or Status.TIME_LIMIT
         state = search.states[0]
         top = int(state.ints[search_kernels.TOP])
         rest = (

@@ -8,6 +8,10 @@ curvature of the node's relaxation on them and V = D_A K⁻¹,
     β_A − Vᵀ(I − V D_Aᵀ)⁻¹e
 
 is the relaxation's optimum without the rows, as long as its pattern stays.
+
+Before either, one number per neighbour: the objective of every β the node allows is at least
+bound + (β − β̂)ᵀM(β − β̂) with M = G + shift·I (``ellipsoid``), so without the rows it is at least
+bound − eᵀ(I − D M⁻¹Dᵀ)⁻¹e.
 """
 
 from __future__ import annotations
@@ -33,7 +37,8 @@ class Neighbours(NamedTuple):
     yy: Array  # (k,)
     shift: Array  # (k,) multiple of I added to G_j, taken off the perspective's weight
     length: Array  # (p,) lengths of the columns, all rows in
-    reals: Array  # γ/2, rounding relative to sums of squares, absolute margin
+    lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where that says nothing
+    reals: Array  # γ/2, rounding relative to sums of squares, absolute margin, shift of M, yᵀy
     upper: Array  # (k,) incumbents
     support: NDArray[np.int64]  # (k, tau)
     # a node: coefficients (p,), b − Gβ (p,), included and free columns as 0/1 (p,)
@@ -42,7 +47,7 @@ class Neighbours(NamedTuple):
     inside: Array
     free: Array
     scalars: Array  # βᵀGβ, βᵀb, level of the k-th largest g², picks left, reach Σ|β_i|·length_i,
-    #   number of active columns or −1, |β|²
+    #   number of active columns or −1, |β|², bound on all rows with the shift of M
     residual: Array  # (R,)
     fitted: Array  # (R,)
     active: NDArray[np.int64]  # (p,)
@@ -59,7 +64,7 @@ class Neighbours(NamedTuple):
     w: Array  # (tau,)
 
 
-QUADRATIC, LINEAR, LEVEL, PICKS, REACH, ACTIVE, SQUARE = 0, 1, 2, 3, 4, 5, 6
+QUADRATIC, LINEAR, LEVEL, PICKS, REACH, ACTIVE, SQUARE, WHOLE = 0, 1, 2, 3, 4, 5, 6, 7
 
 
 @njit(cache=True, nogil=True)
@@ -83,6 +88,18 @@ def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-d
     nb.scalars[LEVEL], nb.scalars[PICKS], nb.scalars[REACH] = level, picks, reach
     nb.scalars[SQUARE] = dot(beta, beta, p)
     nb.scalars[ACTIVE] = -1.0  # K⁻¹ is formed when first needed
+
+
+@njit(cache=True, nogil=True)
+def bound_all_rows(nb):  # type: ignore[no-untyped-def]
+    """Dual bound of the loaded node on all rows with G + shift·I as the quadratic part."""
+    shift, ridge, eps = nb.reals[3], nb.reals[0], nb.reals[1]
+    square = nb.scalars[SQUARE]
+    reach = nb.scalars[REACH] + np.sqrt(max(nb.reals[4], 0.0))
+    squares(nb.D, 0, 0, nb.e, nb.c, nb.beta, shift, eps * reach, nb.length, nb.v)
+    total = exact_sum(nb.v, nb.inside, nb.free, int(nb.scalars[PICKS]), nb.top) / (ridge - shift)
+    margin = eps * (reach * reach + abs(shift) * square) + nb.reals[2]
+    nb.scalars[WHOLE] = nb.reals[4] - nb.scalars[QUADRATIC] - shift * square - total - margin
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
@@ -257,6 +274,7 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
     D, start, T, yys, shift = nb.D, nb.start, nb.T, nb.yy, nb.shift
     residual, fitted, e, c, beta = nb.residual, nb.fitted, nb.e, nb.c, nb.beta
     inside, free, length, v, top, upper = nb.inside, nb.free, nb.length, nb.v, nb.top, nb.upper
+    lever, all_rows = nb.lever, nb.scalars[WHOLE]
     ridge, eps, margin = nb.reals[0], nb.reals[1], nb.reals[2]
     k, level = int(nb.scalars[PICKS]), nb.scalars[LEVEL]
     reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
@@ -273,6 +291,8 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
             error += e[r] * e[r]
             quadratic -= f * f
             linear -= T[first + r] * f
+        if all_rows - error * lever[j] >= target:
+            continue
         hopeless = value - error < target
         if not hopeless:
             node = (k, level, reach, square)

@@ -51,6 +51,10 @@ class Limits:
         self._node_limit = node_limit
         self._stop = stop
 
+    def restarted(self) -> Limits:
+        """What is left of these limits, counted from now; of the nodes nothing is taken off."""
+        return Limits(self.remaining(), self._node_limit, self._stop)
+
     def elapsed(self) -> float:
         """Seconds since the search began."""
         return time.perf_counter() - self.started

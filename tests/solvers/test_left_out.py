@@ -1,0 +1,173 @@
+"""One tree for many neighbours, against enumeration of each of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.solvers import (
+    GramForm,
+    LeftOut,
+    Limits,
+    SparseRidgeProblem,
+    Status,
+    heuristic_support,
+    perspective_relaxation,
+    settle,
+    solve,
+    solve_jointly,
+)
+from tests.problems import ugly_problem
+
+
+def folds_of(
+    seed: int, most_columns: int = 8
+) -> tuple[SparseRidgeProblem, LeftOut, list[SparseRidgeProblem]]:
+    """A problem, its rows left out one or a few at a time, and the problems without them."""
+    rng = np.random.default_rng(seed)
+    problem = ugly_problem(seed, most_columns)
+    X, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
+    n = y.size + 3
+    X, y = np.vstack([X, rng.normal(size=(3, problem.p))]), np.append(y, rng.normal(size=3))
+    gamma = 10.0 ** rng.uniform(-3, 4)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=problem.tau)
+    size = 1 if rng.random() < 0.6 else int(rng.integers(1, max(2, n // 2)))
+    parts = np.array_split(rng.permutation(n), max(n // size, 2))
+    order = np.concatenate(parts)
+    start = np.cumsum([0, *(part.size for part in parts)]).astype(np.int64)
+    left_out = LeftOut(GramForm.of(problem), X[order].copy(), y[order].copy(), start, n)
+    folds = []
+    for part in parts:
+        kept = np.setdiff1d(np.arange(n), part)
+        folds.append(SparseRidgeProblem(X[kept], y[kept], gamma=gamma, tau=problem.tau))
+    return problem, left_out, folds
+
+
+def least_objective(problem: SparseRidgeProblem) -> float:
+    return min(problem.objective(S) for S in combinations(range(problem.p), problem.tau))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([0, 1, 3, None]), st.sampled_from([1, 7, 500]))
+def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) -> None:
+    problem, left_out, folds = folds_of(seed)
+    start = np.sort(heuristic_support(problem))[None]
+    found = solve_jointly(left_out, problem, start, few=few, patience=patience)
+    handed = set(found.pairs[:, 1].tolist())
+    for j, fold in enumerate(folds):
+        best, scale = least_objective(fold), 1e-7 * problem.yy
+        if j in handed or not np.isfinite(found.upper[j]):
+            alone = settle(left_out, problem, j, found)
+            if not alone.solved:
+                assert alone.n_nodes > 0
+                alone = settle(left_out, problem, j, alone, branch=True)
+            assert alone.solved
+            assert alone.status is Status.OPTIMAL
+            support = alone.support
+        else:
+            support = found.support[j]
+        assert fold.objective(support) <= best * (1 + 1e-7) + scale
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 6))
+def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> None:
+    problem, left_out, folds = folds_of(seed)
+    start = np.sort(heuristic_support(problem))[None]
+    found = solve_jointly(left_out, problem, start, most_nodes=most_nodes)
+    for j, fold in enumerate(folds):
+        alone = settle(left_out, problem, j, found, branch=True)
+        assert (
+            fold.objective(alone.support) <= least_objective(fold) * (1 + 1e-7) + 1e-7 * problem.yy
+        )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**31))
+def test_bounds_around_moved_centres_hold(seed: int) -> None:
+    """objective(β) ≥ bound + (β − centre)ᵀ(G_j + shift I)(β − centre) for τ-sparse β."""
+    problem, left_out, folds = folds_of(seed, 6)
+    ridge = problem.gamma / 2.0
+    relaxation = perspective_relaxation(problem, extract=seed % 2 == 0)
+    rng = np.random.default_rng(seed)
+    for shift in (0.0, 0.3 * ridge, -0.7 * float(left_out.least.min())):
+        shifts = np.full(left_out.count, shift)
+        beta, bound = left_out.centres(relaxation, ridge, problem.tau, shifts)
+        for j, fold in enumerate(folds):
+            M = fold.G + shift * np.eye(problem.p)
+            for S in list(combinations(range(problem.p), problem.tau))[:10]:
+                fitted = np.zeros(problem.p)
+                fitted[list(S)] = fold.fit(S).coef
+                other = fitted + np.isin(np.arange(problem.p), S) * rng.normal(size=problem.p)
+                for point in (fitted, other):
+                    value = fold.yy - 2 * fold.b @ point + point @ fold.G @ point
+                    value += ridge * point @ point
+                    step = point - beta[j]
+                    least = bound[j] + step @ M @ step
+                    assert least <= value + 1e-8 * (problem.yy + value)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 2**31))
+def test_least_eigenvalues_and_spreads_are_bounds(seed: int) -> None:
+    problem, left_out, folds = folds_of(seed, 6)
+    rng = np.random.default_rng(seed)
+    H = rng.normal(size=(left_out.count, problem.p))
+    single = (np.diff(left_out.start) == 1).all()
+    spreads = left_out.spreads(H, 0.1, np.arange(left_out.count)) if single else None
+    for j, fold in enumerate(folds):
+        G = fold.G
+        values = np.linalg.eigvalsh(G)
+        assert left_out.least[j] <= max(values[0], 0.0) + 1e-9 * max(values[-1], 1e-300)
+        if spreads is not None:
+            exact = H[j] @ np.linalg.solve(G + 0.1 * np.eye(problem.p), H[j])
+            assert spreads[j] >= exact * (1 - 1e-9)
+
+
+def test_relaxations_alone_do_not_branch() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 12)), rng.normal(size=40)
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=5)
+    left_out = LeftOut(GramForm.of(problem), X, y, np.arange(41), 40)
+    start = np.sort(heuristic_support(problem))[None]
+    found = solve_jointly(left_out, problem, start, most_nodes=1)
+    alone = [settle(left_out, problem, j, found) for j in range(40)]
+    assert not any(one.branched for one in alone)
+    assert any(not one.solved for one in alone)
+    solved = [settle(left_out, problem, j, one, branch=True) for j, one in enumerate(alone)]
+    assert all(one.solved for one in solved)
+
+
+def test_no_time_leaves_everything_open() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(30, 10)), rng.normal(size=30)
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=4)
+    left_out = LeftOut(GramForm.of(problem), X, y, np.arange(31), 30)
+    start = np.sort(heuristic_support(problem))[None]
+    found = solve_jointly(left_out, problem, start, limits=Limits(0.0))
+    assert set(found.pairs[:, 1]) == set(range(30))
+    one = settle(left_out, problem, 0, found, Limits(0.0), branch=True)
+    assert one.status is Status.TIME_LIMIT
+    assert not one.solved
+
+
+@pytest.mark.parametrize("n", [12, 60])
+def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
+    rng = np.random.default_rng(n)
+    p = 50
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    y = X[:, :4] @ np.ones(4) + rng.normal(size=n)
+    problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4)
+    left_out = LeftOut(GramForm.of(problem), X, y, np.arange(n + 1), n)
+    start = np.sort(heuristic_support(problem))[None]
+    found = solve_jointly(left_out, problem, start)
+    for j in range(0, n, 3):
+        fold = SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=20.0, tau=4)
+        one = settle(left_out, problem, j, found, branch=True)
+        assert fold.objective(one.support) == pytest.approx(
+            solve(fold, tol=0.0).objective, rel=1e-7
+        )

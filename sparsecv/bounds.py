@@ -180,7 +180,8 @@ def fold_bounds(
     Parameters
     ----------
     centres : sequence of arrays, shape (p,)
-        Coefficients near the relaxation's optimum, with and without extraction.
+        Coefficients near the relaxation's optimum: the first without extraction, for ε ≥ 0, the
+        last with it, for ε ≤ 0.
     training, full_lower, upper, rows, targets, spectrum
         As in :func:`compute_bounds`.
 
@@ -191,9 +192,10 @@ def fold_bounds(
     spectrum = spectrum or Spectrum.of(training)
     low, high = objective_gap_bound(full_lower, upper), np.inf
     for epsilon in strengths(training.gamma, spectrum):
-        for centre in centres:
+        fitting = centres[-1:] if epsilon < 0.0 else (centres[:1] if epsilon > 0.0 else centres)
+        for centre in fitting:
             region = ellipsoid(training, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
-            for bound in (region_bounds, row_bounds):
+            for bound in (region_bounds,) if spectrum.full_rank else (region_bounds, row_bounds):
                 least, most = bound(region, rows, targets)
                 low, high = max(low, least), min(high, most)
     return low, max(high, low)

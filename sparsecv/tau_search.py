@@ -249,7 +249,8 @@ class _Search:
         if self.paper:
             rows = training.p if training.n is None else training.n
             enough = rows > training.p  # then the paper takes ε = 0
-            for epsilon in [0.0] if enough else strengths(self.gamma, spectrum):
+            tried = [e for e in strengths(self.gamma, spectrum) if e >= 0.0]
+            for epsilon in [0.0] if enough else tried:
                 for t, relaxation in enumerate(
                     relaxation_path(training, self.taus, epsilon=epsilon)
                 ):

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,9 +56,25 @@ def cv(
     folds: Annotated[str, typer.Option(help="loo, a number K or size:M.")] = "5",
     tau: Annotated[str, typer.Option(help="all, A:B or a list t1,t2.")] = "all",
     gamma: Annotated[
-        str, typer.Option(help="A number, a list, or LO:HI:N spaced in the logarithm.")
+        str,
+        typer.Option(
+            help="A number, a list, LO:HI:N spaced in the logarithm, or auto (alternate)."
+        ),
     ] = "1e-4:1e4:10",
-    method: Annotated[str, typer.Option(help="auto, exact or grid.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="exact: h at every τ; search: the best τ alone, by bounds and few problems "
+            "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: exact."
+        ),
+    ] = "auto",
+    tol: Annotated[float, typer.Option(help="Relative tolerance of --method search.")] = 0.01,
+    bounds: Annotated[
+        str, typer.Option(help="Of search and bounds: best, paper or paper-exact.")
+    ] = "best",
+    mio_limit: Annotated[
+        int | None, typer.Option(help="Most problems solved per γ by --method search.")
+    ] = None,
     backend: Annotated[str, typer.Option(help="Solver of single problems (grid).")] = "auto",
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
@@ -78,6 +95,7 @@ def cv(
     from . import options, pipeline, plots, report
     from .cross_validation import Settings
     from .datasets import resolve
+    from .solvers import Status
 
     started = time.perf_counter()
     console = _console(quiet)
@@ -88,7 +106,7 @@ def cv(
     _check_jobs(jobs)
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
-    settings = Settings(method, backend, time_limit, jobs)
+    settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
     layout = _protocol(protocol, scale, no_intercept)
     source = resolve(str(data), target=target, one_hot=one_hot, drop=_names(drop))
     with _progress(quiet) as bar:
@@ -98,7 +116,7 @@ def cv(
         notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
         if notice is not None:
             _note(notice)
-            settings = Settings(method, backend, limit, jobs)
+            settings = replace(settings, time_limit=limit)
         result = pipeline.run(
             prepared,
             gammas,
@@ -113,6 +131,8 @@ def cv(
     model = prepared.model(
         best.gamma, chosen.models[t], float(chosen.model_bound[t]), bool(chosen.model_proved[t])
     )
+    if result.trace:
+        report.print_trace(console, result)
     report.print_cv(console, prepared, result)
     report.print_model(console, prepared, model)
     if json_file is not None:
@@ -129,7 +149,8 @@ def cv(
         plots.plot_cv(
             result, str(plot), f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out")
         )
-    raise typer.Exit(DONE if result.complete and model.proved else GAP)
+    finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
+    raise typer.Exit(DONE if finished and model.proved else GAP)
 
 
 @app.command("fit")

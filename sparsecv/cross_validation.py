@@ -35,7 +35,7 @@ from .tau_search import search_taus
 
 TRANSFER_FOLDS = 20  # from here on a fold is close enough to the whole for its tree
 METHODS = ("auto", "exact", "grid", "search", "bounds")
-BOUNDS = ("best", "paper")
+BOUNDS = ("best", "paper", "paper-exact")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Settings:
     tol : float
         search: relative tolerance (UB − LB)/UB of the least CV error at each γ.
     bounds : str
-        search and bounds: "best", or "paper" for the main paper's Algorithm 2 alone.
+        search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
+        for the same with u*, the optimum on all rows, in Corollary 3 (one problem more per τ).
     mio_limit : int or None
         search: most mixed-integer problems at each γ (r in Algorithm 1).
     """
@@ -304,6 +305,7 @@ def _summarise(
         seconds=0.0,
         supports=outcome.supports,
         choice=outcome.choice,
+        fold_error=outcome.error,
         models=[],
         model_objective=np.empty(0),
         model_bound=np.empty(0),

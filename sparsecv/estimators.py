@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
+from .alternating import alternate
 from .cross_validation import (
-    DEFAULT_GAMMAS,
     Settings,
     checked_gammas,
     checked_jobs,
@@ -246,9 +246,11 @@ class SparseRidgeCV(_SparseLinearModel):
         Sparsities; None means 1..p (beyond 160 columns: up to the largest τ with
         τ log τ ≤ min(n, p)).
     gammas : float, array of float or None
-        Ridge weights; None means ten values from 1e-4 to 1e4, evenly spaced in the logarithm.
+        Ridge weights; None alternates between τ and γ
+        (:func:`sparsecv.alternating.alternate`), which visits ten values and more from 1e-4 to 1e4.
     method : str
-        "exact" (trees that serve all τ at once), "grid" (one problem per fold and τ) or "auto".
+        "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
+        main paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
     backend : str
         Solver of single problems, for ``method="grid"``.
     fit_intercept : bool
@@ -263,6 +265,8 @@ class SparseRidgeCV(_SparseLinearModel):
         For the shuffle of K folds.
     verbose : int
         1 prints a line per γ.
+    tol : float
+        Relative tolerance of the least CV error, for ``method="search"``.
 
     Attributes
     ----------
@@ -277,6 +281,8 @@ class SparseRidgeCV(_SparseLinearModel):
         "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
         "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
     folds_ : sparsecv.folds.Folds
+    trace_ : list of sparsecv.results.Step
+        Iterations of the alternation, where ``gammas`` is None.
     coef_, intercept_, support_, objective_, lower_bound_, gap_
         Of the final model, as in :class:`SparseRidge`.
     status_ : str
@@ -299,6 +305,7 @@ class SparseRidgeCV(_SparseLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        tol: float = 0.01,
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -311,6 +318,7 @@ class SparseRidgeCV(_SparseLinearModel):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.tol = tol
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidgeCV:
         """Cross-validate, choose (τ, γ) and fit the model on all rows.
@@ -326,15 +334,18 @@ class SparseRidgeCV(_SparseLinearModel):
             A ValueError with one line that names the column or parameter at fault.
         """
         rows, response, names = self._checked_rows(X, y)
-        settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs)
-        gammas = DEFAULT_GAMMAS if self.gammas is None else checked_gammas(cast(Any, self.gammas))
+        settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs, self.tol)
+        gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
         design, A, b = self._design(rows, response, names)
         folds = make_folds(self.cv, b.size, seed=self.random_state, X=rows, y=response)
         taus = default_taus(b.size, design.p) if self.taus is None else cast(Any, self.taus)
         data = RowFolds(A, b, folds, design.protocol.refit_intercept)
-        result = cross_validate(
-            data, gammas, taus, settings, finished=_print_line if self.verbose else None
-        )
+        finished = _print_line if self.verbose else None
+        if gammas is None:
+            result = alternate(data, taus, settings, finished=finished)
+            self.trace_ = result.trace
+        else:
+            result = cross_validate(data, gammas, taus, settings, finished=finished)
         self._choose(result, design, data.full())
         return self
 

@@ -12,9 +12,13 @@ from .errors import InputError
 MOST_VALUES = 100_000
 
 
-def parse_gammas(text: str) -> Array:
-    """Read --gamma: a number, a comma-separated list, or LO:HI:N spaced in the logarithm."""
-    wrong = InputError(f"--gamma must be a number, a list like 0.1,1,10 or LO:HI:N; got {text!r}")
+def parse_gammas(text: str) -> Array | None:
+    """Read --gamma: auto (None), a number, a comma-separated list, or LO:HI:N log-spaced."""
+    if text.strip().lower() == "auto":
+        return None
+    wrong = InputError(
+        f"--gamma must be auto, a number, a list like 0.1,1,10 or LO:HI:N; got {text!r}"
+    )
     parts = text.split(":")
     try:
         if len(parts) == 1:

@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import NDArray
 
 from . import __version__
+from .alternating import alternate
 from .checkpoint import Checkpoint
 from .cross_validation import Settings, cross_validate, default_taus
 from .design import Array, Design, Protocol, Summary, make_design
@@ -101,7 +102,7 @@ def size_notice(p: int, time_limit: float | None) -> tuple[str | None, float | N
 
 def run(
     prepared: Prepared,
-    gammas: Array,
+    gammas: Array | None,
     taus: NDArray[np.intp] | None,
     settings: Settings,
     *,
@@ -110,7 +111,8 @@ def run(
 ) -> CVResult:
     """Cross-validate, with proved γ stored in and taken from ``checkpoint``.
 
-    A γ left as an interval is not stored: a rerun with more time goes on with it.
+    A γ left as an interval is not stored: a rerun with more time goes on with it. ``gammas`` None
+    alternates between τ and γ.
     """
     wanted = default_taus(prepared.folds.n, prepared.design.p) if taus is None else taus
     known = finished = None
@@ -118,15 +120,10 @@ def run(
         identity = _identity(prepared, wanted, settings)
         store = Checkpoint(checkpoint, prepared.data.digest(), identity)
         known, finished = store.load, store.save_proved
-    return cross_validate(
-        prepared.data,
-        gammas,
-        wanted,
-        settings,
-        known=known,
-        finished=finished,
-        progress=progress,
-    )
+    hooks: dict[str, Any] = {"known": known, "finished": finished, "progress": progress}
+    if gammas is None:
+        return alternate(prepared.data, wanted, settings, **hooks)
+    return cross_validate(prepared.data, gammas, wanted, settings, **hooks)
 
 
 def _identity(prepared: Prepared, taus: NDArray[np.intp], settings: Settings) -> dict[str, Any]:
@@ -140,6 +137,7 @@ def _identity(prepared: Prepared, taus: NDArray[np.intp], settings: Settings) ->
         "protocol": [protocol.name, protocol.scale, protocol.intercept],
         "method": settings.method,
         "backend": settings.backend,
+        "search": [settings.tol, settings.bounds, settings.mio_limit] if settings.searches else [],
     }
 
 

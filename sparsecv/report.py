@@ -33,8 +33,30 @@ def bar(value: float, longest: float, width: int = BAR) -> str:
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
+def print_trace(console: Console, result: CVResult) -> None:
+    """Print the iterations of the alternating minimisation."""
+    console.print(
+        "alternating minimisation: best τ at γ, then γ for those supports", style="italic"
+    )
+    table = Table()
+    for head in ("γ", "τ", "CV error", "next γ", "for τ", "predicted"):
+        table.add_column(head, justify="right")
+    for step in result.trace:
+        sure = "" if step.certified else "≈"
+        table.add_row(
+            number(step.gamma),
+            str(step.tau),
+            sure + number(step.cv_error),
+            number(step.next_gamma),
+            str(step.next_tau),
+            number(step.predicted),
+        )
+    console.print(table)
+    console.print(f"ended: {result.ended}", style="dim")
+
+
 def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
-    """Print h(γ, τ) for every γ, the table of the best γ and the choice."""
+    """Print h(γ, τ) for every γ of a grid, the table of the best γ and the choice."""
     folds, protocol = prepared.folds, prepared.design.protocol
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
     console.print(
@@ -42,17 +64,19 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
         f"{kind}, {protocol.name} protocol, {protocol.scale}"
     )
     best = result.best()
-    if len(result.gammas) > 1:
+    if len(result.gammas) > 1 and not result.trace:
         _print_grid(console, result)
     _print_gamma(console, result.by_gamma[best.gamma_index], best.tau, best.one_se)
     sure = "" if bool(result.by_gamma[best.gamma_index].exact.all()) else " (not proved)"
     one = f"; within one standard error: τ = {best.one_se}{sure}"
     one = "" if best.one_se == best.tau else one
+    grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
+    within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
     proof = (
-        "proved best on this grid"
+        f"proved best {grid}{within}"
         if best.certified
         else (
-            f"not proved: the least error on this grid lies in "
+            f"not proved: the least error {grid} lies in "
             f"[{number(best.lower_bound)}, {number(best.upper)}]"
         )
     )
@@ -158,7 +182,13 @@ def cv_document(
 ) -> dict[str, Any]:
     """The document ``sparsecv cv --json`` writes."""
     folds, best = prepared.folds, result.best()
-    return {
+    more: dict[str, Any] = {}
+    if result.trace:
+        more["trace"] = [vars(step) for step in result.trace]
+        more["ended"] = result.ended
+    if result.tolerance is not None:
+        more["tolerance"] = result.tolerance
+    return more | {
         "sparsecv": __version__,
         "dataset": prepared.source.name,
         "n": folds.n,
@@ -206,7 +236,7 @@ def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
         "n_nodes": result.n_nodes,
         "seconds": result.seconds,
         "mio_by_tau": result.mio_by_tau.tolist(),
-    }
+    } | ({"history": result.history} if result.history else {})
 
 
 def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:

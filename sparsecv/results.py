@@ -23,7 +23,8 @@ class GammaResult:
     supports known; ``lower`` ≤ h ≤ ``upper`` always, and ``exact`` says where the three agree
     because every fold was solved. ``std_error`` is that of the mean over folds.
 
-    ``supports[choice[t, j]]`` is fold j's support at ``taus[t]`` and ``models[t]`` the best
+    ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, ``fold_error[t, j]`` the sum of
+    squared errors on its rows, and ``models[t]`` the best
     support on all rows, both in solved columns; ``model_objective`` and ``model_bound`` are its
     training objective and the proved bound, and ``model_proved`` says that it is the best.
     ``status`` is "optimal" where every fold and every model is proved (where only the best τ was
@@ -44,6 +45,7 @@ class GammaResult:
     seconds: float
     supports: list[NDArray[np.intp]] = field(repr=False)
     choice: NDArray[np.intp] = field(repr=False)
+    fold_error: Array = field(repr=False)
     models: list[NDArray[np.intp]] = field(repr=False)
     model_objective: Array = field(repr=False)
     model_bound: Array = field(repr=False)
@@ -107,12 +109,40 @@ class Best:
     one_se: int
 
 
+@dataclass(frozen=True)
+class Step:
+    """One iteration of the alternating minimisation: the τ step at ``gamma``, then the γ step.
+
+    Attributes
+    ----------
+    gamma : float
+    tau : int
+        Best τ at this γ.
+    cv_error : float
+        h(γ, τ) there.
+    certified : bool
+        Whether no τ does better at this γ (to the tolerance of a search).
+    next_gamma, next_tau, predicted
+        What the γ step proposes, and h there if every fold kept its support.
+    """
+
+    gamma: float
+    tau: int
+    cv_error: float
+    certified: bool
+    next_gamma: float
+    next_tau: int
+    predicted: float
+
+
 @dataclass
 class CVResult:
     """Cross-validation over a grid of γ and τ.
 
     ``tolerance`` is a relative one of the least CV error at each γ where only that was searched
-    for; h(γ, τ) then is an interval where τ could be ruled out early.
+    for; h(γ, τ) then is an interval where τ could be ruled out early. Where τ and γ were minimised
+    in turn ``trace`` has the iterations and ``ended`` says how they did: "converged", "cycle",
+    "iterations" or "time limit".
     """
 
     folds: Folds
@@ -121,11 +151,20 @@ class CVResult:
     by_gamma: list[GammaResult]
     seconds: float
     tolerance: float | None = None
+    trace: list[Step] = field(default_factory=list)
+    ended: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether every h(γ, τ) is exact."""
         return all(bool(r.exact.all()) for r in self.by_gamma)
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything asked for is proved: h at every τ, or the best τ to a tolerance."""
+        if self.tolerance is None:
+            return self.complete
+        return all(r.status == Status.OPTIMAL for r in self.by_gamma)
 
     @property
     def status(self) -> Status:

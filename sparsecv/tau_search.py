@@ -4,10 +4,12 @@ Phase 1 brackets h_j(γ, τ) for every fold and τ by relaxations alone. Phase 2
 lower bound and solves its fold of widest interval, until the best τ is known to the tolerance.
 
 With ``bounds="paper"`` a fold is bracketed by Algorithm 2 around its own relaxation and every step
-of phase 2 is one problem. With ``bounds="best"`` phase 1 intersects the ellipsoids of several ε
-(problem 9), and phase 2 begins each τ with ONE tree, that of all rows, whose nodes settle most
-folds without any branching of their own (:func:`sparsecv.solvers.solve_jointly`); what it leaves
-open is bracketed by the nodes themselves before it is solved.
+of phase 2 is one problem; with "paper-exact" Corollary 3 has the optimum on all rows in place of
+its relaxation, as eq. (19) does, at the price of one problem per τ. With ``bounds="best"`` phase 1
+intersects the ellipsoids of several ε (problem 9), and phase 2 begins each τ with ONE tree, that of
+all rows, whose nodes settle most folds without any branching of their own
+(:func:`sparsecv.solvers.solve_jointly`); what it leaves open is bracketed by the nodes themselves
+before it is solved.
 """
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ def search_taus(
     taus : array of int
         Increasing.
     bounds : str
-        "best" or "paper".
+        "best", "paper" or "paper-exact".
     backend : str
         Solver of phase 2's problems.
     tol : float
@@ -115,7 +117,7 @@ def search_taus(
         Told how many folds of the most promising τ are exact.
     """
     search = _Search(data, gamma, taus, bounds, backend, budget, stop)
-    search.bracket()
+    search.bracket(not only_bounds)
     status = search.stopped()
     if status is None and not only_bounds:
         status = search.solve(tol, mio_limit, tell)
@@ -144,8 +146,8 @@ class _Search:
         budget: Budget,
         stop: StopFlag,
     ) -> None:
-        self.data, self.gamma, self.taus = data, gamma, taus
-        self.paper, self.backend, self.budget, self.stop = bounds == "paper", backend, budget, stop
+        self.data, self.gamma, self.taus, self.bounds = data, gamma, taus, bounds
+        self.paper, self.backend, self.budget, self.stop = bounds != "best", backend, budget, stop
         self.started = time.perf_counter()
         self.full = data.full().replace(gamma=gamma)
         self.k, self.rows = data.folds.k, float(data.folds.sizes.sum())
@@ -173,8 +175,12 @@ class _Search:
 
     # phase 1
 
-    def bracket(self) -> None:
-        """Relaxations of all rows and of every fold, and the bounds that follow."""
+    def bracket(self, solve_some: bool) -> None:
+        """Relaxations of all rows and of every fold, and the bounds that follow.
+
+        ``solve_some`` allows the problems on all rows to be solved.
+        """
+        exact = self.bounds == "paper-exact" and solve_some
         plain = relaxation_path(self.full, self.taus)
         tight = plain if self.paper else relaxation_path(self.full, self.taus, extract=True)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
@@ -184,6 +190,8 @@ class _Search:
             self.objective[t] = problem.objective(support)
             self.bound[t] = min(max(first.bound, second.bound), self.objective[t])
             self.proved[t] = self.bound[t] >= self.objective[t] * (1.0 - SURE)
+            if exact:
+                self._solve_all_rows(t)
         if self.left_out is not None and self.data.folds.leave_one_out:
             for t in range(self.taus.size):
                 self.table.offer(t, np.arange(self.k), self.supports[t])
@@ -344,8 +352,9 @@ class _Search:
                     stop=self.stop,
                 ),
             )
-        self.table.offer(t, np.arange(self.k), self.supports[t])
-        self.table.narrow_by_objective(t, self.bound[t])
+        if not self.paper:
+            self.table.offer(t, np.arange(self.k), self.supports[t])
+            self.table.narrow_by_objective(t, self.bound[t])
 
     def _share_tree(self, t: int) -> None:
         """The tree of all rows, tried on every fold; it counts where its problem did not."""

@@ -227,7 +227,8 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
     g += eps * (np.abs(X).T @ size + abs(half) * np.abs(beta))
     total = float(np.sort(g * g)[::-1][: problem.tau].sum()) / weight
     lost = 4.0 * eps * float(size @ size + abs(half) * (beta @ beta))
-    return float(r @ (2.0 * y - r)) - half * float(beta @ beta) - total * (1.0 + eps) - lost
+    value = float(r @ (2.0 * y - r)) - half * float(beta @ beta)
+    return float(value - total * (1.0 + eps) - lost)
 
 
 def node_bounds(

@@ -121,7 +121,9 @@ def alternate(
             if promise > least * (1.0 - WORTH) or left().time_limit == SPENT:
                 break
             visited[between] = visit([between]).by_gamma[0]
-        descend(min(visited, key=lambda g: float(visited[g].cv_error.min())))
+        best = min(visited, key=lambda g: float(visited[g].cv_error.min()))
+        if not any(step.gamma == best for step in trace):
+            descend(best)
 
     def visit(gammas: Sequence[float] | Array) -> CVResult:
         return cross_validate(
@@ -139,6 +141,8 @@ def alternate(
     trace: list[Step] = []
     ended = "iterations"
     for gamma in starts:
+        if any(step.gamma == gamma for step in trace):
+            continue  # another start led here
         ended = descend(gamma)
         if ended == "time limit":
             break

@@ -100,7 +100,7 @@ def run(
     for name in datasets:
         source = resolve(name)
         for kind in folds:
-            prepared = pipeline.prepare(source, kind, Protocol("paper", scale, False))
+            prepared = pipeline.prepare(source, kind, Protocol("paper", scale))
             p = prepared.design.p
             taus = np.arange(min(2, p), min(TOP.get(name, p), p) + 1)
             for gamma in gammas:

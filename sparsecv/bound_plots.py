@@ -16,6 +16,7 @@ from .results import GammaResult
 
 Array = NDArray[np.float64]
 DELAY = 120  # milliseconds a frame is shown
+MOST_FRAMES = 300  # of the command line's films
 
 
 @dataclass(frozen=True)

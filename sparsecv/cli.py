@@ -1,4 +1,4 @@
-"""The command line: ``sparsecv cv``, ``sparsecv fit``, ``sparsecv datasets``."""
+"""The command line: ``sparsecv cv``, ``fit``, ``benchmark`` and ``datasets``."""
 
 from __future__ import annotations
 
@@ -85,7 +85,12 @@ def cv(
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
     json_file: Json = None,
-    plot: Annotated[Path | None, typer.Option(help="Write a picture of the curves.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Picture of the curves; of a search: its bounds (.gif: a film, 300 frames)."
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished γ; a rerun goes on from it.")
     ] = None,
@@ -146,9 +151,7 @@ def cv(
         )
         _write_json(json_file, document)
     if plot is not None:
-        plots.plot_cv(
-            result, str(plot), f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out")
-        )
+        _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
@@ -225,6 +228,69 @@ def fit(
     raise typer.Exit(DONE if proved else GAP)
 
 
+@app.command("benchmark")
+def benchmark(
+    names: Annotated[
+        str, typer.Option("--datasets", help="Data sets, comma-separated.")
+    ] = "diabetes11,housing,servo,autompg",
+    folds: Annotated[str, typer.Option(help="loo, K or size:M, comma-separated.")] = "loo,size:10",
+    gamma: Annotated[str, typer.Option(help="As in cv.")] = "0.01,0.02,0.05,0.1,0.2,0.5,1",
+    ways: Annotated[
+        str, typer.Option(help="Of grid, paper, paper-exact, best (Algorithm 1) and exact.")
+    ] = "grid,paper,paper-exact,best,exact",
+    scale: Annotated[str, typer.Option(help="unit-norm or unit-variance.")] = "unit-norm",
+    tol: Annotated[float, typer.Option(help="Relative tolerance of Algorithm 1.")] = 0.01,
+    backend: Annotated[str, typer.Option(help="Solver of single problems.")] = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for each way at each γ.")
+    ] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of the reductions over γ (Figures 2 and 3).")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
+
+    The main paper's Section 4.1 under its own protocol (standardised once, no intercept in the
+    folds). The data sets are read from the folder SPARSECV_DATA names.
+    """
+    from . import benchmark as comparison
+    from . import options, plots, report
+    from .cross_validation import Settings
+
+    console = _console(quiet)
+    if plot is not None:
+        plots.check_writable(str(plot))
+    if csv_file is not None and not csv_file.absolute().parent.is_dir():
+        raise InputError(f"--csv {csv_file}: the folder does not exist")
+    gammas = options.parse_gammas(gamma)
+    if gammas is None:
+        raise InputError("--gamma auto: a benchmark needs values of gamma")
+    Settings(backend=backend, time_limit=time_limit, tol=tol)
+    rows = []
+    with _progress(quiet) as bar:
+        found = comparison.run(
+            _names(names),
+            _names(folds),
+            gammas,
+            _names(ways),
+            scale=scale,
+            tol=tol,
+            backend=backend,
+            time_limit=time_limit,
+        )
+        for row in found:
+            rows.append(row)
+            bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
+    report.print_benchmark(console, rows)
+    if csv_file is not None:
+        comparison.write_csv(rows, csv_file)
+    if plot is not None:
+        comparison.plot(rows, str(plot))
+    raise typer.Exit(DONE if all(row.status == "optimal" for row in rows) else GAP)
+
+
 @app.command("datasets")
 def datasets(
     action: Annotated[str, typer.Argument(help="list or show.")] = "list",
@@ -257,6 +323,19 @@ def datasets(
     console.print(
         "'here: no' means: set SPARSECV_DATA to a folder that holds the file", style="dim"
     )
+
+
+def _draw(result: Any, plot: Path, title: str) -> None:
+    """Curves, or for a search of the best τ its bounds: two moments of them, or a film."""
+    from . import bound_plots, plots
+
+    chosen = result.by_gamma[result.best().gamma_index]
+    if not chosen.history:
+        plots.plot_cv(result, str(plot), title)
+    elif plot.suffix.lower() == ".gif":
+        bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
+    else:
+        bound_plots.plot_bounds(chosen, str(plot), title)
 
 
 def _check_jobs(jobs: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .bounds import squared_error_bounds
 from .budget import Share
 from .fold_data import FoldData, RowFolds
 from .fold_solvers import FoldOutcome, Tell, in_parallel
@@ -18,17 +20,23 @@ from .solvers import (
     LeftOut,
     Limits,
     Neighbour,
+    Relaxation,
     SparseRidgeProblem,
     Spectrum,
     Status,
     StopFlag,
+    perspective_relaxation,
     settle,
     solve_jointly,
     wants_gram,
     worst,
 )
 
+Array = NDArray[np.float64]
 Support = NDArray[np.intp]
+SURE = 1e-9  # relative gap at which an incumbent counts as optimal
+OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
+OF_GAMMA = (1e-3, 0.1, 0.5)  # shares kept out of it
 
 
 def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:
@@ -96,11 +104,10 @@ class JointFolds:
             done = []
             for j in block:
                 if limits.reached(0) is not None:
-                    one = _as_handed_over(found, j)
-                else:
-                    one = settle(self.left_out, problem, j, found, limits, branch=False)
-                    if branch and not one.solved:
-                        one = settle(self.left_out, problem, j, one, limits, branch=True)
+                    continue
+                one = settle(self.left_out, problem, j, found, limits, branch=False)
+                if branch and not one.solved:
+                    one = settle(self.left_out, problem, j, one, limits, branch=True)
                 done.append((j, one))
             return done
 
@@ -110,7 +117,70 @@ class JointFolds:
             self.n_nodes += one.n_nodes
             self.enter(t, j, one)
             statuses.append(one.status)
+            is_open[j] = False
+        reached = limits.reached(0)
+        if is_open.any() and reached is not None:
+            statuses.append(reached)
+            if reached is not Status.INTERRUPTED:
+                self._out_of_time(t, problem, found, np.flatnonzero(is_open))
         return worst(statuses)
+
+    def _out_of_time(
+        self, t: int, problem: SparseRidgeProblem, found: JointResult, folds: NDArray[np.intp]
+    ) -> None:
+        """Bracket folds nobody had time for around the relaxation of all rows."""
+        gram = self.left_out.gram
+        relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
+        if self.data.folds.leave_one_out:
+            self.bracket_rows(t, relaxed, False)
+            self.bracket_rows(t, relaxed, True)
+            return
+        root = np.zeros((1, problem.p), dtype=np.int8)
+        lam = np.array([np.sqrt(relaxed.multiplier)])
+        for j in folds:
+            upper = min(float(found.upper[j]), float(self.table.objective[t, j]))
+            support, beta = found.support[j], relaxed.beta[None]
+            limit = Status.TIME_LIMIT
+            self.enter(t, int(j), Neighbour(support, upper, root, beta, lam, False, 0, limit))
+
+    @cached_property
+    def held_out(self) -> tuple[Array, Array]:
+        """Leave-one-out: every fold's row and response."""
+        held = [self.data.held_out(j) for j in range(self.left_out.count)]
+        return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
+
+    def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
+        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them."""
+        left_out, table = self.left_out, self.table
+        everyone = np.arange(left_out.count)
+        H, targets = self.held_out
+        half, least = table.gamma / 2.0, left_out.least
+        shares = OF_EIGENVALUE if extract else (0.0,)
+        if extract and not least.any():
+            return
+        # one value for all folds, the least of what they allow, keeps the spreads to one pass
+        shifts = [-share * float(least.min()) for share in shares]
+        if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
+            shifts = [share * half for share in OF_GAMMA]
+        for shift in shifts:
+            every = np.full(left_out.count, shift)
+            beta, bound = left_out.centres(relaxation, half, int(table.taus[t]), every)
+            spread = left_out.spreads(H, shift, everyone)
+            room = np.maximum(table.objective[t] - bound, 0.0) * (1 + 1e-9)
+            radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
+            predicted = np.einsum("ij,ij->i", H, beta)
+            slack = 1e-12 * np.abs(predicted)
+            low, high = predicted - radius - slack - targets, predicted + radius + slack - targets
+            least_error, most_error = squared_error_bounds(low, high)
+            finite = np.isfinite(radius)
+            table.narrow(
+                t,
+                everyone,
+                np.where(finite, least_error, 0.0),
+                np.where(finite, most_error, np.inf),
+            )
+            settled = bound >= table.objective[t] * (1.0 - SURE)
+            table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on what is open of one fold until it is solved."""
@@ -183,21 +253,6 @@ def solve_folds_jointly(
     outcome = table.outcome(n_mio, joint.n_nodes, worst(statuses))
     outcome.mio_by_tau += 1  # the tree of all rows
     return outcome
-
-
-def _as_handed_over(found: JointResult, j: int) -> Neighbour:
-    """A fold nobody had time for."""
-    at = found.open_for(j)
-    return Neighbour(
-        found.support[j],
-        float(found.upper[j]),
-        found.leaves[at],
-        found.beta[at],
-        found.root_lam[at],
-        False,
-        0,
-        Status.TIME_LIMIT,
-    )
 
 
 def _same_size(supports: Sequence[Support], problem: SparseRidgeProblem) -> NDArray[np.intp]:

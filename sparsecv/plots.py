@@ -10,6 +10,8 @@ import numpy as np
 from .errors import InputError
 from .results import CVResult
 
+MOST_LABELS = 12
+
 
 def pyplot() -> Any:
     """Import matplotlib for writing files.
@@ -80,7 +82,7 @@ def plot_cv(result: CVResult, path: str, title: str) -> None:
             zorder=3 if chosen else 2,
             marker="o",
             markersize=3,
-            label=f"γ = {one.gamma:.4g}",
+            label=f"γ = {one.gamma:.4g}" if chosen or len(result.gammas) <= MOST_LABELS else None,
         )
         if not one.exact.all():
             axes.fill_between(one.taus, one.lower, one.upper, color=colours[g], alpha=0.15)

@@ -45,13 +45,13 @@ class GammaResult:
     seconds: float
     supports: list[NDArray[np.intp]] = field(repr=False)
     choice: NDArray[np.intp] = field(repr=False)
-    fold_error: Array = field(repr=False)
     models: list[NDArray[np.intp]] = field(repr=False)
     model_objective: Array = field(repr=False)
     model_bound: Array = field(repr=False)
     model_proved: NDArray[np.bool_] = field(repr=False)
     status: str = "optimal"
     history: list[list[float]] = field(default_factory=list, repr=False)
+    fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for a checkpoint file."""

@@ -17,17 +17,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import compute_bounds, fold_bounds, squared_error_bounds, strengths
+from .bounds import compute_bounds, fold_bounds, strengths
 from .budget import Budget
 from .fold_data import FoldData
 from .fold_solvers import FoldOutcome
 from .fold_table import FoldTable
-from .joint_folds import JointFolds, rows_left_out
+from .joint_folds import SURE, JointFolds, rows_left_out
 from .solvers import (
     BestSubsets,
     Limits,
@@ -46,7 +45,6 @@ from .solvers import (
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 JOINT_FOLDS = 8  # from here on the tree of all rows says enough about a fold
-SURE = 1e-9  # relative gap at which an incumbent counts as optimal
 
 
 @dataclass
@@ -192,11 +190,11 @@ class _Search:
             self.proved[t] = self.bound[t] >= self.objective[t] * (1.0 - SURE)
             if exact:
                 self._solve_all_rows(t)
-        if self.left_out is not None and self.data.folds.leave_one_out:
+        if self.joint is not None and self.data.folds.leave_one_out:
             for t in range(self.taus.size):
                 self.table.offer(t, np.arange(self.k), self.supports[t])
                 for relaxation, extract in ((plain[t], False), (tight[t], True)):
-                    self._bracket_rows(t, relaxation, extract)
+                    self.joint.bracket_rows(t, relaxation, extract)
                 self.table.narrow_by_objective(t, self.bound[t])
         else:
             for j in range(self.k):
@@ -205,48 +203,6 @@ class _Search:
                 self._bracket_fold(j)
         for t in range(self.taus.size):
             self._note(t)
-
-    @cached_property
-    def held_out(self) -> tuple[Array, Array]:
-        """Leave-one-out: every fold's row and response."""
-        held = [self.data.held_out(j) for j in range(self.k)]
-        return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
-
-    def _bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
-        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them."""
-        left_out, table = self.left_out, self.table
-        assert left_out is not None
-        everyone = np.arange(self.k)
-        H, targets = self.held_out
-        half, least = self.gamma / 2.0, left_out.least
-        shares = (0.9, 0.6, 0.3) if extract else (0.0,)
-        if extract and not least.any():
-            return
-        shifts = [-share * least for share in shares]
-        if not extract and (self.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
-            shifts = [np.full(self.k, share * half) for share in (1e-3, 0.1, 0.5)]
-        for shift in shifts:
-            # one value for all keeps the spreads to one pass: the ellipsoids of a smaller
-            # extraction are valid with the bound of that extraction
-            common = float(shift.max()) if extract else float(shift[0])
-            shift = np.full(self.k, common)
-            beta, bound = left_out.centres(relaxation, half, int(self.taus[t]), shift)
-            spread = left_out.spreads(H, common, everyone)
-            room = np.maximum(table.objective[t] - bound, 0.0) * (1 + 1e-9)
-            radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
-            predicted = np.einsum("ij,ij->i", H, beta)
-            slack = 1e-12 * np.abs(predicted)
-            low, high = predicted - radius - slack - targets, predicted + radius + slack - targets
-            least_error, most_error = squared_error_bounds(low, high)
-            finite = np.isfinite(radius)
-            table.narrow(
-                t,
-                everyone,
-                np.where(finite, least_error, 0.0),
-                np.where(finite, most_error, np.inf),
-            )
-            settled = bound >= table.objective[t] * (1.0 - SURE)
-            table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
 
     def _bracket_fold(self, j: int) -> None:
         """One fold at every τ, by its own relaxations."""

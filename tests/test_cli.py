@@ -591,7 +591,7 @@ def test_two_rows(capsys: Capture) -> None:
 
 HURRIED = """
 import sys
-from sparsecv import cross_validation, fold_solvers
+from sparsecv import cross_validation, fold_solvers, joint_folds
 
 def announced(solver):
     def wrapped(*arguments, **options):
@@ -612,6 +612,8 @@ def hurried(data, gamma, taus, settings, budget, stop, progress):
         budget.share = lambda pieces: next(shares, None) or share(1.0)
         for name in ("solve_folds", "solve_rows_deleted", "solve_fold_grid"):
             setattr(cross_validation, name, announced(getattr(fold_solvers, name)))
+        jointly = announced(joint_folds.solve_folds_jointly)
+        cross_validation.solve_folds_jointly = jointly
     return real(data, gamma, taus, settings, budget, stop, progress)
 
 cross_validation._one_gamma = hurried

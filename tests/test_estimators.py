@@ -203,7 +203,10 @@ def test_cv_results() -> None:
 def test_defaults() -> None:
     X, y = table(n=20, p=4)
     model = SparseRidgeCV(random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.cv_results_["gamma"], DEFAULT_GAMMAS)
+    assert np.isin(DEFAULT_GAMMAS, model.cv_results_["gamma"]).all()
+    assert model.trace_[0].gamma in DEFAULT_GAMMAS
+    on_grid = SparseRidgeCV(random_state=0, gammas=DEFAULT_GAMMAS).fit(X, y)
+    assert model.cv_error_ <= on_grid.cv_error_
     assert DEFAULT_GAMMAS.size == 10
     np.testing.assert_allclose(DEFAULT_GAMMAS[[0, -1]], [1e-4, 1e4])
     assert model.cv_results_["tau"].tolist() == [1, 2, 3, 4]

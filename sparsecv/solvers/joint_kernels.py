@@ -24,9 +24,11 @@ from .branch_and_bound_kernels import (
     UPPER,
     YY,
     choose,
+    combinations,
     count_node,
     push,
 )
+from .completion_kernels import complete
 from .left_out_kernels import (
     bound_all_rows,
     bound_moved,
@@ -41,6 +43,8 @@ from .left_out_kernels import (
 from .perspective_kernels import relax
 
 FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
+# supports visited for all neighbours together: instead of a relaxation, instead of branching
+CHEAP, MOST = 2e4, 1e5
 
 
 class Joint(NamedTuple):
@@ -61,6 +65,12 @@ class Joint(NamedTuple):
     retry: NDArray[np.int8]  # (k,)
     c: Array  # (p,)
     rounded: NDArray[np.int64]  # (tau,)
+    # a node's columns gathered for enumeration
+    order: NDArray[np.int64]  # (p,)
+    places: NDArray[np.int64]  # (p,) 0, 1, 2, …
+    one: NDArray[np.int32]  # (1,)
+    G: Array  # (p, p)
+    b: Array  # (p,)
     last: NDArray[np.int64]  # (tau,) the last rounded relaxation
 
 
@@ -150,6 +160,84 @@ def still_open(st, jt, nb, count, d, every, value):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
+def few_completions(st, m, n, k, folds, most):  # type: ignore[no-untyped-def]
+    """Whether enumerating k of n columns for so many neighbours is worth ``most`` supports.
+
+    Gathering the columns and projecting the m included ones out costs n²(m + 4)/6 of them, and
+    where one pick is left, for which no products of free columns are needed, nm(m + 4)/6.
+    """
+    if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
+        return False
+    setup = n * (m + 4.0) * (m if k == 1 else n) / 6.0
+    return setup * folds <= most and (combinations(n, k, most) + setup) * folds <= most
+
+
+@njit(cache=True, nogil=True)
+def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def]
+    """Finish the current node by enumeration, for each neighbour it is open for.
+
+    Only its included and free columns are gathered, less what the neighbour's rows add to them.
+    """
+    size = m + n
+    for a in range(n):
+        jt.order[m + a] = st.columns[a]
+    for a in range(m):
+        jt.order[a] = st.chosen[a]
+    for place in range(count):
+        j = jt.here[place]
+        yy = st.reals[YY]
+        for a in range(size):
+            i = jt.order[a]
+            jt.b[a] = st.b[i]
+            if a < m or k > 1:
+                for q in range(size):
+                    jt.G[a, q] = st.G[i, jt.order[q]]
+            else:
+                jt.G[a, a] = st.G[i, i]
+        for r in range(nb.start[j], nb.start[j + 1]):
+            target = nb.T[r]
+            yy -= target * target
+            for a in range(size):
+                jt.c[a] = nb.D[r, jt.order[a]]
+            for a in range(size):
+                x = jt.c[a]
+                jt.b[a] -= x * target
+                if a < m or k > 1:
+                    for q in range(size):
+                        jt.G[a, q] -= x * jt.c[q]
+                else:
+                    jt.G[a, a] -= x * x
+        before = yy - nb.upper[j]
+        gain = complete(
+            jt.G,
+            jt.b,
+            st.reals[RIDGE],
+            jt.places,
+            m,
+            jt.places[m:],
+            n,
+            k,
+            before,
+            st.V,
+            st.c,
+            st.d,
+            st.L,
+            st.C,
+            st.unit,
+            st.picks,
+            st.found,
+        )
+        if gain > before:
+            for a in range(m):
+                jt.rounded[a] = jt.order[a]
+            for a in range(k):
+                jt.rounded[m + a] = jt.order[m + st.found[a]]
+            jt.one[0] = j
+            gain = factor_support(nb, st.G, st.b, jt.rounded)
+            try_support(nb, jt.rounded, gain, st.reals[YY], jt.one, 1)
+
+
+@njit(cache=True, nogil=True)
 def relax_node(st, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
     st.limits[0], st.limits[3] = target, hopeless
@@ -209,6 +297,9 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
             fill(st, jt, m, max(min(k, n), 0), n)
             offer(st, jt, nb, count)
             continue
+        if few_completions(st, m, n, k, count, CHEAP):
+            complete_for_all(st, jt, nb, m, n, k, count)
+            continue
         for i in range(p):
             g[i] = st.b[i]
         for i in range(p):
@@ -234,6 +325,9 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
             if not same:
                 offer(st, jt, nb, count)
         if left == 0:
+            continue
+        if few_completions(st, m, n, k, left, MOST):
+            complete_for_all(st, jt, nb, m, n, k, left)
             continue
         if left <= jt.reals[FEW]:
             hand_over(st, jt, left)

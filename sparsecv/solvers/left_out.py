@@ -514,6 +514,11 @@ def _joint_state(
         retry=np.zeros(k, dtype=np.int8),
         c=np.zeros(p),
         rounded=np.zeros(tau, dtype=np.int64),
+        order=np.zeros(p, dtype=np.int64),
+        places=np.arange(p, dtype=np.int64),
+        one=np.zeros(1, dtype=np.int32),
+        G=np.zeros((p, p)),
+        b=np.zeros(p),
         last=np.full(tau, -1, dtype=np.int64),
     )
     jt.folds[0] = np.arange(k)

@@ -27,6 +27,7 @@ from .solvers import (
     StopFlag,
     perspective_relaxation,
     settle,
+    solve,
     solve_jointly,
     wants_gram,
     worst,
@@ -34,6 +35,7 @@ from .solvers import (
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
+ALIKE = 1e-6  # relative difference of objectives that rounding may make
 SURE = 1e-9  # relative gap at which an incumbent counts as optimal
 OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
 OF_GAMMA = (1e-3, 0.1, 0.5)  # shares kept out of it
@@ -97,8 +99,9 @@ class JointFolds:
             table.offer(t, members, support)
         is_open = np.zeros(everyone.size, dtype=bool)
         is_open[found.pairs[:, 1]] = True
-        is_open |= ~np.isfinite(found.upper)
-        table.prove(t, np.flatnonzero(~is_open))
+        coarse = self._coarse(t, found)
+        table.prove(t, np.flatnonzero(~is_open & ~coarse))
+        is_open &= ~coarse
 
         def own(block: Sequence[int]) -> list[tuple[int, Neighbour]]:
             done = []
@@ -118,12 +121,42 @@ class JointFolds:
             self.enter(t, j, one)
             statuses.append(one.status)
             is_open[j] = False
+        statuses += self._solve_apart(t, problem, np.flatnonzero(coarse), limits) if branch else []
         reached = limits.reached(0)
         if is_open.any() and reached is not None:
             statuses.append(reached)
             if reached is not Status.INTERRUPTED:
                 self._out_of_time(t, problem, found, np.flatnonzero(is_open))
         return worst(statuses)
+
+    def _coarse(self, t: int, found: JointResult) -> NDArray[np.bool_]:
+        """Folds whose objectives Gram matrices cannot tell apart well enough."""
+        fresh, known = self.table.objective[t], found.upper
+        off = ~(fresh <= known * (1.0 + ALIKE) + found.rounding)
+        return np.asarray(off | (found.rounding > ALIKE * fresh) | ~np.isfinite(known))
+
+    def _solve_apart(
+        self, t: int, problem: SparseRidgeProblem, folds: NDArray[np.intp], limits: Limits
+    ) -> list[Status]:
+        """Solve folds from their own rows."""
+        statuses = []
+        for j in folds:
+            training = self.data.training(int(j)).replace(gamma=problem.gamma, tau=problem.tau)
+            solution = solve(
+                training,
+                tol=0.0,
+                warm_start=self.table.support(t, int(j)),
+                time_limit=limits.remaining(),
+                stop=limits.stop,
+            )
+            here = np.array([j])
+            self.table.searched[t, j] = True
+            self.table.offer(t, here, solution.support)
+            if solution.status is Status.OPTIMAL:
+                self.table.prove(t, here)
+            self.n_nodes += solution.n_nodes
+            statuses.append(solution.status)
+        return statuses
 
     def _out_of_time(
         self, t: int, problem: SparseRidgeProblem, found: JointResult, folds: NDArray[np.intp]

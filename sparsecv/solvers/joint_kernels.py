@@ -90,9 +90,9 @@ def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
-    """Try ``jt.rounded`` as incumbent of the neighbours the node is open for."""
+    """Try ``jt.rounded`` as incumbent of the neighbours the node is open for; number in doubt."""
     gain = factor_support(nb, st.G, st.b, jt.rounded)
-    try_support(nb, jt.rounded, gain, st.reals[YY], jt.here, count)
+    return try_support(nb, jt.rounded, gain, st.reals[YY], jt.here, count)
 
 
 @njit(cache=True, nogil=True)
@@ -177,8 +177,9 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
     """Finish the current node by enumeration, for each neighbour it is open for.
 
     Only its included and free columns are gathered, less what the neighbour's rows add to them.
+    Returns for how many the best completion could not be judged; ``jt.here`` begins with them.
     """
-    size = m + n
+    size, doubtful = m + n, 0
     for a in range(n):
         jt.order[m + a] = st.columns[a]
     for a in range(m):
@@ -207,7 +208,7 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
                         jt.G[a, q] -= x * jt.c[q]
                 else:
                     jt.G[a, a] -= x * x
-        before = yy - nb.upper[j]
+        before = max(yy - nb.upper[j], -1.0)  # finite: no gain is negative
         gain = complete(
             jt.G,
             jt.b,
@@ -234,7 +235,10 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
                 jt.rounded[m + a] = jt.order[m + st.found[a]]
             jt.one[0] = j
             gain = factor_support(nb, st.G, st.b, jt.rounded)
-            try_support(nb, jt.rounded, gain, st.reals[YY], jt.one, 1)
+            if try_support(nb, jt.rounded, gain, st.reals[YY], jt.one, 1) > 0:
+                jt.here[doubtful] = j
+                doubtful += 1
+    return doubtful
 
 
 @njit(cache=True, nogil=True)
@@ -295,10 +299,16 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         k = tau - m
         if k <= 0 or k >= n:  # a single support
             fill(st, jt, m, max(min(k, n), 0), n)
-            offer(st, jt, nb, count)
+            left = offer(st, jt, nb, count)
+            if left > 0:
+                for a in range(left):
+                    jt.here[a] = nb.doubt[a]
+                hand_over(st, jt, left)
             continue
         if few_completions(st, m, n, k, count, CHEAP):
-            complete_for_all(st, jt, nb, m, n, k, count)
+            left = complete_for_all(st, jt, nb, m, n, k, count)
+            if left > 0:
+                hand_over(st, jt, left)
             continue
         for i in range(p):
             g[i] = st.b[i]
@@ -327,7 +337,9 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if left == 0:
             continue
         if few_completions(st, m, n, k, left, MOST):
-            complete_for_all(st, jt, nb, m, n, k, left)
+            left = complete_for_all(st, jt, nb, m, n, k, left)
+            if left > 0:
+                hand_over(st, jt, left)
             continue
         if left <= jt.reals[FEW]:
             hand_over(st, jt, left)

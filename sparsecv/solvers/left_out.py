@@ -156,6 +156,7 @@ class LeftOut:
         """State of the kernels, nothing known of any neighbour yet."""
         p, widest = self.gram.b.size, max(int(np.diff(self.start).max(initial=1)), 1)
         columns = max(p, tau)
+        inflation = (float(self.length.max()) ** 2 + ridge) / (float(self.gram.D.min()) + ridge)
         return left_out_kernels.Neighbours(
             D=self.rows,
             T=self.targets,
@@ -164,9 +165,12 @@ class LeftOut:
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             length=self.length,
             lever=self.levers[1],
-            reals=np.array([ridge, self._eps, margin, self.levers[0], self.gram.yy]),
+            reals=np.array(
+                [ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation]
+            ),
             upper=np.full(self.count, np.inf),
             support=np.zeros((self.count, tau), dtype=np.int64),
+            doubt=np.zeros(self.count, dtype=np.int32),
             beta=np.zeros(p),
             c=np.zeros(p),
             inside=np.zeros(p),
@@ -262,6 +266,8 @@ class JointResult:
     pairs : ndarray of int, shape (q, 2)
         Node and the neighbour it is open for.
     n_nodes, n_branched : int
+    rounding : float
+        What objectives may be off by: Gram matrices keep half of the digits.
     """
 
     support: NDArray[np.intp]
@@ -272,6 +278,7 @@ class JointResult:
     pairs: NDArray[np.intp]
     n_nodes: int
     n_branched: int
+    rounding: float
 
     def open_for(self, j: int) -> NDArray[np.intp]:
         """Nodes open for neighbour j."""
@@ -363,6 +370,7 @@ def solve_jointly(
         np.concatenate(pairs).astype(np.intp),
         int(st.ints[search_kernels.NODES]),
         int(st.ints[search_kernels.BRANCHED]),
+        margin,
     )
 
 

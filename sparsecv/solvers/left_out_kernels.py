@@ -38,9 +38,11 @@ class Neighbours(NamedTuple):
     shift: Array  # (k,) multiple of I added to G_j, taken off the perspective's weight
     length: Array  # (p,) lengths of the columns, all rows in
     lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where that says nothing
-    reals: Array  # γ/2, rounding relative to sums of squares, absolute margin, shift of M, yᵀy
+    reals: Array  # γ/2, rounding relative to sums of squares, absolute margin, shift of M, yᵀy,
+    #   rounding of leverages
     upper: Array  # (k,) incumbents
     support: NDArray[np.int64]  # (k, tau)
+    doubt: NDArray[np.int32]  # (k,) neighbours a support could not be judged on
     # a node: coefficients (p,), b − Gβ (p,), included and free columns as 0/1 (p,)
     beta: Array
     c: Array
@@ -507,10 +509,16 @@ def factor_support(nb, G, b, support):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-def]
-    """Enter a factored support as incumbent of the neighbours ``here[:count]`` it improves on."""
+    """Enter a factored support as incumbent of the neighbours ``here[:count]`` it improves on.
+
+    Returns how many it could not be judged on, first in ``nb.doubt``: where next to nothing of a
+    row is left by the others a down-date loses its digits.
+    """
     D, T, start, L, w = nb.D, nb.T, nb.start, nb.L, nb.w
     V, S, e, v, upper, record = nb.V, nb.S, nb.e, nb.v, nb.upper, nb.support
-    tau = support.shape[0]
+    doubt = nb.doubt
+    tau, doubtful = support.shape[0], 0
+    inflated, margin = nb.reals[5], nb.reals[2]
     for place in range(count):
         j = here[place]
         first, m = start[j], start[j + 1] - start[j]
@@ -521,7 +529,7 @@ def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-
             for a in range(tau):
                 V[r, a] = dot(L[a], v, a + 1)
                 e[r] -= V[r, a] * w[a]
-        value, sound = yy - gain, True
+        value, sound, least = yy - gain, True, 1.0
         for r in range(m):
             for s in range(r):
                 total = -dot(V[r], V[s], tau) - dot(S[r], S[s], s)
@@ -531,9 +539,17 @@ def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-
                 sound = False
                 break
             S[r, r] = np.sqrt(total)
+            least = min(least, total)
             e[r] = (e[r] - dot(S[r], e, r)) / S[r, r]
             value -= e[r] * e[r]
-        if sound and value < upper[j]:
+        # what rounding of I − DADᵀ does to the value
+        lost = (yy - gain - value) * inflated / least
+        if not sound or lost > 1e-8 * max(value, 0.0) + margin:
+            doubt[doubtful] = j
+            doubtful += 1
+            continue
+        if value < upper[j]:
             upper[j] = value
             for a in range(tau):
                 record[j, a] = support[a]
+    return doubtful

@@ -51,6 +51,11 @@ class Limits:
         self._node_limit = node_limit
         self._stop = stop
 
+    @property
+    def stop(self) -> StopFlag | None:
+        """The flag that ends the search when raised."""
+        return self._stop
+
     def restarted(self) -> Limits:
         """What is left of these limits, counted from now; of the nodes nothing is taken off."""
         return Limits(self.remaining(), self._node_limit, self._stop)

@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecv.cross_validation import Settings, cross_validate
+from sparsecv.design import Protocol, Summary, make_design
 from sparsecv.errors import InputError
-from sparsecv.fold_data import RowFolds
+from sparsecv.fold_data import MomentFolds, RowFolds
 from sparsecv.folds import make_folds
+from sparsecv.moments import fold_moments
+from sparsecv.readers import ArraySource
 from sparsecv.results import GammaResult
 from sparsecv.synthetic import make_synthetic
 from tests.cv_brute_force import brute_force, inside
@@ -161,3 +164,35 @@ def test_results_with_a_history_survive_a_round_trip() -> None:
 def test_bad_settings_are_refused(given: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Settings("search", **given)  # type: ignore[arg-type]
+
+
+def test_search_on_streamed_moments() -> None:
+    """Folds known by their moments only are searched like rows."""
+    made = make_synthetic(90, 8, 3, 0.5, 1.0, seed=7)
+    folds = make_folds(5, 90, seed=0)
+    assert folds.label is not None
+    design = make_design(Summary.of(made.X, made.y), Protocol(), [f"x{j}" for j in range(8)])
+    source = ArraySource(made.X, made.y, [f"x{j}" for j in range(8)])
+    streamed = MomentFolds(fold_moments(source, folds.label, folds.k), design, folds)
+    rows = RowFolds(*design.apply(made.X, made.y), folds, True)
+    taus = np.arange(1, 9)
+    exact = cross_validate(rows, [1.0], taus).by_gamma[0]
+    for bounds in ("best", "paper"):
+        result = cross_validate(streamed, [1.0], taus, Settings("search", bounds=bounds))
+        one = result.by_gamma[0]
+        assert (one.lower <= exact.cv_error * (1 + 1e-8)).all()
+        assert (one.upper >= exact.cv_error * (1 - 1e-8)).all()
+        assert exact.cv_error[result.best().tau_index] <= exact.cv_error.min() / 0.99
+
+
+def test_folds_that_gram_matrices_cannot_tell_apart_are_solved_from_rows() -> None:
+    """γ tiny beside the columns: objectives from down-dates are not good enough."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 50)) * 10.0 ** rng.uniform(-1, 1, size=50)
+    y = X[:, :2] @ np.ones(2) + 0.01 * rng.normal(size=30)
+    data = RowFolds(X, y, make_folds("loo", 30), False)
+    taus = np.arange(1, 3)
+    exact = cross_validate(data, [1e-3], taus).by_gamma[0]
+    grid = cross_validate(data, [1e-3], taus, Settings("grid")).by_gamma[0]
+    np.testing.assert_allclose(exact.cv_error, grid.cv_error, rtol=1e-6)
+    np.testing.assert_array_less(exact.lower, grid.upper * (1 + 1e-9) + 1e-300)

@@ -9,7 +9,8 @@ from .branch_and_bound import branch_and_bound
 from .certificate import Certificate, certify
 from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .heuristics import heuristic_support
-from .left_out import JointResult, LeftOut, Neighbour, settle, solve_jointly
+from .joint import JointResult, Neighbour, settle, solve_jointly
+from .left_out import LeftOut
 from .limits import Limits, StopFlag
 from .open_nodes import OpenNode, prediction_ranges
 from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path

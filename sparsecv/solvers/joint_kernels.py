@@ -32,15 +32,14 @@ from .completion_kernels import complete
 from .left_out_kernels import (
     bound_all_rows,
     bound_moved,
-    factor_support,
     load_node,
     passing,
     prepare_moves,
     residuals,
-    try_support,
     worth_moving,
 )
 from .perspective_kernels import relax
+from .pool_kernels import factor_support, try_support
 
 FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
 # supports visited for all neighbours together: instead of a relaxation, instead of branching

@@ -1,0 +1,102 @@
+"""Compiled evaluation of one support on many neighbours, by down-dates of one factorisation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
+SOUND = 1e-6  # least pivot of I − D A Dᵀ: below it a down-date has lost its digits
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot(a, b, n):  # type: ignore[no-untyped-def]
+    """Σ a_i b_i over the first n."""
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add(target, row, step, n):  # type: ignore[no-untyped-def]
+    """target += step·row over the first n."""
+    for i in range(n):
+        target[i] += step * row[i]
+
+
+@njit(cache=True, nogil=True)
+def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
+    """Replace a lower triangular factor by its inverse, in place; ``row`` is work space."""
+    for a in range(n):
+        inverse = 1.0 / L[a, a]
+        for c in range(a):
+            row[c], L[a, c] = L[a, c], 0.0
+        for q in range(a):
+            add(L[a], L[q], -row[q] * inverse, q + 1)
+        L[a, a] = inverse
+
+
+@njit(cache=True, nogil=True)
+def factor_support(nb, G, b, support):  # type: ignore[no-untyped-def]
+    """Inverse Cholesky factor of G_S + γ/2 I, w = L⁻¹b_S; what the support gains, |w|²."""
+    L, w, tau = nb.L, nb.w, support.shape[0]
+    gain = 0.0
+    for a in range(tau):
+        i = support[a]
+        for c in range(a):
+            L[a, c] = (G[i, support[c]] - dot(L[a], L[c], c)) / L[c, c]
+        whole = G[i, i] + nb.reals[0]
+        L[a, a] = np.sqrt(max(whole - dot(L[a], L[a], a), 1e-12 * whole))
+        w[a] = (b[i] - dot(L[a], w, a)) / L[a, a]
+        gain += w[a] * w[a]
+    invert_factor(L, tau, nb.top)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-def]
+    """Enter a factored support as incumbent of the neighbours ``here[:count]`` it improves on.
+
+    Returns how many it could not be judged on, first in ``nb.doubt``: where next to nothing of a
+    row is left by the others a down-date loses its digits.
+    """
+    D, T, start, L, w = nb.D, nb.T, nb.start, nb.L, nb.w
+    V, S, e, v, upper, record = nb.V, nb.S, nb.e, nb.v, nb.upper, nb.support
+    doubt = nb.doubt
+    tau, doubtful = support.shape[0], 0
+    inflated, margin = nb.reals[5], nb.reals[2]
+    for place in range(count):
+        j = here[place]
+        first, m = start[j], start[j + 1] - start[j]
+        for r in range(m):
+            for a in range(tau):
+                v[a] = D[first + r, support[a]]
+            e[r] = T[first + r]
+            for a in range(tau):
+                V[r, a] = dot(L[a], v, a + 1)
+                e[r] -= V[r, a] * w[a]
+        value, sound, least = yy - gain, True, 1.0
+        for r in range(m):
+            for s in range(r):
+                total = -dot(V[r], V[s], tau) - dot(S[r], S[s], s)
+                S[r, s] = total / S[s, s]
+            total = 1.0 - dot(V[r], V[r], tau) - dot(S[r], S[r], r)
+            if total < SOUND:
+                sound = False
+                break
+            S[r, r] = np.sqrt(total)
+            least = min(least, total)
+            e[r] = (e[r] - dot(S[r], e, r)) / S[r, r]
+            value -= e[r] * e[r]
+        # what rounding of I − DADᵀ does to the value
+        lost = (yy - gain - value) * inflated / least
+        if not sound or lost > 1e-8 * max(value, 0.0) + margin:
+            doubt[doubtful] = j
+            doubtful += 1
+            continue
+        if value < upper[j]:
+            upper[j] = value
+            for a in range(tau):
+                record[j, a] = support[a]
+    return doubtful

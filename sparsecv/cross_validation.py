@@ -34,6 +34,7 @@ from .solvers import (
 from .tau_search import search_taus
 
 TRANSFER_FOLDS = 20  # from here on a fold is close enough to the whole for its tree
+JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
 METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 
@@ -199,7 +200,8 @@ def _one_gamma(
         "n_jobs": settings.n_jobs,
     }
     left_out = None
-    if settings.method != "grid" and data.p > TREE_ONLY and k >= TRANSFER_FOLDS:
+    small = k >= TRANSFER_FOLDS and int(data.folds.sizes.max()) <= JOINT_ROWS
+    if settings.method != "grid" and data.p > TREE_ONLY and small:
         left_out = rows_left_out(data, full)
     if settings.method == "grid":
         outcome = solve_fold_grid(backend=settings.backend, **work)

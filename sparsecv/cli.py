@@ -105,7 +105,7 @@ def cv(
     started = time.perf_counter()
     console = _console(quiet)
     if plot is not None:
-        plots.check_writable(str(plot))
+        plots.check_writable(str(plot), film=method in ("search", "bounds"))
     _check_json(json_file)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
     _check_jobs(jobs)
@@ -283,9 +283,9 @@ def benchmark(
         for row in found:
             rows.append(row)
             bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
+            if csv_file is not None:  # a run of hours that is cut short keeps what it has
+                comparison.write_csv(rows, csv_file)
     report.print_benchmark(console, rows)
-    if csv_file is not None:
-        comparison.write_csv(rows, csv_file)
     if plot is not None:
         comparison.plot(rows, str(plot))
     raise typer.Exit(DONE if all(row.status == "optimal" for row in rows) else GAP)

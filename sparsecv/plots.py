@@ -31,8 +31,10 @@ def pyplot() -> Any:
     return plt
 
 
-def check_writable(path: str) -> None:
+def check_writable(path: str, *, film: bool = False) -> None:
     """Refuse a picture file that could not be written, before any work is done.
+
+    ``film`` allows .gif, which only newer versions of matplotlib write as a still picture.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def check_writable(path: str) -> None:
         matplotlib is missing, or the suffix or folder does not exist.
     """
     plt = pyplot()
-    kinds = plt.figure().canvas.get_supported_filetypes()
+    kinds = set(plt.figure().canvas.get_supported_filetypes()) | ({"gif"} if film else set())
     plt.close()
     suffix = Path(path).suffix.lstrip(".").lower()
     if suffix not in kinds:

@@ -133,7 +133,7 @@ def _held_out(
     return _FoldResult(j, supports, error, lower, upper, proved, searched, status, n_nodes, n_trees)
 
 
-def _out_of_time(
+def out_of_time(
     data: FoldData,
     j: int,
     problem: SparseRidgeProblem,
@@ -173,7 +173,7 @@ def solve_folds(
         problem = data.training(j).replace(gamma=gamma)
         limit, searching = pace.allowance(), 0.0
         if limit == 0.0:
-            result = _out_of_time(data, j, problem, taus, warm)
+            result = out_of_time(data, j, problem, taus, warm)
         else:
             found: BestSubsets = solve_sizes(
                 problem,
@@ -249,7 +249,7 @@ def solve_fold_grid(
                 return []
             limit = fold.share(taus.size - s)
             if limit == 0.0:
-                parts.append(_out_of_time(data, j, base, taus[s:], starts[s:]))
+                parts.append(out_of_time(data, j, base, taus[s:], starts[s:]))
                 break
             solution = solve(
                 base.replace(tau=int(tau)),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .bounds import squared_error_bounds, strengths
 from .fold_data import FoldData, RowFolds
-from .fold_solvers import FoldOutcome
+from .fold_solvers import FoldOutcome, out_of_time
 from .solvers import (
     Ellipsoid,
     GramForm,
@@ -63,12 +63,6 @@ class FoldTable:
         if chosen.size:
             self.choice[t, chosen] = self._index(support)
 
-    def replace(self, t: int, folds: NDArray[np.intp], support: Support) -> None:
-        """Make a support the incumbent of these folds, better or not."""
-        objective, error = self.fits(folds, support)
-        self.objective[t, folds], self.error[t, folds] = objective, error
-        self.choice[t, folds] = self._index(support)
-
     def prove(self, t: int, folds: NDArray[np.intp]) -> None:
         """The incumbents are optimal."""
         self.exact[t, folds] = True
@@ -85,6 +79,19 @@ class FoldTable:
         folds = np.flatnonzero(~self.exact[t])
         low = full_lower - self.objective[t, folds]
         self.narrow(t, folds, np.maximum(low, 0.0), np.full(folds.size, np.inf))
+
+    def bound_the_rest(self) -> None:
+        """Give folds that nothing has bracketed an interval around their ridge fit.
+
+        Every fold must have an incumbent at every τ.
+        """
+        for j in np.flatnonzero(~np.isfinite(self.upper).all(axis=0)):
+            problem = self.data.training(int(j)).replace(gamma=self.gamma)
+            supports = [self.support(t, int(j)) for t in range(self.taus.size)]
+            found = out_of_time(self.data, int(j), problem, self.taus, supports)
+            here = np.array([j])
+            for t in np.flatnonzero(~np.isfinite(self.upper[:, j])):
+                self.narrow(int(t), here, found.lower[t : t + 1], found.upper[t : t + 1])
 
     def fits(self, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
         """Training objective and held-out error of one support on some of the folds."""

@@ -133,7 +133,7 @@ class JointFolds:
         """Folds whose objectives Gram matrices cannot tell apart well enough."""
         fresh, known = self.table.objective[t], found.upper
         off = ~(fresh <= known * (1.0 + ALIKE) + found.rounding)
-        return np.asarray(off | (found.rounding > ALIKE * fresh) | ~np.isfinite(known))
+        return np.asarray(off | ~(found.rounding <= ALIKE * fresh) | ~np.isfinite(known))
 
     def _solve_apart(
         self, t: int, problem: SparseRidgeProblem, folds: NDArray[np.intp], limits: Limits
@@ -283,6 +283,8 @@ def solve_folds_jointly(
         tell((t + 1) * data.folds.k // taus.size)
         if stop.is_set():
             break
+    if not stop.is_set():
+        table.bound_the_rest()
     outcome = table.outcome(n_mio, joint.n_nodes, worst(statuses))
     outcome.mio_by_tau += 1  # the tree of all rows
     return outcome

@@ -163,6 +163,7 @@ class _Search:
         self.joint: JointFolds | None = None
         if self.left_out is not None:
             self.joint = JointFolds(data, self.table, self.left_out)
+        self.given_up = np.zeros((taus.size, self.k), dtype=bool)  # beyond double precision
         self.solved = np.zeros(taus.size, dtype=bool)  # τ whose problem on all rows is solved
         self.whole_tree = np.zeros(taus.size, dtype=np.intp)  # and whether that counts
         self.shared = np.zeros(taus.size, dtype=bool)  # τ whose tree has been tried on all folds
@@ -201,6 +202,9 @@ class _Search:
                 if self.stopped() is not None:
                     break
                 self._bracket_fold(j)
+        for t in range(self.taus.size):
+            self.table.offer(t, np.arange(self.k), self.supports[t])
+        self.table.bound_the_rest()
         for t in range(self.taus.size):
             self._note(t)
 
@@ -276,17 +280,16 @@ class _Search:
             status = self.stopped()
             if status is not None:
                 return status
-            if self.table.exact[t].all():  # rounding alone keeps the two apart
-                return None
             if self.joint is not None and not self.solved[t]:
                 self._solve_all_rows(t)
             elif self.joint is not None and not self.shared[t]:
                 self._share_tree(t)
             else:
-                width = np.where(
-                    self.table.exact[t], -1.0, self.table.upper[t] - self.table.lower[t]
-                )
-                self._solve_fold(t, int(np.argmax(width)))
+                left = np.flatnonzero(~self.table.exact[t] & ~self.given_up[t])
+                if left.size == 0:  # searched to the end, but rounding leaves a gap
+                    return Status.PRECISION
+                width = self.table.upper[t, left] - self.table.lower[t, left]
+                self._solve_fold(t, int(left[np.argmax(width)]))
             self._note(t)
             tell(int(self.table.exact[t].sum()))
 
@@ -344,8 +347,9 @@ class _Search:
         self.n_nodes += solution.n_nodes
         here = np.array([j])
         self.table.offer(t, here, solution.support)
-        if solution.status in (Status.OPTIMAL, Status.PRECISION):
+        if solution.status is Status.OPTIMAL:
             self.table.prove(t, here)
+        self.given_up[t, j] = solution.status is Status.PRECISION
 
     def _improve(self, t: int, solution: Solution) -> None:
         """Take over a solution of the problem on all rows."""

@@ -196,3 +196,41 @@ def test_folds_that_gram_matrices_cannot_tell_apart_are_solved_from_rows() -> No
     grid = cross_validate(data, [1e-3], taus, Settings("grid")).by_gamma[0]
     np.testing.assert_allclose(exact.cv_error, grid.cv_error, rtol=1e-6)
     np.testing.assert_array_less(exact.lower, grid.upper * (1 + 1e-9) + 1e-300)
+
+
+@pytest.mark.parametrize("bounds", ["best", "paper"])
+@pytest.mark.parametrize("method", ["search", "bounds"])
+def test_intervals_are_finite_whatever_the_time(bounds: str, method: str) -> None:
+    """Folds that nobody had time for, or whose ε gives no ellipsoid, get an interval as well."""
+    made = make_synthetic(30, 40, 3, 0.5, 1.0, seed=3)
+    data = RowFolds(made.X, made.y, make_folds("loo", 30), False)
+    taus = np.arange(1, 4)
+    for gamma, limit in ((1e-6, None), (1.0, 1e-9)):
+        settings_ = Settings(method, bounds=bounds, time_limit=limit, mio_limit=0)
+        one = cross_validate(data, [gamma], taus, settings_).by_gamma[0]
+        assert np.isfinite(one.upper).all()
+        assert np.isfinite(np.array(one.history)).all()
+        assert (one.lower <= one.cv_error).all()
+        assert (one.cv_error > 0).all()
+
+
+def test_a_search_beyond_double_precision_is_not_called_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dataclasses import replace
+
+    from sparsecv import tau_search
+    from sparsecv.solvers import Status, solve
+
+    def imprecise(*arguments: object, **options: object) -> object:
+        return replace(solve(*arguments, **options), status=Status.PRECISION)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(tau_search, "solve", imprecise)
+    made = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
+    data = RowFolds(made.X, made.y, make_folds(5, 30, seed=0), False)
+    result = cross_validate(
+        data, [0.1], np.arange(1, 9), Settings("search", bounds="paper", tol=0.0)
+    )
+    assert result.by_gamma[0].status == "precision limit"
+    assert not result.best().certified
+    assert (result.by_gamma[0].lower < result.by_gamma[0].upper).any()

@@ -47,8 +47,8 @@ class JointResult:
         (m, p) and √λ (m,).
     pairs : ndarray of int, shape (q, 2)
         Node and the neighbour it is open for.
-    n_nodes, n_branched : int
-    rounding : float
+    n_nodes : int
+    rounding : ndarray, shape (k,)
         What objectives may be off by: Gram matrices keep half of the digits.
     """
 
@@ -59,8 +59,7 @@ class JointResult:
     root_lam: Array
     pairs: NDArray[np.intp]
     n_nodes: int
-    n_branched: int
-    rounding: float
+    rounding: Array
 
     def open_for(self, j: int) -> NDArray[np.intp]:
         """Nodes open for neighbour j."""
@@ -151,8 +150,7 @@ def solve_jointly(
         np.concatenate([jt.leaf_lam[:m], st.stack_lam[:top], [root.root_lam]]),
         np.concatenate(pairs).astype(np.intp),
         int(st.ints[search_kernels.NODES]),
-        int(st.ints[search_kernels.BRANCHED]),
-        margin,
+        left_out.rounding(ridge),
     )
 
 

@@ -120,6 +120,11 @@ class LeftOut:
             found[j] = (1.0 + 1e-7) / left if left > 1e-6 else np.inf
         return shift, found
 
+    def rounding(self, ridge: float) -> Array:
+        """What every neighbour's objectives may be off by, shape (k,): see GramForm.rounding."""
+        inflation = (float(self.length.max()) ** 2 + ridge) / (self.least + ridge)
+        return np.asarray(np.maximum(1e-12, 20.0 * EPS * inflation) * self.gram.yy)
+
     def form(self, j: int) -> GramForm:
         """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""
         D, t = self.rows[self.of(j)], self.targets[self.of(j)]

@@ -260,8 +260,8 @@ def _search_taus(
         raise KeyboardInterrupt
     result = _summarise(found.outcome, data, gamma, taus)
     _take_models(result, found.whole)
-    result.status = str(found.outcome.status)
-    result.history = [list(step) for step in found.history.steps]
+    result.status = str(found.whole.status)  # the chosen model's proof counts, too
+    result.history = found.history
     result.seconds = time.perf_counter() - started
     return result
 

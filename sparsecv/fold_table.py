@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -154,8 +152,7 @@ def open_node_range(
     rows: Array,
     targets: Array,
     n: int,
-    spectrum: Spectrum | None = None,
-    extra: Sequence[float] = (),
+    spectrum: Spectrum,
 ) -> tuple[float, float]:
     """Bound h_j from the nodes still open: the union of one region of Theorem 1 per node.
 
@@ -172,19 +169,20 @@ def open_node_range(
         The fold.
     n : int
         Training rows.
+    spectrum : Spectrum
+        Of the same rows.
 
     Returns
     -------
     lower, upper : float
         Without the incumbent's own error.
     """
-    spectrum = spectrum or Spectrum.of_gram(gram, n)
     upper, beta = found.objective, found.beta
     m = found.leaves.shape[0]
     centre = beta @ rows.T
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
-    for epsilon in (*strengths(gamma, spectrum), *extra):
+    for epsilon in strengths(gamma, spectrum):
         bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon, n)
         room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
         radius = np.sqrt(room)

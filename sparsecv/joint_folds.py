@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import squared_error_bounds
+from .bounds import OF_EIGENVALUE, OF_GAMMA, squared_error_bounds
 from .budget import Share
 from .fold_data import FoldData, RowFolds
 from .fold_solvers import FoldOutcome, Tell, in_parallel
@@ -37,8 +37,6 @@ Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 ALIKE = 1e-6  # relative difference of objectives that rounding may make
 SURE = 1e-9  # relative gap at which an incumbent counts as optimal
-OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
-OF_GAMMA = (1e-3, 0.1, 0.5)  # shares kept out of it
 
 
 def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,6 @@ from .solvers import (
     Limits,
     Relaxation,
     Solution,
-    SparseRidgeProblem,
     Spectrum,
     Status,
     StopFlag,
@@ -48,16 +47,6 @@ JOINT_FOLDS = 8  # from here on the tree of all rows says enough about a fold
 
 
 @dataclass
-class History:
-    """Bounds on h(γ, τ) after every step: (problems solved so far, index of τ, lower, upper).
-
-    The first entries, one per τ, are phase 1's; each later one replaces the bounds of one τ.
-    """
-
-    steps: list[tuple[int, int, float, float]] = field(default_factory=list)
-
-
-@dataclass
 class TauSearch:
     """Result of Algorithm 1.
 
@@ -66,15 +55,14 @@ class TauSearch:
     outcome : FoldOutcome
     whole : BestSubsets
         Incumbents and bounds of the problem on all rows.
-    history : History
-    gap : float
-        (UB − LB)/UB at the end.
+    history : list of list of float
+        Bounds on h(γ, τ) after every step: [problems solved so far, index of τ, lower, upper]. The
+        first entries, one per τ, are phase 1's; each later one replaces the bounds of one τ.
     """
 
     outcome: FoldOutcome
     whole: BestSubsets
-    history: History
-    gap: float
+    history: list[list[float]]
 
 
 def search_taus(
@@ -125,12 +113,7 @@ def search_taus(
     if status is None:
         status = Status.OPTIMAL if gap <= tol else Status.MIO_LIMIT
     outcome = search.outcome(status)
-    return TauSearch(
-        outcome,
-        search.best_of_all_rows(status),
-        search.history,
-        max(gap, 0.0),
-    )
+    return TauSearch(outcome, search.best_of_all_rows(status), search.history)
 
 
 class _Search:
@@ -149,20 +132,18 @@ class _Search:
         self.started = time.perf_counter()
         self.full = data.full().replace(gamma=gamma)
         self.k, self.rows = data.folds.k, float(data.folds.sizes.sum())
-        self.n = int(self.full.n or data.folds.n)
         self.table = FoldTable(data, gamma, taus)
-        self.history = History()
+        self.history: list[list[float]] = []
         self.n_mio = self.n_nodes = 0
         self.supports: list[Support] = []
         self.objective, self.bound = np.zeros(taus.size), np.zeros(taus.size)
         self.proved = np.zeros(taus.size, dtype=bool)
-        self._spectra: dict[int, Spectrum] = {}
-        self.left_out = (
-            None if self.paper or self.k < JOINT_FOLDS else rows_left_out(data, self.full)
-        )
         self.joint: JointFolds | None = None
-        if self.left_out is not None:
-            self.joint = JointFolds(data, self.table, self.left_out)
+        left_out = None
+        if not self.paper and self.k >= JOINT_FOLDS:
+            left_out = rows_left_out(data, self.full)
+        if left_out is not None:
+            self.joint = JointFolds(data, self.table, left_out)
         self.given_up = np.zeros((taus.size, self.k), dtype=bool)  # beyond double precision
         self.solved = np.zeros(taus.size, dtype=bool)  # τ whose problem on all rows is solved
         self.whole_tree = np.zeros(taus.size, dtype=np.intp)  # and whether that counts
@@ -212,7 +193,7 @@ class _Search:
         """One fold at every τ, by its own relaxations."""
         training = self.data.training(j).replace(gamma=self.gamma)
         H, targets = self.data.held_out(j)
-        spectrum = self._spectrum(j, training)
+        spectrum = Spectrum.of(training)
         here = np.array([j])
         if self.paper:
             rows = training.p if training.n is None else training.n
@@ -258,11 +239,6 @@ class _Search:
         self.table.narrow(t, here, np.array([low]), np.array([high]))
         if relaxed >= self.table.objective[t, j] * (1.0 - SURE):
             self.table.prove(t, here)
-
-    def _spectrum(self, j: int, training: SparseRidgeProblem) -> Spectrum:
-        if j not in self._spectra:
-            self._spectra[j] = Spectrum.of(training)
-        return self._spectra[j]
 
     # phase 2
 
@@ -369,14 +345,8 @@ class _Search:
         return outcome
 
     def _note(self, t: int) -> None:
-        self.history.steps.append(
-            (
-                self.n_mio,
-                t,
-                float(self.table.lower[t].sum() / self.rows),
-                float(self.table.upper[t].sum() / self.rows),
-            )
-        )
+        low, high = (float(side[t].sum()) for side in (self.table.lower, self.table.upper))
+        self.history.append([self.n_mio, t, low / self.rows, high / self.rows])
 
     def best_of_all_rows(self, status: Status) -> BestSubsets:
         """Incumbents of the problem on all rows; the most promising τ is solved."""

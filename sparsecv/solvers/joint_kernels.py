@@ -30,6 +30,7 @@ from .branch_and_bound_kernels import (
 )
 from .completion_kernels import complete
 from .left_out_kernels import (
+    ACTIVE,
     bound_all_rows,
     bound_moved,
     load_node,
@@ -75,7 +76,9 @@ class Joint(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
-    """Record the current node as open for ``jt.here[:count]``."""
+    """Record the current node as open for ``jt.here[:count]``, if that is anybody."""
+    if count == 0:
+        return
     leaf, at = jt.ints[0], jt.ints[1]
     for i in range(st.b.shape[0]):
         jt.leaves[leaf, i] = st.state[i]
@@ -122,7 +125,7 @@ def fill(st, jt, m, k, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def still_open(st, jt, nb, count, d, every, value):  # type: ignore[no-untyped-def]
+def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
     """Keep in ``jt.here`` the neighbours whose incumbent the node's bound does not reach.
 
     ``value`` is the relaxation's on all rows: where it cannot be enough nothing is tried.
@@ -135,11 +138,8 @@ def still_open(st, jt, nb, count, d, every, value):  # type: ignore[no-untyped-d
     level = st.lam[0] * st.lam[0] * (ridge + d)
     load_node(nb, st.G, st.b, st.state, st.beta, tau - m, level)
     bound_all_rows(nb)
-    if every:
-        residuals(nb, 0, nb.T.shape[0])
-    else:
-        for a in range(count):
-            residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
+    for a in range(count):
+        residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
     keep = 1.0 - jt.reals[TOLERANCE]
     count = passing(nb, jt.here, count, keep, value, jt.retry)
     left = 0
@@ -147,7 +147,7 @@ def still_open(st, jt, nb, count, d, every, value):  # type: ignore[no-untyped-d
         j = jt.here[a]
         if jt.retry[a] == 1:
             target = nb.upper[j] * keep
-            if nb.scalars[5] < 0.0:
+            if nb.scalars[ACTIVE] < 0.0:
                 prepare_moves(nb, st.G, d, st.lam[0])
             if worth_moving(nb, j, value, target):
                 _, bound = bound_moved(nb, st.G, st.b, j, target, False, jt.c)
@@ -299,15 +299,12 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if k <= 0 or k >= n:  # a single support
             fill(st, jt, m, max(min(k, n), 0), n)
             left = offer(st, jt, nb, count)
-            if left > 0:
-                for a in range(left):
-                    jt.here[a] = nb.doubt[a]
-                hand_over(st, jt, left)
+            for a in range(left):
+                jt.here[a] = nb.doubt[a]
+            hand_over(st, jt, left)
             continue
         if few_completions(st, m, n, k, count, CHEAP):
-            left = complete_for_all(st, jt, nb, m, n, k, count)
-            if left > 0:
-                hand_over(st, jt, left)
+            hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, count))
             continue
         for i in range(p):
             g[i] = st.b[i]
@@ -324,7 +321,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         m, n = count_node(st)  # the relaxation has used the lists
         left = count
         if closed:
-            left = still_open(st, jt, nb, count, d, count * 2 > folds, st.best[1])
+            left = still_open(st, jt, nb, count, d, st.best[1])
         elif count > jt.reals[FEW]:
             fill(st, jt, m, k, n)
             same = True
@@ -336,9 +333,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if left == 0:
             continue
         if few_completions(st, m, n, k, left, MOST):
-            left = complete_for_all(st, jt, nb, m, n, k, left)
-            if left > 0:
-                hand_over(st, jt, left)
+            hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, left))
             continue
         if left <= jt.reals[FEW]:
             hand_over(st, jt, left)

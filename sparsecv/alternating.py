@@ -83,6 +83,9 @@ def alternate(
         rest = settings.time_limit - (time.perf_counter() - began)
         return replace(settings, time_limit=max(rest, SPENT))
 
+    def spent() -> bool:
+        return settings.time_limit is not None and left().time_limit == SPENT
+
     def descend(gamma: float) -> str:
         """Alternate from one γ; how that ended."""
         seen: list[float] = []
@@ -94,7 +97,7 @@ def alternate(
             best, proposal = alone.best(), _next(data, one, gamma)
             trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
-            if settings.time_limit is not None and left().time_limit == SPENT:
+            if spent():
                 return "time limit"
             if not predicted < best.cv_error * (1.0 - 1e-9) or _same(following, gamma):
                 return "converged"
@@ -118,7 +121,7 @@ def alternate(
                 if b > FINEST * a
             ]
             promise, between = min(gaps, default=(np.inf, 0.0))
-            if promise > least * (1.0 - WORTH) or left().time_limit == SPENT:
+            if promise > least * (1.0 - WORTH) or spent():
                 break
             visited[between] = visit([between]).by_gamma[0]
         best = min(visited, key=lambda g: float(visited[g].cv_error.min()))

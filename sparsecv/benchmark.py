@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .cross_validation import Settings, cross_validate
 from .datasets import resolve
 from .design import Protocol
 from .errors import InputError
-from .plots import pyplot
+from .plots import pyplot, save
 from .results import GammaResult
 
 DATASETS = ("diabetes11", "housing", "servo", "autompg")
@@ -124,7 +124,7 @@ def _one_gamma(
     for way in [way for way, _ in RUNS if way in ways]:
         base = dict(RUNS)[way]
         single = backend if base.method != "exact" else "auto"
-        settings = Settings(base.method, single, time_limit, None, tol, base.bounds, base.mio_limit)
+        settings = replace(base, backend=single, time_limit=time_limit, tol=tol)
         result = cross_validate(prepared.data, [gamma], taus, settings)
         one, best = result.by_gamma[0], result.best()
         grid = one if way == "grid" else grid
@@ -201,12 +201,7 @@ def plot(rows: Sequence[Row], path: str) -> None:
             _boxes(panel, [row for row in rows if row.folds == kind], names, ways, field)
             panel.set_title(f"{kind}: fewer {head} than the grid", fontsize=10)
     axes[0][0].legend(fontsize=8)
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--plot {path}: {error}") from None
-    finally:
-        plt.close(figure)
+    save(figure, path)
 
 
 def _boxes(panel: Any, rows: Sequence[Row], names: list[str], ways: list[str], field: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError
-from .plots import pyplot
+from .plots import pyplot, save
 from .results import GammaResult
 
 Array = NDArray[np.float64]
@@ -73,12 +73,7 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     axes[0].set_ylabel("bounds on h(γ, τ)")
     axes[0].legend(fontsize=8)
     figure.suptitle(_plain(f"{title}, γ = {result.gamma:.4g}"))
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--plot {Path(path)}: {error}") from None
-    finally:
-        plt.close(figure)
+    save(figure, path)
 
 
 def animate_bounds(

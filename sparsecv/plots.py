@@ -52,6 +52,22 @@ def check_writable(path: str, *, film: bool = False) -> None:
         raise InputError(f"--plot {path}: the folder does not exist")
 
 
+def save(figure: Any, path: str) -> None:
+    """Write a figure and close it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written in that format.
+    """
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--plot {Path(path)}: {error}") from None
+    finally:
+        pyplot().close(figure)
+
+
 def plot_cv(result: CVResult, path: str, title: str) -> None:
     """Draw the CV error against τ, one curve per γ, and write it to ``path``.
 
@@ -119,12 +135,7 @@ def plot_cv(result: CVResult, path: str, title: str) -> None:
     _focus(axes, result)
     axes.set_title(title.replace("$", r"\$"))  # a name is not a formula
     axes.legend(fontsize=7, ncols=2)
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--plot {Path(path)}: {error}") from None
-    finally:
-        plt.close(figure)
+    save(figure, path)
 
 
 def _focus(axes: Any, result: CVResult) -> None:

@@ -209,42 +209,31 @@ def bound_pair(yy, quadratic, linear, total, move):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True)
+def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
+    """:func:`evaluate` on neighbour j at coefficients whose b − Gβ is c; ``nb.e`` its residuals."""
+    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
+    for r in range(m):
+        f = nb.T[first + r] - nb.e[r]
+        quadratic -= f * f
+        linear -= nb.T[first + r] * f
+    node = (int(nb.scalars[PICKS]), nb.scalars[LEVEL], reach, square)
+    ridge, eps, margin = nb.reals[0], nb.reals[1], nb.reals[2]
+    fold = (nb.yy[j], nb.shift[j], ridge, quadratic, linear, eps, margin, target)
+    inside, free, length, v, top = nb.inside, nb.free, nb.length, nb.v, nb.top
+    return evaluate(
+        nb.D, first, m, nb.e, c, beta, inside, free, length, v, top, node, fold, exactly
+    )
+
+
+@njit(cache=True, nogil=True)
 def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
     """Bounds of the loaded node on neighbour j at the node's own coefficients."""
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
-    quadratic, linear = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
     for r in range(m):
-        f = nb.fitted[first + r]
         nb.e[r] = nb.residual[first + r]
-        quadratic -= f * f
-        linear -= nb.T[first + r] * f
-    node = (int(nb.scalars[PICKS]), nb.scalars[LEVEL], nb.scalars[REACH], nb.scalars[SQUARE])
-    fold = (
-        nb.yy[j],
-        nb.shift[j],
-        nb.reals[0],
-        quadratic,
-        linear,
-        nb.reals[1],
-        nb.reals[2],
-        target,
-    )
-    return evaluate(
-        nb.D,
-        first,
-        m,
-        nb.e,
-        nb.c,
-        nb.beta,
-        nb.inside,
-        nb.free,
-        nb.length,
-        nb.v,
-        nb.top,
-        node,
-        fold,
-        exactly,
-    )
+    quadratic, linear = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
+    reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
+    return evaluate_at(nb, j, nb.c, nb.beta, quadratic, linear, reach, square, target, exactly)
 
 
 @njit(cache=True, nogil=True)
@@ -397,7 +386,6 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
     """Bounds on neighbour j at coefficients that follow its rows; −∞ where they cannot."""
     if not move(nb, j):
         return -np.inf, -np.inf
-    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
     n, p = int(nb.scalars[ACTIVE]), nb.beta.shape[0]
     for i in range(p):
         c[i] = nb.c[i]
@@ -413,37 +401,8 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
         quadratic += nb.moved[i] * (b[i] - c[i])
         linear += nb.moved[i] * b[i]
         reach += abs(nb.moved[i]) * nb.length[i]
-    for r in range(m):
-        f = nb.T[first + r] - nb.e[r]
-        quadratic -= f * f
-        linear -= nb.T[first + r] * f
-    node = (int(nb.scalars[PICKS]), nb.scalars[LEVEL], max(reach, nb.scalars[REACH]), square)
-    fold = (
-        nb.yy[j],
-        nb.shift[j],
-        nb.reals[0],
-        quadratic,
-        linear,
-        nb.reals[1],
-        nb.reals[2],
-        target,
-    )
-    return evaluate(
-        nb.D,
-        first,
-        m,
-        nb.e,
-        c,
-        nb.moved,
-        nb.inside,
-        nb.free,
-        nb.length,
-        nb.v,
-        nb.top,
-        node,
-        fold,
-        exactly,
-    )
+    reach = max(reach, nb.scalars[REACH])
+    return evaluate_at(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
 
 
 @njit(cache=True, nogil=True)

@@ -49,9 +49,9 @@ class Settings:
         "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
         problem per fold and τ, the main paper's Grid. "search": the best τ alone, by the main
         paper's Algorithm 1. "bounds": its first phase, no mixed-integer problem solved. "auto":
-        exact.
+        exact, or grid where an outside solver is asked for.
     backend : str
-        Solver of single problems (grid); exact has trees of its own.
+        Solver of single problems (grid and search); exact has trees of its own.
     time_limit : float or None
         Seconds for everything; what is not proved by then is bracketed.
     n_jobs : int or None
@@ -77,9 +77,14 @@ class Settings:
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
         try:
-            checked_backend(self.backend)
+            solver = checked_backend(self.backend)
         except ValueError as error:
             raise InputError(str(error)) from None
+        if solver != "native" and self.method in ("exact", "bounds"):
+            raise InputError(
+                f"method {self.method} has trees of its own and calls no backend: "
+                f"use method grid or search with backend {self.backend}"
+            )
         limit = self.time_limit
         if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
             raise InputError(f"time_limit must be > 0 seconds; got {limit!r}")
@@ -91,6 +96,12 @@ class Settings:
         most = self.mio_limit
         if most is not None and not (isinstance(most, Integral) and most >= 0):
             raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
+
+    @property
+    def grid(self) -> bool:
+        """Whether every (fold, τ) is a problem of its own."""
+        outside = self.backend not in ("auto", "native")
+        return self.method == "grid" or (self.method == "auto" and outside)
 
     @property
     def searches(self) -> bool:
@@ -201,9 +212,9 @@ def _one_gamma(
     }
     left_out = None
     small = k >= TRANSFER_FOLDS and int(data.folds.sizes.max()) <= JOINT_ROWS
-    if settings.method != "grid" and data.p > TREE_ONLY and small:
+    if not settings.grid and data.p > TREE_ONLY and small:
         left_out = rows_left_out(data, full)
-    if settings.method == "grid":
+    if settings.grid:
         outcome = solve_fold_grid(backend=settings.backend, **work)
     elif shared:
         outcome = solve_rows_deleted(**work)
@@ -274,7 +285,7 @@ def _take_models(result: GammaResult, whole: BestSubsets) -> None:
 
 def _shares_a_tree(data: FoldData, settings: Settings) -> bool:
     return (
-        settings.method != "grid"
+        not settings.grid
         and isinstance(data, RowFolds)
         and data.folds.leave_one_out
         and data.p <= TREE_ONLY

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .all_sizes import active_columns, best_subsets, checked_support
 from .branch_and_bound import branch_and_bound
+from .extras import SolverUnavailable
 from .limits import Limits, StopFlag
+from .outside_backends import lacking, outside_backends
 from .problem import SparseRidgeProblem
 from .solution import Solution, Status, relative_gap
 
@@ -41,8 +43,8 @@ def register_backend(name: str, backend: Backend) -> None:
 
 
 def available_backends() -> list[str]:
-    """Names accepted by :func:`solve`."""
-    return sorted(_BACKENDS)
+    """Names of the solvers that can run here, as :func:`solve` takes them."""
+    return sorted(name for name in _BACKENDS if lacking(name) is None)
 
 
 def checked_backend(name: str) -> str:
@@ -52,12 +54,16 @@ def checked_backend(name: str) -> str:
     ------
     ValueError
         No such backend.
+    SolverUnavailable
+        Its package or licence is missing.
     """
     if name == "auto":
         return "native"
     if name not in _BACKENDS:
-        known = ", ".join(["auto", *available_backends()])
-        raise ValueError(f"unknown backend {name!r}; available: {known}")
+        raise ValueError(f"unknown backend {name!r}; known: {', '.join(['auto', *_BACKENDS])}")
+    reason = lacking(name)
+    if reason is not None:
+        raise SolverUnavailable(f"backend {name}: {reason}")
     return name
 
 
@@ -78,8 +84,11 @@ def solve(
     ----------
     problem : SparseRidgeProblem
     backend : str
-        "native", or a registered one. Native searches the all-sizes tree for few columns and
-        branches on the perspective relaxation for more.
+        "native" searches the all-sizes tree for few columns and branches on the perspective
+        relaxation for more. "highs", "gurobi" and "scip" prove by outer approximation
+        (generalised Benders decomposition). "mosek", "gurobi-conic" and "scip-conic" get the
+        perspective model; "gurobi-perspective", "gurobi-big-m" and "gurobi-indicator" are Gurobi's
+        own models. Or a registered one.
     time_limit : float, optional
         Seconds; the incumbent and a valid bound are returned when it is reached.
     node_limit : int, optional
@@ -92,7 +101,7 @@ def solve(
         Lets another thread end the search.
     n_jobs : int, optional
         Threads that share one branch-and-bound tree, as in joblib; 1 by default. The all-sizes
-        tree of few columns has one.
+        tree of few columns, HiGHS and SCIP have one.
 
     Returns
     -------
@@ -100,6 +109,8 @@ def solve(
 
     Raises
     ------
+    SolverUnavailable
+        An outside solver's package or licence is missing; also a ValueError.
     ValueError
         Unknown backend, a negative tolerance or limit, or a warm start outside 0..p−1.
     """
@@ -157,3 +168,5 @@ def _native(
 
 
 register_backend("native", _native)
+for _name, _backend in outside_backends().items():
+    register_backend(_name, _backend)

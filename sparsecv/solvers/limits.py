@@ -56,6 +56,11 @@ class Limits:
         """The flag that ends the search when raised."""
         return self._stop
 
+    @property
+    def node_limit(self) -> int | None:
+        """Most nodes, if that is limited."""
+        return self._node_limit
+
     def restarted(self) -> Limits:
         """What is left of these limits, counted from now; of the nodes nothing is taken off."""
         return Limits(self.remaining(), self._node_limit, self._stop)

@@ -20,6 +20,7 @@ class Status(str, Enum):
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
     PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
+    FAILED = "solver failure"  # an outside solver contradicted what is known to hold
 
     def __str__(self) -> str:
         return self.value
@@ -63,6 +64,7 @@ def worst(statuses: Iterable[Status]) -> Status:
     """How several searches ended taken together: the first of time, node limit, … that occurs."""
     order = [
         Status.INFEASIBLE,
+        Status.FAILED,
         Status.INTERRUPTED,
         Status.TIME_LIMIT,
         Status.NODE_LIMIT,

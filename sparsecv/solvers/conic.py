@@ -1,0 +1,347 @@
+"""The perspective model as a conic problem, written once in cvxpy for every conic solver.
+
+    min ||Fβ − f||² − 2rᵀβ + wᵀs   s.t.  β_i² ≤ s_i z_i,  Σz ≤ τ,  |β_i| ≤ M_i z_i
+
+with z 0–1 (MISOCP: MOSEK, SCIP, Gurobi) or in [0, 1] (SOCP: also Clarabel, SCS), F the root of
+Q = XᵀX − D, w = γ/2 + D. The rows |β| ≤ Mz follow from the others; without them SCIP has reported
+optima that are too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._linalg import Array
+from .cuts import CutForm
+from .extras import SolverUnavailable, missing, required
+from .gurobi_master import environment, status_of
+from .limits import Limits
+from .outside import prepare
+from .problem import SparseRidgeProblem
+from .root import GramForm
+from .solution import Solution, Status
+
+PRECISION = 1e-5  # relative gap that counts as proved: what conic solvers' tolerances are worth
+TOLERANCE = 1e-8  # feasibility asked of them
+LOSS = 2e-6  # taken off their bounds, relative to the incumbent
+PACKAGES = {
+    "MOSEK": ("cvxpy", "mosek"),
+    "GUROBI": ("cvxpy", "gurobipy"),
+    "SCIP": ("cvxpy", "pyscipopt"),
+    "CLARABEL": ("cvxpy", "clarabel"),
+    "SCS": ("cvxpy", "scs"),
+}
+MIXED_INTEGER = ("MOSEK", "GUROBI", "SCIP")
+
+
+@dataclass(frozen=True)
+class ConicModel:
+    """The model in cvxpy, in units of ``scale``; its objective leaves ``constant`` out."""
+
+    problem: Any
+    beta: Any
+    z: Any
+    constant: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class ConicRelaxation:
+    """A relaxation solved by an outside solver.
+
+    Attributes
+    ----------
+    beta, z : ndarray, shape (p,)
+    value : float
+        The solver's.
+    bound : float
+        Certified at ``beta`` by the dual bound, whatever the solver's tolerances.
+    """
+
+    beta: Array
+    z: Array
+    value: float
+    bound: float
+
+
+def perspective_model(
+    form: CutForm, upper: float, *, integer: bool = True, big_m: bool = True
+) -> ConicModel:
+    """Write the model.
+
+    Parameters
+    ----------
+    form : CutForm
+    upper : float
+        Objective of a support that is known: it bounds the coefficients and is the unit.
+    integer : bool
+        z 0–1; otherwise in [0, 1].
+    big_m : bool
+        Add the rows |β| ≤ Mz.
+
+    Raises
+    ------
+    SolverUnavailable
+        No cvxpy.
+    """
+    cp = required("cvxpy")
+    p, unit = form.p, 1.0 / np.sqrt(upper) if upper > 0.0 else 1.0
+    b = form.b * unit
+    values, vectors = np.linalg.eigh(form.Q)
+    root = np.sqrt(np.maximum(values, 0.0))
+    F = root[:, None] * vectors.T
+    # a target for the well-conditioned part of β only: elsewhere it would be huge
+    large = values > 1e-4 * max(float(values[-1]), 1e-300)
+    f = np.divide(vectors.T @ b, root, out=np.zeros(p), where=large)
+    rest = b - F.T @ f
+    beta, s, t = cp.Variable(p), cp.Variable(p, nonneg=True), cp.Variable(nonneg=True)
+    z = cp.Variable(p, boolean=True) if integer else cp.Variable(p)
+    constraints = [
+        cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ beta - f), t - 1.0])),
+        cp.SOC(z + s, cp.vstack([2.0 * beta, z - s]), axis=0),
+        cp.sum(z) <= form.picks,
+    ]
+    if not integer:
+        constraints += [z >= 0.0, z <= 1.0]
+    if big_m:
+        M = coefficient_bounds(form, upper) * unit
+        constraints += [beta <= cp.multiply(M, z), beta >= -cp.multiply(M, z)]
+    objective = cp.Minimize(t - 2.0 * (rest @ beta) + form.w @ s)
+    constant = form.yy * unit * unit - float(f @ f)
+    return ConicModel(cp.Problem(objective, constraints), beta, z, constant, 1.0 / unit**2)
+
+
+def coefficient_bounds(form: CutForm, upper: float) -> Array:
+    """|β_i| of every β whose objective is at most ``upper``, from the ridge ellipsoid.
+
+    (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all columns.
+    """
+    inverse = np.linalg.inv(form.Q + np.diag(form.w))
+    centre = inverse @ form.b
+    room = max(upper - (form.yy - float(form.b @ centre)), 0.0) + form.margin
+    bounds = np.abs(centre) + np.sqrt(room * np.diag(inverse))
+    return np.asarray(bounds * (1.0 + 1e-6))
+
+
+def conic_relaxation(
+    problem: SparseRidgeProblem, *, solver: str = "CLARABEL", extract: bool = False
+) -> ConicRelaxation:
+    """Solve the perspective relaxation (eq. 5, main paper) by a conic solver.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    solver : str
+        "CLARABEL", "SCS", "MOSEK", "GUROBI" or "SCIP".
+    extract : bool
+        Move a diagonal of XᵀX into the perspective.
+
+    Raises
+    ------
+    SolverUnavailable
+        cvxpy, the solver or its licence is missing.
+    """
+    _check(solver)
+    columns = np.arange(problem.p, dtype=np.intp)
+    form = CutForm(problem, columns, GramForm.of(problem, extract=False), extract=extract)
+    model = perspective_model(form, problem.yy, integer=False, big_m=False)
+    _run(model, solver, {"env": environment(required("gurobipy"))} if solver == "GUROBI" else {})
+    if model.beta.value is None:
+        raise RuntimeError(f"{solver} found no solution: {model.problem.status}")
+    beta = np.asarray(model.beta.value) * np.sqrt(model.scale)
+    cut = form.cut(beta)
+    bound = cut.constant - float(np.sort(cut.slopes)[::-1][: problem.tau].sum())
+    value = (float(model.problem.value) + model.constant) * model.scale
+    return ConicRelaxation(beta, np.asarray(model.z.value), value, bound)
+
+
+def solve_conic(
+    problem: SparseRidgeProblem,
+    solver: str,
+    *,
+    warm_starts: Sequence[NDArray[np.intp]] = (),
+    tol: float = 1e-6,
+    limits: Limits | None = None,
+    n_jobs: int = 1,
+    big_m: bool = True,
+) -> Solution:
+    """Solve eq. (1), main paper, as a mixed-integer conic problem.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    solver : str
+        "MOSEK", "GUROBI" or "SCIP".
+    warm_starts : supports
+    tol : float
+        Relative gap; conic solvers prove no less than 1e-5.
+    limits : Limits, optional
+        A stop flag is looked at before and after: the solver itself sees time and nodes.
+    n_jobs : int
+        Threads.
+    big_m : bool
+        Add the rows |β| ≤ Mz.
+
+    Returns
+    -------
+    Solution
+        A claim that recomputing contradicts has the status "solver failure".
+
+    Raises
+    ------
+    SolverUnavailable
+        cvxpy, the solver or its licence is missing.
+    """
+    _check(solver)
+    limits = limits or Limits()
+    ready = prepare(problem, warm_starts, tol, limits)
+    if ready.done is not None:
+        return ready.done
+    form = CutForm(problem, ready.columns, ready.gram)
+    model = perspective_model(form, ready.objective, big_m=big_m)
+    raw = _run(model, solver, _options(solver, max(tol, 1e-7), limits, n_jobs))
+    bound, nodes, status = _claims(solver, raw, limits)
+    support = ready.support
+    if model.z.value is not None:
+        z = np.asarray(model.z.value)
+        support = np.sort(np.argsort(-z, kind="stable")[: form.picks]).astype(np.intp)
+    lower = (bound + model.constant - LOSS) * model.scale if np.isfinite(bound) else 0.0
+    bound = max(lower, ready.bound)
+    return ready.solution(support, bound, status, nodes, PRECISION, form.margin)
+
+
+def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
+    """Write the mixed-integer model as MOSEK's task file; no licence is needed.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        All columns are kept.
+    path : Path
+        Ends in .task.gz, .jtask, .ptf or .mps.
+
+    Raises
+    ------
+    SolverUnavailable
+        cvxpy or mosek is missing.
+    """
+    _check("MOSEK")
+    columns = np.arange(problem.p, dtype=np.intp)
+    form = CutForm(problem, columns, GramForm.of(problem, extract=False))
+    model = perspective_model(form, problem.yy)
+    mosek = required("mosek")
+    options = {
+        "save_file": str(path),
+        "mosek_params": {mosek.dparam.optimizer_max_time: 0.0, mosek.dparam.mio_max_time: 0.0},
+    }
+    try:
+        _run(model, "MOSEK", options)
+    except SolverUnavailable:  # it is written before it is solved
+        if not path.exists():
+            raise
+
+
+def _check(solver: str) -> None:
+    if solver not in PACKAGES:
+        raise ValueError(f"unknown conic solver {solver!r}; known: {', '.join(PACKAGES)}")
+    lacking = missing(*PACKAGES[solver])
+    if lacking is not None:
+        raise SolverUnavailable(lacking)
+
+
+def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:
+    """Solve and keep the solver's own model, which knows its bound and nodes."""
+    data, chain, inverse = model.problem.get_problem_data(solver, solver_opts=options)
+    try:
+        raw = chain.solve_via_data(model.problem, data, False, False, options)
+        model.problem.unpack_results(raw, chain, inverse)
+    except Exception as error:
+        raise _explained(solver, error) from error
+    return raw
+
+
+def _explained(solver: str, error: Exception) -> Exception:
+    """The same in one line where a licence is what is missing."""
+    text = " ".join(str(error).split())
+    if solver == "MOSEK" and "license" in text.lower():
+        return SolverUnavailable(
+            f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
+        )
+    if solver == "GUROBI" and "license" in text.lower():
+        return SolverUnavailable(
+            f"Gurobi's licence does not do (the pip licence holds 200 variables in conic models; "
+            f"backends gurobi, highs and native hold more): {text}"
+        )
+    return error
+
+
+def _options(solver: str, tol: float, limits: Limits, n_jobs: int) -> dict[str, Any]:
+    """A solver's own parameters."""
+    seconds, nodes = limits.remaining(), limits.node_limit
+    if solver == "SCIP":
+        scip: dict[str, Any] = {
+            "limits/gap": tol,
+            "numerics/feastol": TOLERANCE,
+            "limits/nodes": -1 if nodes is None else nodes,
+        }
+        if seconds is not None:
+            scip["limits/time"] = seconds
+        return {"scip_params": scip}
+    if solver == "GUROBI":
+        gurobi: dict[str, Any] = {
+            "MIPGap": tol,
+            "MIPGapAbs": 0.0,
+            "FeasibilityTol": TOLERANCE,
+            "IntFeasTol": TOLERANCE,
+            "BarQCPConvTol": 1e-9,
+            "Threads": n_jobs,
+            "env": environment(required("gurobipy")),
+        }
+        if seconds is not None:
+            gurobi["TimeLimit"] = seconds
+        if nodes is not None:
+            gurobi["NodeLimit"] = nodes
+        return gurobi
+    mosek = {
+        "MSK_DPAR_MIO_TOL_REL_GAP": tol,
+        "MSK_DPAR_MIO_TOL_FEAS": TOLERANCE,
+        "MSK_IPAR_NUM_THREADS": n_jobs,
+    }
+    if seconds is not None:
+        mosek["MSK_DPAR_MIO_MAX_TIME"] = seconds
+    if nodes is not None:
+        mosek["MSK_IPAR_MIO_MAX_NUM_BRANCHES"] = nodes
+    return {"mosek_params": mosek}
+
+
+def _claims(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
+    """What the solver says of its bound, its nodes and its end."""
+    if solver == "SCIP":
+        model = raw["model"]
+        if model.getStatus() == "userinterrupt" and limits.stop is not None:
+            limits.stop.set()  # it has seen Ctrl-C in our place
+        bound, nodes = float(model.getDualbound()), int(model.getNTotalNodes())
+        status = {
+            "optimal": Status.OPTIMAL,
+            "gaplimit": Status.OPTIMAL,
+            "timelimit": Status.TIME_LIMIT,
+            "nodelimit": Status.NODE_LIMIT,
+            "totalnodelimit": Status.NODE_LIMIT,
+        }.get(model.getStatus(), limits.reached(0) or Status.FAILED)
+        return (bound if abs(bound) < 1e19 else -np.inf), nodes, status
+    if solver == "GUROBI":
+        gp, model = required("gurobipy"), raw["model"]
+        return float(model.ObjBound), int(model.NodeCount), status_of(gp, model, limits)
+    mosek, task = required("mosek"), raw["task"]
+    bound = float(task.getdouinf(mosek.dinfitem.mio_obj_bound))
+    nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
+    ended = task.getsolsta(mosek.soltype.itg)
+    if ended == mosek.solsta.integer_optimal:
+        return bound, nodes, Status.OPTIMAL
+    return bound, nodes, limits.reached(nodes) or Status.TIME_LIMIT

@@ -1,0 +1,44 @@
+"""Outside solvers that come with an extra, and what to say where one is missing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+EXTRAS = {
+    "gurobipy": "gurobi",
+    "mosek": "mosek",
+    "pyscipopt": "scip",
+    "cvxpy": "conic",
+    "clarabel": "conic",
+    "scs": "conic",
+}
+
+
+class SolverUnavailable(ValueError):
+    """An outside solver's package or licence is missing; one line says which."""
+
+
+def missing(*packages: str) -> str | None:
+    """Which of the packages is not installed and how to get it; None where all are there."""
+    for package in packages:
+        if find_spec(package) is None:
+            extra = EXTRAS.get(package)
+            how = f'pip install "sparsecv[{extra}]"' if extra else f"pip install {package}"
+            return f"{package} is not installed: {how}"
+    return None
+
+
+def required(package: str) -> Any:
+    """Import an outside solver.
+
+    Raises
+    ------
+    SolverUnavailable
+        It is not installed.
+    """
+    lacking = missing(package)
+    if lacking is not None:
+        raise SolverUnavailable(lacking)
+    return import_module(package)

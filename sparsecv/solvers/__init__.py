@@ -5,9 +5,12 @@ Nothing here knows of folds or cross-validation.
 
 from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
 from .backends import available_backends, checked_backend, register_backend, solve
+from .benders import outer_approximation
 from .branch_and_bound import branch_and_bound
 from .certificate import Certificate, certify
+from .conic import conic_relaxation, export_mosek, solve_conic
 from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
+from .extras import SolverUnavailable
 from .heuristics import heuristic_support
 from .joint import JointResult, Neighbour, settle, solve_jointly
 from .left_out import LeftOut
@@ -37,6 +40,7 @@ __all__ = [
     "Relaxation",
     "Screening",
     "Solution",
+    "SolverUnavailable",
     "SparseRidgeProblem",
     "Spectrum",
     "Status",
@@ -50,12 +54,15 @@ __all__ = [
     "certificates_of",
     "certify",
     "checked_backend",
+    "conic_relaxation",
     "deleted_fits",
     "dual_bounds",
     "ellipsoid",
+    "export_mosek",
     "gram_root",
     "heuristic_support",
     "node_bounds",
+    "outer_approximation",
     "perspective_relaxation",
     "prediction_ranges",
     "register_backend",
@@ -64,6 +71,7 @@ __all__ = [
     "screen",
     "settle",
     "solve",
+    "solve_conic",
     "solve_jointly",
     "solve_sizes",
     "wants_gram",

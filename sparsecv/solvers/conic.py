@@ -1,14 +1,16 @@
 """The perspective model as a conic problem, written once in cvxpy for every conic solver.
 
-    min ||Fβ − f||² − 2rᵀβ + wᵀs   s.t.  β_i² ≤ s_i z_i,  Σz ≤ τ,  |β_i| ≤ M_i z_i
+    min ||Fu − f||² − 2rᵀu + wᵀs   s.t.  u_i² ≤ s_i z_i,  Σz ≤ τ,  |u_i| ≤ M_i z_i
 
 with z 0–1 (MISOCP: MOSEK, SCIP, Gurobi) or in [0, 1] (SOCP: also Clarabel, SCS), F the root of
-Q = XᵀX − D, w = γ/2 + D. The rows |β| ≤ Mz follow from the others; without them SCIP has reported
-optima that are too low.
+Q = XᵀX − D, w = γ/2 + D, β = u times the columns' lengths. The rows |u| ≤ Mz follow from the
+others; without them SCIP has reported optima that are too low.
 """
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from ._linalg import Array
 from .cuts import CutForm
 from .extras import SolverUnavailable, missing, required
-from .gurobi_master import environment, status_of
+from .gurobi_master import environment, progress_of, status_of
 from .limits import Limits
 from .outside import prepare
 from .problem import SparseRidgeProblem
@@ -42,11 +44,15 @@ MIXED_INTEGER = ("MOSEK", "GUROBI", "SCIP")
 
 @dataclass(frozen=True)
 class ConicModel:
-    """The model in cvxpy, in units of ``scale``; its objective leaves ``constant`` out."""
+    """The model in cvxpy: its objective times ``scale``, and ``constant``, is the problem's.
+
+    ``u`` times ``length`` are the coefficients.
+    """
 
     problem: Any
-    beta: Any
+    u: Any
     z: Any
+    length: Array
     constant: float
     scale: float
 
@@ -83,7 +89,7 @@ def perspective_model(
     integer : bool
         z 0–1; otherwise in [0, 1].
     big_m : bool
-        Add the rows |β| ≤ Mz.
+        Add the rows |u| ≤ Mz.
 
     Raises
     ------
@@ -91,42 +97,68 @@ def perspective_model(
         No cvxpy.
     """
     cp = required("cvxpy")
-    p, unit = form.p, 1.0 / np.sqrt(upper) if upper > 0.0 else 1.0
-    b = form.b * unit
-    values, vectors = np.linalg.eigh(form.Q)
+    p = form.p
+    scaled = Scaled.of(form, upper)
+    b = scaled.b
+    values, vectors = np.linalg.eigh(scaled.Q)
     root = np.sqrt(np.maximum(values, 0.0))
     F = root[:, None] * vectors.T
-    # a target for the well-conditioned part of β only: elsewhere it would be huge
-    large = values > 1e-4 * max(float(values[-1]), 1e-300)
-    f = np.divide(vectors.T @ b, root, out=np.zeros(p), where=large)
+    # a target only where it is no larger than y: elsewhere the constant would cancel too much
+    target = vectors.T @ b
+    large = target**2 <= np.maximum(values, 0.0) * scaled.constant
+    f = np.divide(target, root, out=np.zeros(p), where=large & (root > 0.0))
     rest = b - F.T @ f
-    beta, s, t = cp.Variable(p), cp.Variable(p, nonneg=True), cp.Variable(nonneg=True)
+    u, s, t = cp.Variable(p), cp.Variable(p, nonneg=True), cp.Variable(nonneg=True)
     z = cp.Variable(p, boolean=True) if integer else cp.Variable(p)
     constraints = [
-        cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ beta - f), t - 1.0])),
-        cp.SOC(z + s, cp.vstack([2.0 * beta, z - s]), axis=0),
+        cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ u - f), t - 1.0])),
+        cp.SOC(z + s, cp.vstack([2.0 * u, z - s]), axis=0),
         cp.sum(z) <= form.picks,
     ]
     if not integer:
         constraints += [z >= 0.0, z <= 1.0]
     if big_m:
-        M = coefficient_bounds(form, upper) * unit
-        constraints += [beta <= cp.multiply(M, z), beta >= -cp.multiply(M, z)]
-    objective = cp.Minimize(t - 2.0 * (rest @ beta) + form.w @ s)
-    constant = form.yy * unit * unit - float(f @ f)
-    return ConicModel(cp.Problem(objective, constraints), beta, z, constant, 1.0 / unit**2)
+        M = scaled.bounds
+        constraints += [u <= cp.multiply(M, z), u >= -cp.multiply(M, z)]
+    objective = cp.Minimize(t - 2.0 * (rest @ u) + scaled.w @ s)
+    constant = scaled.constant - float(f @ f)
+    model = cp.Problem(objective, constraints)
+    return ConicModel(model, u, z, scaled.length, constant, scaled.scale)
 
 
-def coefficient_bounds(form: CutForm, upper: float) -> Array:
-    """|β_i| of every β whose objective is at most ``upper``, from the ridge ellipsoid.
+@dataclass(frozen=True)
+class Scaled:
+    """The problem in units that solvers' tolerances are made for.
 
-    (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all columns.
+    min constant + uᵀQu − 2bᵀu + Σ w_i u_i²/z_i, β = length·u: columns have unit length, and the
+    objective is 1 at the support known; times ``scale`` it is the problem's.
     """
-    inverse = np.linalg.inv(form.Q + np.diag(form.w))
-    centre = inverse @ form.b
-    room = max(upper - (form.yy - float(form.b @ centre)), 0.0) + form.margin
-    bounds = np.abs(centre) + np.sqrt(room * np.diag(inverse))
-    return np.asarray(bounds * (1.0 + 1e-6))
+
+    Q: Array
+    b: Array
+    w: Array
+    constant: float
+    length: Array
+    scale: float
+    bounds: Array
+
+    @classmethod
+    def of(cls, form: CutForm, upper: float) -> Scaled:
+        """Scale; ``bounds`` hold for |u| of every u whose objective is at most ``upper``.
+
+        (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all
+        columns.
+        """
+        scale = upper if upper > 0.0 else 1.0
+        short = 1.0 / np.sqrt(np.diag(form.Q) + form.w)
+        Q = short[:, None] * form.Q * short
+        b, w = form.b * short / np.sqrt(scale), form.w * short * short
+        inverse = np.linalg.inv(Q + np.diag(w))
+        centre = inverse @ b
+        constant = form.yy / scale
+        room = max(upper / scale - (constant - float(b @ centre)), 0.0) + form.margin / scale
+        bounds = (np.abs(centre) + np.sqrt(room * np.diag(inverse))) * (1.0 + 1e-6)
+        return cls(Q, b, w, constant, short * np.sqrt(scale), scale, bounds)
 
 
 def conic_relaxation(
@@ -152,9 +184,9 @@ def conic_relaxation(
     form = CutForm(problem, columns, GramForm.of(problem, extract=False), extract=extract)
     model = perspective_model(form, problem.yy, integer=False, big_m=False)
     _run(model, solver, {"env": environment(required("gurobipy"))} if solver == "GUROBI" else {})
-    if model.beta.value is None:
-        raise RuntimeError(f"{solver} found no solution: {model.problem.status}")
-    beta = np.asarray(model.beta.value) * np.sqrt(model.scale)
+    if model.u.value is None:
+        raise RuntimeError(f"{solver} found no solution of the relaxation")
+    beta = np.asarray(model.u.value) * model.length
     cut = form.cut(beta)
     bound = cut.constant - float(np.sort(cut.slopes)[::-1][: problem.tau].sum())
     value = (float(model.problem.value) + model.constant) * model.scale
@@ -186,7 +218,7 @@ def solve_conic(
     n_jobs : int
         Threads.
     big_m : bool
-        Add the rows |β| ≤ Mz.
+        Add the rows |u| ≤ Mz.
 
     Returns
     -------
@@ -235,11 +267,7 @@ def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
     columns = np.arange(problem.p, dtype=np.intp)
     form = CutForm(problem, columns, GramForm.of(problem, extract=False))
     model = perspective_model(form, problem.yy)
-    mosek = required("mosek")
-    options = {
-        "save_file": str(path),
-        "mosek_params": {mosek.dparam.optimizer_max_time: 0.0, mosek.dparam.mio_max_time: 0.0},
-    }
+    options = {"save_file": str(path), "mosek_params": {"MSK_DPAR_MIO_MAX_TIME": 0.0}}
     try:
         _run(model, "MOSEK", options)
     except SolverUnavailable:  # it is written before it is solved
@@ -259,10 +287,16 @@ def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:
     """Solve and keep the solver's own model, which knows its bound and nodes."""
     data, chain, inverse = model.problem.get_problem_data(solver, solver_opts=options)
     try:
-        raw = chain.solve_via_data(model.problem, data, False, False, options)
-        model.problem.unpack_results(raw, chain, inverse)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            raw = chain.solve_via_data(model.problem, data, False, False, options)
+            if solver == "GUROBI" and raw["model"].Status == required("gurobipy").GRB.LOADED:
+                raw["model"].optimize()  # cvxpy has swallowed the reason why it did not start
     except Exception as error:
         raise _explained(solver, error) from error
+    with warnings.catch_warnings(), contextlib.suppress(required("cvxpy").error.SolverError):
+        warnings.simplefilter("ignore")  # stopped early, perhaps before any solution
+        model.problem.unpack_results(raw, chain, inverse)
     return raw
 
 
@@ -337,7 +371,7 @@ def _claims(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
         return (bound if abs(bound) < 1e19 else -np.inf), nodes, status
     if solver == "GUROBI":
         gp, model = required("gurobipy"), raw["model"]
-        return float(model.ObjBound), int(model.NodeCount), status_of(gp, model, limits)
+        return *progress_of(model), status_of(gp, model, limits)
     mosek, task = required("mosek"), raw["task"]
     bound = float(task.getdouinf(mosek.dinfitem.mio_obj_bound))
     nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))

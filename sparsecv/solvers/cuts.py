@@ -26,6 +26,7 @@ from .problem import SparseRidgeProblem
 from .root import GramForm, relaxation_work
 
 FREE, IN, OUT = kernels.FREE, kernels.IN, kernels.OUT
+ROUNDS = 60.0  # of coordinate descent at a node
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class _Node:
     state: NDArray[np.int8]
     beta: Array
     root_lam: float
+    cut: Cut
 
 
 class FrontierCuts:
@@ -125,7 +127,8 @@ class FrontierCuts:
         start = 0.5 * float(np.sqrt(level[min(form.picks, p) - 1]))
         self._open: list[_Node] = []
         self._closed: list[Cut] = []
-        self._push(np.zeros(p, dtype=np.int8), np.zeros(p), start, np.inf)
+        nothing = np.zeros(p)
+        self._push(np.zeros(p, dtype=np.int8), nothing, start, form.cut(nothing), np.inf)
 
     @property
     def size(self) -> int:
@@ -139,7 +142,7 @@ class FrontierCuts:
 
     def cuts(self) -> list[Cut]:
         """One cut for every leaf."""
-        return [self.form.cut(node.beta) for node in self._open] + self._closed
+        return [node.cut for node in self._open] + self._closed
 
     def grow(self, target: float, most: int, limits: Limits) -> None:
         """Branch on the leaf of least bound until none is below ``target`` or ``most`` are left."""
@@ -155,18 +158,25 @@ class FrontierCuts:
                 state[i] = value
                 left = form.picks - int(np.count_nonzero(state == IN))
                 if 0 < left < int(np.count_nonzero(state == FREE)):
-                    self._push(state, node.beta, node.root_lam, target)
+                    self._push(state, node.beta, node.root_lam, node.cut, target)
                 else:  # a single support
                     inside = np.flatnonzero(state == IN if left <= 0 else state != OUT)
                     self._closed.append(form.at_support(inside))
 
-    def _push(self, state: NDArray[np.int8], beta: Array, root_lam: float, target: float) -> None:
+    def _push(
+        self,
+        state: NDArray[np.int8],
+        beta: Array,
+        root_lam: float,
+        parent: Cut,
+        target: float,
+    ) -> None:
         """Solve a node's relaxation until its bound passes ``target``."""
         form = self.form
         beta = np.where(state == OUT, 0.0, beta)
         g = form.b - form.Q @ beta
         lam, best = np.array([root_lam]), np.array([-np.inf, np.inf])
-        limits = np.array([target + form.margin, 1e-7, 60.0, 0.0, 0.0])
+        limits = np.array([target + form.margin, 1e-7, ROUNDS, 0.0, 0.0])
         kernels.relax(
             (form.Q, self._none, self._scratch, 0.0, self._scratch),
             form.w,
@@ -182,5 +192,16 @@ class FrontierCuts:
             self._top,
             self._work,
         )
-        bound = float(best[0]) - form.margin
-        heapq.heappush(self._open, _Node(bound, next(self._number), state, beta, float(lam[0])))
+        # sweeps that do not converge may end on coefficients worse than the parent's
+        bound, cut = max(
+            ((self._bound(cut, state), cut) for cut in (parent, form.cut(beta))),
+            key=lambda pair: pair[0],
+        )
+        node = _Node(bound, next(self._number), state, beta, float(lam[0]), cut)
+        heapq.heappush(self._open, node)
+
+    def _bound(self, cut: Cut, state: NDArray[np.int8]) -> float:
+        """The least value of a cut over the supports of a node."""
+        inside, free = cut.slopes[state == IN], cut.slopes[state == FREE]
+        left = min(self.form.picks - inside.size, free.size)
+        return float(cut.constant - inside.sum() - np.sort(free)[free.size - left :].sum())

@@ -63,6 +63,8 @@ def _solve(
     model.Params.MIPGapAbs = 0.0
     for name in ("FeasibilityTol", "IntFeasTol", "OptimalityTol"):
         model.setParam(name, TOLERANCE)
+    for name in ("Heuristics", "Cuts", "Presolve"):  # they cost more than they bring here
+        model.setParam(name, 0)
     variables = [*z.tolist(), eta.tolist()[0]]
     visited = 0
 
@@ -87,9 +89,8 @@ def _solve(
                 add(cut)
 
     model.optimize(callback)
-    nodes = int(model.NodeCount)
-    bound = oracle.certified(float(model.ObjBound) * scale)
-    return MasterResult(bound, nodes, status_of(gp, model, limits))
+    bound, nodes = progress_of(model)
+    return MasterResult(oracle.certified(bound * scale), nodes, status_of(gp, model, limits))
 
 
 def environment(gp: Any) -> Any:
@@ -107,6 +108,14 @@ def set_limits(model: Any, limits: Limits, n_jobs: int) -> None:
         model.Params.TimeLimit = remaining
     if limits.node_limit is not None:
         model.Params.NodeLimit = limits.node_limit
+
+
+def progress_of(model: Any) -> tuple[float, int]:
+    """Bound and nodes; −∞ where it was stopped before it had any."""
+    try:
+        return float(model.ObjBound), int(model.NodeCount)
+    except AttributeError:
+        return -np.inf, 0
 
 
 def status_of(gp: Any, model: Any, limits: Limits) -> Status:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .conic import LOSS, PRECISION, coefficient_bounds
+from .conic import LOSS, PRECISION, Scaled
 from .cuts import CutForm
 from .extras import required
-from .gurobi_master import environment, guarded, set_limits, status_of
+from .gurobi_master import environment, guarded, progress_of, set_limits, status_of
 from .limits import Limits
 from .outside import prepare
 from .problem import SparseRidgeProblem
@@ -66,27 +66,27 @@ def solve_gurobi_model(
     if ready.done is not None:
         return ready.done
     data = CutForm(problem, ready.columns, ready.gram)
-    p, unit = data.p, 1.0 / np.sqrt(ready.objective) if ready.objective > 0.0 else 1.0
-    bounds = coefficient_bounds(data, ready.objective) * unit
+    p, scaled = data.p, Scaled.of(data, ready.objective)
+    bounds, w = scaled.bounds, scaled.w
     with guarded(gp), gp.Model(env=environment(gp)) as model:
-        beta = model.addMVar(p, lb=-bounds, ub=bounds)
+        u = model.addMVar(p, lb=-bounds, ub=bounds)
         z = model.addMVar(p, vtype=gp.GRB.BINARY)
         model.addConstr(z.sum() <= data.picks)
-        linear = -2.0 * unit * (data.b @ beta)
+        linear = -2.0 * (scaled.b @ u)
         if form == "perspective":
             s = model.addMVar(p)
             for i in range(p):
-                model.addConstr(beta[i] * beta[i] <= s[i] * z[i])
-            model.setObjective(beta @ data.Q @ beta + linear + data.w @ s)
+                model.addConstr(u[i] * u[i] <= s[i] * z[i])
+            model.setObjective(u @ scaled.Q @ u + linear + w @ s)
         else:
-            ridge = data.Q + np.diag(data.w)
-            model.setObjective(beta @ ridge @ beta + linear)
+            ridge = scaled.Q + np.diag(w)
+            model.setObjective(u @ ridge @ u + linear)
         if form == "indicator":
             for i in range(p):
-                model.addGenConstrIndicator(z[i].item(), False, beta[i].item() == 0.0)
+                model.addGenConstrIndicator(z[i].item(), False, u[i].item() == 0.0)
         else:
-            model.addConstr(beta <= bounds * z)
-            model.addConstr(beta >= -bounds * z)
+            model.addConstr(u <= bounds * z)
+            model.addConstr(u >= -bounds * z)
         start = np.zeros(p)
         start[ready.support] = 1.0
         z.Start = start
@@ -102,13 +102,11 @@ def solve_gurobi_model(
                 model.terminate()  # type: ignore[attr-defined]
 
         model.optimize(callback)
-        status, nodes = status_of(gp, model, limits), int(model.NodeCount)
+        (bound, nodes), status = progress_of(model), status_of(gp, model, limits)
         support = ready.support
         if model.SolCount > 0:
             inside = np.argsort(-np.asarray(z.X), kind="stable")[: data.picks]
             support = np.sort(inside).astype(np.intp)
-        bound = float(model.ObjBound)
-    scale = 1.0 / unit**2
-    lower = (bound - LOSS) * scale + data.yy if np.isfinite(bound) else 0.0
+    lower = (bound - LOSS + scaled.constant) * scaled.scale if np.isfinite(bound) else 0.0
     bound = max(lower, ready.bound)
     return ready.solution(support, bound, status, nodes, PRECISION, data.margin)

@@ -89,13 +89,13 @@ class Prepared:
         rounding = 1e-9 * best + 1e-12 * problem.yy
         lower = max(0.0, min(max(bound, self.bound), self.slack, best) - rounding)
         gap = relative_gap(best, lower)
-        if status is not Status.FAILED:
-            closed = max(self.tol, precision)
-            if gap <= (closed if status is Status.PRECISION else max(self.tol, 1e-9)):
-                status = Status.OPTIMAL  # stopped with nothing left to prove
-            elif status is Status.OPTIMAL and gap > closed:
-                lost = 4.0 * (margin + rounding) / best
-                status = Status.PRECISION if gap <= closed + lost else Status.FAILED
+        closed = max(self.tol, precision)
+        ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
+        if gap <= (closed if ended else max(self.tol, 1e-9)):
+            status = Status.OPTIMAL  # nothing is left to prove, whatever made it stop
+        elif status is Status.OPTIMAL:
+            lost = 4.0 * (margin + rounding) / best
+            status = Status.PRECISION if gap <= closed + lost else Status.FAILED
         coef = np.zeros(problem.p)
         coef[chosen] = problem.fit(chosen).coef
         return Solution(chosen, coef, best, lower, gap, status, n_nodes, self.limits.elapsed())

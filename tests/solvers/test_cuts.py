@@ -1,0 +1,138 @@
+"""Outer-approximation cuts hold at every support, and touch f where they are made."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from brute_force import plain
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import ugly_problem
+
+from sparsecv.solvers import Limits, SparseRidgeProblem
+from sparsecv.solvers.cuts import CutForm, FrontierCuts
+from sparsecv.solvers.diagonal import largest_diagonal
+from sparsecv.solvers.root import GramForm
+
+
+def form_of(problem: SparseRidgeProblem, extract: bool = True) -> CutForm:
+    columns = np.arange(problem.p, dtype=np.intp)
+    return CutForm(problem, columns, GramForm.of(problem, extract=False), extract=extract)
+
+
+def values(problem: SparseRidgeProblem) -> list[tuple[np.ndarray, float]]:
+    found = []
+    for support in itertools.combinations(range(problem.p), problem.tau):
+        z = np.zeros(problem.p)
+        z[list(support)] = 1.0
+        found.append((z, problem.objective(support)))
+    return found
+
+
+@given(seed=st.integers(0, 10_000), extract=st.booleans(), size=st.floats(1e-3, 1e3))
+def test_any_coefficients_give_a_valid_cut(seed: int, extract: bool, size: float) -> None:
+    problem = ugly_problem(seed, 6)
+    form = form_of(problem, extract)
+    rng = np.random.default_rng(seed)
+    length = np.sqrt(np.diag(problem.G)) + np.sqrt(problem.gamma)
+    betas = [np.zeros(problem.p), size * rng.standard_normal(problem.p) / length]
+    cuts = [form.cut(beta) for beta in betas]
+    cuts += [form.at_point(rng.uniform(size=problem.p)), form.at_point(np.zeros(problem.p))]
+    every = values(problem)
+    for support in itertools.combinations(range(problem.p), problem.tau):
+        cuts.append(form.at_support(np.array(support)))
+    for cut in cuts:
+        for z, objective in every:
+            largest = abs(cut.constant) + float(cut.slopes @ z)
+            assert cut.at(z) <= objective * (1.0 + 1e-12) + 1e-14 * largest
+
+
+@pytest.mark.parametrize("extract", [False, True])
+@pytest.mark.parametrize(("n", "p"), [(30, 6), (4, 7)])
+def test_cuts_touch_f_where_they_are_made(n: int, p: int, extract: bool) -> None:
+    problem = SparseRidgeProblem(*plain(p, n, p, 1.0)[:2], gamma=1.0, tau=3)
+    form = form_of(problem, extract)
+    for support in itertools.combinations(range(p), 3):
+        z = np.zeros(p)
+        z[list(support)] = 1.0
+        here = form.at_support(np.array(support))
+        assert here.at(z) == pytest.approx(problem.objective(support), rel=1e-7)
+        np.testing.assert_allclose(form.at_point(z).slopes, here.slopes, rtol=1e-6, atol=1e-9)
+
+
+def test_the_cut_at_a_point_is_f_and_its_gradient() -> None:
+    """f(z) = yᵀ(I + (2/γ) X D_z Xᵀ)⁻¹y (EC.1, main paper), differentiated by finite differences."""
+    X, y, gamma = plain(1, 12, 5, 0.7)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=2)
+    form = form_of(problem, extract=False)
+
+    def f(z: np.ndarray) -> float:
+        inner = np.eye(y.size) + (2.0 / gamma) * (X * z) @ X.T
+        return float(y @ np.linalg.solve(inner, y))
+
+    z = np.random.default_rng(0).uniform(0.1, 0.9, size=5)
+    cut = form.at_point(z)
+    assert cut.at(z) == pytest.approx(f(z), rel=1e-9)
+    for i in range(5):
+        step = np.zeros(5)
+        step[i] = 1e-6
+        slope = (f(z + step) - f(z - step)) / 2e-6
+        assert -cut.slopes[i] == pytest.approx(slope, rel=1e-5)
+
+
+@given(seed=st.integers(0, 10_000), most=st.integers(1, 60))
+def test_a_frontier_bounds_every_support(seed: int, most: int) -> None:
+    """At every support some leaf's cut is at least the least bound of the leaves."""
+    problem = ugly_problem(seed, 7)
+    form = form_of(problem)
+    every = values(problem)
+    best = min(objective for _, objective in every)
+    frontier = FrontierCuts(form)
+    frontier.grow(best, most, Limits())
+    cuts = frontier.cuts()
+    assert len(cuts) == frontier.size
+    for z, objective in every:
+        at_z = max(cut.at(z) for cut in cuts)
+        assert at_z <= objective * (1.0 + 1e-9) + 1e-12 * problem.yy
+        largest = max(abs(cut.constant) + float(cut.slopes @ z) for cut in cuts)
+        assert at_z >= min(frontier.bound, best) * (1.0 - 1e-9) - 1e-13 * largest - form.margin
+
+
+def test_a_frontier_may_be_grown_further() -> None:
+    problem = SparseRidgeProblem(*plain(1, 30, 9, 0.1, noise=3.0)[:2], gamma=0.1, tau=4)
+    frontier = FrontierCuts(form_of(problem))
+    best = min(objective for _, objective in values(problem))
+    bounds, sizes = [frontier.bound], [frontier.size]
+    for most in (3, 10, 500):
+        frontier.grow(best, most, Limits())
+        bounds.append(frontier.bound)
+        sizes.append(frontier.size)
+    assert sizes[0] == 1
+    assert sizes[1] <= 4
+    assert bounds == sorted(bounds)
+    assert bounds[-1] >= best * (1.0 - 1e-9)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_the_diagonal_leaves_a_semidefinite_matrix(seed: int) -> None:
+    problem = ugly_problem(seed, 9)
+    G, ridge = problem.G, problem.gamma / 2.0
+    D = largest_diagonal(G, ridge)
+    left = np.linalg.eigvalsh(G - np.diag(D))
+    assert left[0] >= -1e-13 * problem.p * np.abs(left).max()
+    assert D.min() > -1e-3 * ridge  # so γ/2 + D stays positive
+
+
+def test_the_diagonal_is_larger_than_the_least_eigenvalue() -> None:
+    X = plain(0, 50, 8)[0]
+    G = X.T @ X
+    D = largest_diagonal(G, 0.5)
+    assert D.sum() > 8 * np.linalg.eigvalsh(G)[0] * 1.05
+    coded = np.column_stack([X, np.eye(2)[np.arange(50) % 2]])
+    coded -= coded.mean(axis=0)  # both levels of a factor: XᵀX is singular
+    G = coded.T @ coded
+    D = largest_diagonal(G, 0.5)
+    assert D[:8].min() > 1.0
+    assert abs(D[8:]).max() < 1e-3

@@ -1,0 +1,413 @@
+"""Every back end that is installed against the native solver, enumeration, and false claims."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import Data, enumerate_size, plain, ugly
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import optimum, ugly_problem
+
+from sparsecv.solvers import (
+    Limits,
+    Solution,
+    SolverUnavailable,
+    SparseRidgeProblem,
+    Status,
+    StopFlag,
+    available_backends,
+    benders,
+    checked_backend,
+    conic,
+    extras,
+    gurobi_master,
+    gurobi_models,
+    highs_master,
+    outside_backends,
+    solve,
+)
+from sparsecv.solvers.oracle import MasterResult, Oracle
+
+MASTERS = [name for name in ("highs", "gurobi", "scip") if name in available_backends()]
+OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]
+
+
+def problem_of(data: Data, tau: int) -> SparseRidgeProblem:
+    return SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
+
+
+def instances() -> Iterator[Any]:
+    for n, p, noise in ((25, 6, 1.0), (60, 12, 3.0), (6, 8, 1.0)):
+        for gamma in (1e-2, 1.0, 1e2):
+            yield pytest.param(n, p, gamma, noise, range(1, p + 1), id=f"{n}x{p}-{gamma:g}")
+    for n, gamma in ((90, 1e-2), (90, 1e2), (20, 10.0)):
+        yield pytest.param(n, 30, gamma, 3.0, (1, 2, 5, 12, 21, 29, 30), id=f"{n}x30-{gamma:g}")
+
+
+def test_everything_that_this_suite_needs_is_installed() -> None:
+    """Solvers missing here would leave the matrix below with holes nobody sees."""
+    lacking = {name: outside_backends.lacking(name) for name in outside_backends.outside_backends()}
+    lacking.pop("mosek")  # needs a licence
+    if any(lacking.values()):
+        pytest.skip(f"not every solver can run here: {lacking}")
+    assert set(MASTERS) == {"highs", "gurobi", "scip"}
+
+
+@pytest.mark.parametrize(("n", "p", "gamma", "noise", "taus"), list(instances()))
+def test_every_backend_gives_the_native_optimum(
+    n: int, p: int, gamma: float, noise: float, taus: Any
+) -> None:
+    data = plain(n + p, n, p, gamma, noise=noise)
+    for tau in taus:
+        problem = problem_of(data, tau)
+        best = solve(problem, tol=0.0)
+        assert best.status is Status.OPTIMAL
+        for name in OUTSIDE:
+            if p > 12 and (name == "gurobi-conic" or (name == "scip-conic" and tau != 2)):
+                continue  # too large for the pip licence; a second each
+            found = solve(problem, backend=name, tol=0.0)
+            assert found.status is Status.OPTIMAL, (name, tau)
+            assert found.objective == pytest.approx(best.objective, rel=1e-6), (name, tau)
+            assert found.lower_bound <= best.objective * (1.0 + 1e-12), (name, tau)
+            assert found.objective == problem.objective(found.support)
+            assert found.gap <= 1e-5
+            for limit in ({"node_limit": 0}, {"node_limit": 1}, {"time_limit": 2e-3}):
+                early = solve(problem, backend=name, tol=0.0, **limit)
+                assert early.lower_bound <= best.objective * (1.0 + 1e-12), (name, tau, limit)
+                assert early.objective >= best.objective * (1.0 - 1e-9)
+                assert early.status is not Status.FAILED
+                if early.status is Status.OPTIMAL:
+                    assert early.objective == pytest.approx(best.objective, rel=1e-5)
+
+
+@settings(max_examples=40)
+@given(data=ugly(mild=True), tau=st.integers(1, 5), tol=st.sampled_from([0.0, 1e-6, 1e-2]))
+def test_outer_approximation_equals_enumeration(data: Data, tau: int, tol: float) -> None:
+    tau = min(tau, data.X.shape[1])
+    best, yy = enumerate_size(data, tau).least, float(data.y @ data.y)
+    for name in MASTERS:
+        found = solve(problem_of(data, tau), backend=name, tol=tol)
+        assert found.support.size == tau
+        assert found.lower_bound <= best * (1.0 + 1e-12) + 1e-13 * yy
+        assert found.objective >= best * (1.0 - 1e-9) - 1e-12 * yy
+        assert found.status in (Status.OPTIMAL, Status.PRECISION)
+        if found.status is Status.OPTIMAL:
+            assert found.objective <= best * (1.0 + max(tol, 3e-6)) + 1e-12 * yy
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ugly_problems(seed: int) -> None:
+    """Collinear, duplicate and badly scaled columns, p > n, γ from 1e-6 to 1e5."""
+    problem = ugly_problem(seed, 7)
+    best = optimum(problem)
+    for name in OUTSIDE:
+        found = solve(problem, backend=name, tol=0.0)
+        assert found.lower_bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy, name
+        if found.status is Status.OPTIMAL:
+            assert found.objective <= best * (1.0 + 1e-5) + 1e-12 * problem.yy, name
+
+
+def test_screening_and_limits_are_passed_on() -> None:
+    rng = np.random.default_rng(0)
+    problem = SparseRidgeProblem(
+        rng.standard_normal((40, 30)), rng.standard_normal(40), gamma=1e-2, tau=8
+    )
+    best = solve(problem, tol=0.0)
+    for name in OUTSIDE:
+        if name == "gurobi-conic":
+            continue  # too large for the pip licence
+        found = solve(problem, backend=name, tol=0.0, time_limit=0.2)
+        assert found.lower_bound <= best.objective
+        assert found.status in (Status.TIME_LIMIT, Status.OPTIMAL)
+        few = solve(problem, backend=name, tol=0.0, node_limit=2, time_limit=20.0)
+        assert few.status in (Status.NODE_LIMIT, Status.OPTIMAL), name
+        assert few.lower_bound <= best.objective
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_a_raised_flag_ends_the_search(name: str) -> None:
+    rng = np.random.default_rng(1)
+    problem = SparseRidgeProblem(
+        rng.standard_normal((30, 40)), rng.standard_normal(30), gamma=1e-2, tau=12
+    )
+    flag = StopFlag()
+    flag.set()
+    found = solve(problem, backend=name, stop=flag)
+    assert found.status is Status.INTERRUPTED
+    assert 0.0 < found.lower_bound <= found.objective
+
+
+@pytest.mark.parametrize("name", [*MASTERS, "gurobi-perspective"])
+def test_a_flag_raised_on_the_way_ends_the_search(name: str) -> None:
+    if name not in available_backends():
+        pytest.skip(f"{name} is not installed")
+    rng = np.random.default_rng(1)
+    problem = SparseRidgeProblem(
+        rng.standard_normal((30, 40)), rng.standard_normal(30), gamma=1e-2, tau=12
+    )
+
+    class Soon(StopFlag):
+        started = time.perf_counter()
+
+        def is_set(self) -> bool:
+            return time.perf_counter() - self.started > 1.0
+
+    found = solve(problem, backend=name, stop=Soon())
+    assert found.status is Status.INTERRUPTED
+    assert 0.0 < found.lower_bound <= found.objective
+
+
+# claims that are false
+
+
+def hard() -> tuple[SparseRidgeProblem, Solution]:
+    """A problem its relaxation does not settle."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 12))
+    problem = SparseRidgeProblem(X, rng.standard_normal(40), gamma=0.1, tau=4)
+    return problem, solve(problem, tol=0.0)
+
+
+def test_a_bound_above_a_known_objective_is_a_failure() -> None:
+    problem, best = hard()
+
+    def liar(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
+        return MasterResult(1.001 * best.objective, 7, Status.OPTIMAL)
+
+    found = benders.outer_approximation(problem, liar)
+    assert found.status is Status.FAILED
+    assert found.n_nodes == 7
+    assert found.lower_bound <= best.objective <= found.objective
+    assert found.gap > 1e-5
+
+
+def test_an_optimum_that_recomputing_does_not_confirm_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem, best = hard()
+    honest = conic._claims
+
+    def low(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
+        bound, nodes, _ = honest(solver, raw, limits)
+        return bound - 5e-5, nodes, Status.OPTIMAL  # in units of the incumbent
+
+    def high(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
+        bound, nodes, _ = honest(solver, raw, limits)
+        return bound + 5e-5, nodes, Status.OPTIMAL
+
+    for claim in (low, high):
+        monkeypatch.setattr(conic, "_claims", claim)
+        found = conic.solve_conic(problem, "SCIP")
+        assert found.status is Status.FAILED
+        assert found.lower_bound <= best.objective * (1.0 + 1e-12)
+        assert found.objective >= best.objective
+
+
+def test_scip_needs_the_rows_that_bound_the_coefficients() -> None:
+    """Diabetes, τ = 3, γ = 0.1: without |β| ≤ Mz SCIP's optimum is 2e-5 too low; ours is right."""
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True)
+    X, y = (X - X.mean(0)) / X.std(0), (y - y.mean()) / y.std()
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=3)
+    best = solve(problem, tol=0.0)
+    for name in ("scip", "scip-conic"):
+        found = solve(problem, backend=name, tol=0.0)
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(best.objective, rel=1e-9)
+        assert found.lower_bound == pytest.approx(best.objective, rel=1e-5)
+    trapped = conic.solve_conic(problem, "SCIP", tol=0.0, big_m=False)
+    assert trapped.lower_bound <= best.objective
+    assert trapped.status is Status.FAILED or trapped.gap <= 1e-5
+
+
+# conic models
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "SCIP", "GUROBI"])
+@pytest.mark.parametrize("extract", [False, True])
+def test_conic_relaxations(solver: str, extract: bool) -> None:
+    from sparsecv.solvers import perspective_relaxation
+
+    for n, p, tau in ((30, 6, 2), (5, 8, 3)):
+        problem = problem_of(plain(p, n, p, 1.0, noise=1.0), tau)
+        ours = perspective_relaxation(problem, extract=False)
+        theirs = conic.conic_relaxation(problem, solver=solver, extract=extract)
+        best = solve(problem, tol=0.0)
+        assert theirs.bound <= best.objective
+        if extract:
+            assert theirs.bound >= ours.bound * (1.0 - 1e-3)
+        else:
+            assert theirs.value == pytest.approx(ours.value, rel=2e-4)
+            assert theirs.bound == pytest.approx(ours.bound, rel=2e-3)
+        assert theirs.z.sum() <= tau + 1e-4
+
+
+def read_task(path: str) -> tuple[Any, ...]:
+    """Objective, rows, bounds, cones and types of a MOSEK task file."""
+    mosek = pytest.importorskip("mosek")
+    with mosek.Env() as env, env.Task() as task:
+        task.readdata(path)
+        n, m = task.getnumvar(), task.getnumcon()
+        c = np.array([task.getcj(j) for j in range(n)])
+        A = np.zeros((m, n))
+        for i in range(m):
+            count, columns, values = task.getarow(i)
+            A[i, list(columns)[:count]] = list(values)[:count]
+        rows = [task.getconbound(i) for i in range(m)]
+        columns = [task.getvarbound(j) for j in range(n)]
+        cones = []
+        for k in range(task.getnumcone()):
+            kind, _, _, members = task.getcone(k)
+            assert kind == mosek.conetype.quad
+            cones.append(list(members))
+        kinds = [task.getvartype(j) == mosek.variabletype.type_int for j in range(n)]
+        return c, task.getcfix(), A, rows, columns, cones, kinds
+
+
+def test_what_mosek_is_given_is_the_problem(tmp_path: Any) -> None:
+    """MOSEK itself was not run (no licence): its task file, read back, is solved by Gurobi."""
+    gp = pytest.importorskip("gurobipy")
+    mosek = pytest.importorskip("mosek")
+    problem = problem_of(plain(5, 20, 5, 1.0, noise=2.0), 2)
+    path = tmp_path / "model.task.gz"
+    conic.export_mosek(problem, path)
+    c, fixed, A, rows, columns, cones, integer = read_task(str(path))
+    inf = float("inf")
+
+    def ends(bound: tuple[Any, float, float]) -> tuple[float, float]:
+        key, low, high = bound
+        free_below = key in (mosek.boundkey.fr, mosek.boundkey.up)
+        free_above = key in (mosek.boundkey.fr, mosek.boundkey.lo)
+        return (-inf if free_below else low), (inf if free_above else high)
+
+    with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
+        x = []
+        for bound, whole in zip(columns, integer, strict=True):
+            low, high = ends(bound)
+            x.append(model.addVar(lb=low, ub=high, vtype="I" if whole else "C"))
+        for row, bound in zip(A, rows, strict=True):
+            low, high = ends(bound)
+            total = gp.LinExpr(row.tolist(), x)
+            if low > -inf:
+                model.addConstr(total >= low)
+            if high < inf:
+                model.addConstr(total <= high)
+        for head, *tail in cones:
+            x[head].LB = 0.0
+            model.addConstr(gp.quicksum(x[j] * x[j] for j in tail) <= x[head] * x[head])
+        model.setObjective(gp.LinExpr(c.tolist(), x) + fixed)
+        model.Params.MIPGap = 1e-8
+        model.optimize()
+        value = model.ObjVal
+    assert sum(integer) == problem.p
+    form = conic.CutForm(problem, np.arange(problem.p), conic.GramForm.of(problem, extract=False))
+    written = conic.perspective_model(form, problem.yy)
+    best = solve(problem, tol=0.0)
+    assert (value + written.constant) * written.scale == pytest.approx(best.objective, rel=1e-5)
+
+
+def test_mosek_without_a_licence_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    mosek = pytest.importorskip("mosek")
+    if outside_backends.lacking("mosek") is None:
+        pytest.skip("MOSEK has a licence here")
+    problem, _ = hard()
+    with pytest.raises(SolverUnavailable, match="licence") as caught:
+        solve(problem, backend="mosek")
+    assert "\n" not in str(caught.value)
+    assert "MOSEKLM_LICENSE_FILE" in str(caught.value)
+    assert "mosek" not in available_backends()
+    # and where the licence is found missing only by the call itself
+    with pytest.raises(SolverUnavailable, match="MOSEK has no licence") as late:
+        conic.solve_conic(problem, "MOSEK")
+    assert "\n" not in str(late.value)
+    assert mosek is not None
+
+
+# what is missing
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [
+        ("gurobi", "gurobipy", "sparsecv[gurobi]"),
+        ("scip", "pyscipopt", "sparsecv[scip]"),
+        ("mosek", "mosek", "sparsecv[mosek]"),
+        ("scip-conic", "cvxpy", "sparsecv[conic]"),
+        ("gurobi-big-m", "gurobipy", "sparsecv[gurobi]"),
+    ],
+)
+def test_a_missing_package_names_its_extra(
+    name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = extras.find_spec
+    monkeypatch.setattr(extras, "find_spec", lambda p: None if p == package else real(p))
+    outside_backends.lacking.cache_clear()
+    try:
+        assert name not in available_backends()
+        with pytest.raises(SolverUnavailable) as caught:
+            checked_backend(name)
+        assert extra in str(caught.value)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(SolverUnavailable, match="is not installed"):
+            extras.required(package)
+    finally:
+        outside_backends.lacking.cache_clear()
+
+
+def test_a_licence_that_is_too_small_is_named() -> None:
+    gp = pytest.importorskip("gurobipy")
+    rng = np.random.default_rng(0)
+    problem = SparseRidgeProblem(
+        rng.standard_normal((400, 250)), rng.standard_normal(400), gamma=1.0, tau=5
+    )
+    with gp.Env(params={"OutputFlag": 0}) as env, gp.Model(env=env) as model:
+        if model.LicenseExpiration == 0:
+            pytest.skip("a full licence is here")
+    for name in ("gurobi-perspective", "gurobi-conic"):
+        with pytest.raises(SolverUnavailable, match="licence"):
+            solve(problem, backend=name, time_limit=5.0)
+
+
+def test_bad_names_are_refused() -> None:
+    problem, _ = hard()
+    with pytest.raises(ValueError, match="CPLEX"):
+        conic.conic_relaxation(problem, solver="CPLEX")
+    with pytest.raises(ValueError, match="sos"):
+        gurobi_models.solve_gurobi_model(problem, "sos")
+
+
+def test_plain_outer_approximation_finds_the_same() -> None:
+    problem, best = hard()
+    for master in (highs_master.solve_highs, gurobi_master.solve_gurobi):
+        found = benders.outer_approximation(problem, master, plain=True)
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(best.objective, rel=1e-9)
+        assert found.n_nodes > 0
+
+
+def test_masters_count_their_nodes() -> None:
+    """Few cuts to begin with: the master has to branch, and says so."""
+    problem, best = hard()
+    found = benders.outer_approximation(problem, highs_master.solve_highs, root_cuts=1)
+    assert found.n_nodes > 1
+    assert found.objective == pytest.approx(best.objective, rel=1e-9)
+
+
+def test_supports_with_too_many_columns_are_no_incumbents() -> None:
+    problem, best = hard()
+
+    def curious(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
+        for support in itertools.combinations(range(oracle.form.p), problem.tau + 1):
+            oracle.at(np.array(support, dtype=np.intp))
+        return MasterResult(oracle.bound, 1, Status.NODE_LIMIT)
+
+    found = benders.outer_approximation(problem, curious)
+    assert found.objective >= best.objective * (1.0 - 1e-12)
+    assert found.support.size == problem.tau

@@ -35,6 +35,13 @@ Drop = Annotated[str | None, typer.Option(help="Columns to leave out, comma-sepa
 ProtocolName = Annotated[str, typer.Option("--protocol", help="honest or paper.")]
 Scale = Annotated[str, typer.Option(help="unit-variance, unit-norm or none.")]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")]
+BackendName = Annotated[
+    str,
+    typer.Option(
+        help="Solver of single problems: auto, native, highs, gurobi, scip or mosek; also "
+        "gurobi-conic, gurobi-perspective, gurobi-big-m, gurobi-indicator, scip-conic."
+    ),
+]
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds for everything.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
@@ -65,7 +72,8 @@ def cv(
         str,
         typer.Option(
             help="exact: h at every τ; search: the best τ alone, by bounds and few problems "
-            "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: exact."
+            "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: "
+            "exact, or grid where --backend names an outside solver."
         ),
     ] = "auto",
     tol: Annotated[float, typer.Option(help="Relative tolerance of --method search.")] = 0.01,
@@ -75,7 +83,7 @@ def cv(
     mio_limit: Annotated[
         int | None, typer.Option(help="Most problems solved per γ by --method search.")
     ] = None,
-    backend: Annotated[str, typer.Option(help="Solver of single problems (grid).")] = "auto",
+    backend: BackendName = "auto",
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
@@ -162,7 +170,7 @@ def fit(
     tau: Annotated[int, typer.Option(help="Largest number of features.")],
     gamma: Annotated[float, typer.Option(help="Ridge weight γ of (γ/2)||β||².")] = 1.0,
     target: Target = None,
-    backend: Annotated[str, typer.Option(help="auto or native.")] = "auto",
+    backend: BackendName = "auto",
     tol: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 1e-6,
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
@@ -240,7 +248,7 @@ def benchmark(
     ] = "grid,paper,paper-exact,best,exact",
     scale: Annotated[str, typer.Option(help="unit-norm or unit-variance.")] = "unit-norm",
     tol: Annotated[float, typer.Option(help="Relative tolerance of Algorithm 1.")] = 0.01,
-    backend: Annotated[str, typer.Option(help="Solver of single problems.")] = "auto",
+    backend: BackendName = "auto",
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds for each way at each γ.")
     ] = None,

@@ -252,7 +252,8 @@ class SparseRidgeCV(_SparseLinearModel):
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
         main paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
     backend : str
-        Solver of single problems, for ``method="grid"``.
+        Solver of single problems, for ``method="grid"`` and "search"; an outside one makes
+        "auto" a grid.
     fit_intercept : bool
         Refit the intercept inside every fold.
     standardize : bool

@@ -493,6 +493,8 @@ BAD_OPTIONS: list[tuple[list[str], list[str]]] = [
     (["--gamma", "1:10:99999999999"], ["--gamma"]),
     (["--method", "fast"], ["method", "'fast'"]),
     (["--backend", "abacus"], ["backend", "'abacus'"]),
+    (["--backend", "highs", "--method", "exact"], ["backend highs", "grid or search"]),
+    (["--backend", "highs", "--method", "bounds"], ["backend highs", "grid or search"]),
     (["--protocol", "kind"], ["protocol", "'kind'"]),
     (["--scale", "big"], ["scale", "'big'"]),
     (["--protocol", "paper", "--no-intercept"], ["paper"]),

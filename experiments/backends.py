@@ -41,10 +41,8 @@ def main() -> None:
         list(benchmark.run(["diabetes11"], ["10"], [0.1], WAYS, backend=name))  # compiles
         started = time.perf_counter()
         for row in benchmark.run(["diabetes11"], [folds], PAPER_GAMMAS, WAYS, backend=name):
-            total[row.way] = [
-                a + b
-                for a, b in zip(total[row.way], (row.mio, row.nodes, row.seconds), strict=True)
-            ]
+            new = (row.mio, row.nodes, row.seconds)
+            total[row.way] = [a + b for a, b in zip(total[row.way], new, strict=True)]
             errors[row.way].append(row.cv_error)
             unproved += row.status != "optimal"
         for way in WAYS:

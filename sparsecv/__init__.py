@@ -11,8 +11,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .estimators import SparseRidge, SparseRidgeCV
+    from .stability import StabilityCV
 
-__all__ = ["SparseRidge", "SparseRidgeCV", "__version__"]
+__all__ = ["SparseRidge", "SparseRidgeCV", "StabilityCV", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -20,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from . import estimators
 
         return getattr(estimators, name)
+    if name == "StabilityCV":
+        from .stability import StabilityCV
+
+        return StabilityCV
     raise AttributeError(f"module 'sparsecv' has no attribute {name!r}")
 
 

@@ -23,6 +23,7 @@ from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_
 from .screening import Screening, screen
 from .sizes import TREE_ONLY, certificates_of, solve_sizes
 from .solution import Solution, Status, relative_gap, worst
+from .support_path import heuristic_path
 
 __all__ = [
     "MAX_COLUMNS",
@@ -60,6 +61,7 @@ __all__ = [
     "ellipsoid",
     "export_mosek",
     "gram_root",
+    "heuristic_path",
     "heuristic_support",
     "node_bounds",
     "outer_approximation",

@@ -53,7 +53,7 @@ def heuristic_support(
     p, tau, ridge = problem.p, problem.tau, problem.gamma / 2.0
     head, y = problem._base[:, :p], problem._base[:, p]
     order = forward_order(head, y, tau, problem.gamma)
-    columns = _columns(head, y, np.concatenate([order, *warm_starts]))
+    columns = promising_columns(head, y, np.concatenate([order, *warm_starts]))
     within = head[:, columns]
     search = LocalSearch(within.T @ within, within.T @ y, ridge, tau)
     starts = [np.searchsorted(columns, np.unique(start)) for start in [order, *warm_starts]]
@@ -61,7 +61,7 @@ def heuristic_support(
     return np.sort(columns[search.best])
 
 
-def _columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArray[np.intp]:
+def promising_columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArray[np.intp]:
     """All columns, or the most correlated with y where a Gram matrix of all would be too large."""
     p = head.shape[1]
     if p <= GRAM_COLUMNS:

@@ -1,0 +1,32 @@
+"""Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
+
+from .coordinate import Adaptive, Grid, descend
+from .estimator import StabilityCV
+from .learners import EstimatorLearner, Recipe, cart, svm, xgboost
+from .losses import LOSSES, Loss, checked_loss
+from .partial_errors import PartialErrors, partial_errors
+from .selection import Selection, at_weight, criterion, select
+from .sparse_ridge import SparseRidgeLearner, largest_tau
+
+__all__ = [
+    "LOSSES",
+    "Adaptive",
+    "EstimatorLearner",
+    "Grid",
+    "Loss",
+    "PartialErrors",
+    "Recipe",
+    "Selection",
+    "SparseRidgeLearner",
+    "StabilityCV",
+    "at_weight",
+    "cart",
+    "checked_loss",
+    "criterion",
+    "descend",
+    "largest_tau",
+    "partial_errors",
+    "select",
+    "svm",
+    "xgboost",
+]

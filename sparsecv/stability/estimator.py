@@ -1,0 +1,381 @@
+"""StabilityCV: nested, stability-regularised selection of hyperparameters for any learner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
+
+from ..errors import InputError
+from ..estimators import SparseRidge
+from ..folds import Folds, make_folds
+from .checkpoint import Shelf
+from .coordinate import Adaptive, Grid
+from .learners import EstimatorLearner, default_loss
+from .losses import Loss, checked_loss
+from .partial_errors import (
+    Array,
+    Index,
+    Learner,
+    PartialErrors,
+    Subset,
+    checked_partition,
+    partial_errors,
+    training_rows,
+)
+from .selection import Selection, checked_lambdas, criterion, select
+from .sparse_ridge import SparseRidgeLearner
+
+SEARCHES = ("grid", "coordinate")
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    def check(self: Any) -> bool:
+        model = getattr(self, "best_estimator_", self.estimator)
+        getattr(model, name)  # an AttributeError says what is missing
+        return True
+
+    return check
+
+
+class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Choose hyperparameters by cross-validation error plus λ times instability.
+
+    The criterion is (7) of "Stability Regularized Cross-Validation": the k-fold error plus λ μ̂_h,
+    the largest mean change of the losses on all rows when a fold is left out. λ is chosen by nested
+    cross-validation (its Algorithm 1): inside every outer fold nothing has seen it.
+
+    Parameters
+    ----------
+    estimator : scikit-learn regressor or classifier
+    param_grid : dict of str to sequence
+        Values of every hyperparameter; candidates are their product.
+    cv : int, str, splitter or iterable
+        Folds that hold out every row once: K (stratified for classifiers), "loo", "size:M", a
+        splitter or pairs of indices.
+    lambdas : float or sequence of float, optional
+        Weights λ ≥ 0; 0 and ten values from 1e-4 to 1e4 by default. One value is taken as it is,
+        without nesting; 0 alone is ordinary cross-validation.
+    loss : str or callable
+        "squared", "absolute", "zero-one", "hinge", "log", or a function (y, ŷ) → losses of every
+        row. "auto": squared for regressors, zero-one for classifiers.
+    search : str
+        "grid": every candidate, fits shared by all λ. "coordinate": cyclic descent over the
+        hyperparameters for every λ and outer fold; fits are kept by (folds left out, candidate).
+    start : dict, optional
+        Where the descent begins; the hyperparameters not named are minimised over first.
+    rescale : str, optional
+        A ridge weight (γ) to multiply by n / n_train in the final fit, as folds were fitted to
+        fewer rows (Liu & Dobriban).
+    refit : bool
+        Fit the chosen model on all rows.
+    n_jobs : int, optional
+        joblib workers over (folds left out, candidates).
+    random_state : int, RandomState or None
+        Of the shuffle of K folds.
+    checkpoint : str or path, optional
+        Folder that keeps finished fits; another run on the same data goes on from it.
+    verbose : int
+
+    Attributes
+    ----------
+    best_params_, best_index_, best_estimator_
+    lambda_ : float
+    nested_error_ : float or None
+        Error of the whole procedure on rows it has not seen, at the chosen λ; None for one λ.
+    cv_results_ : dict of arrays over candidates
+        "params", "cv_error", "stability", "criterion" at the chosen λ, "corrected" (the
+        bias-corrected error); with search="coordinate" of the candidates visited.
+    lambda_results_ : dict of arrays over λ
+        "lambda", "nested_error", "outer_error" (l, k), "params" chosen on all rows, where known.
+    params_without_stability_ : dict
+        Chosen at λ = 0, to compare with.
+    folds_ : Folds
+
+    Notes
+    -----
+    ``SparseRidge`` with a grid over ``tau`` and ``gamma`` and the squared loss is fitted along
+    whole paths: heuristic supports beyond 20 columns (``SparseRidgeLearner``).
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Mapping[str, Sequence[Any]],
+        *,
+        cv: Any = 5,
+        lambdas: ArrayLike | None = None,
+        loss: str | Callable[[Any, Any], Any] = "auto",
+        search: str = "grid",
+        start: Mapping[str, Any] | None = None,
+        rescale: str | None = None,
+        refit: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        checkpoint: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.lambdas = lambdas
+        self.loss = loss
+        self.search = search
+        self.start = start
+        self.rescale = rescale
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> StabilityCV:
+        """Choose λ and the hyperparameters, and fit the model on all rows.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+        y : array-like, shape (n,)
+        **fit_params
+            Handed to the estimator's ``fit``.
+
+        Raises
+        ------
+        InputError
+            Folds that are no partition, an unknown loss, search or hyperparameter, or λ < 0.
+        """
+        if self.search not in SEARCHES:
+            raise InputError(f"search must be one of {', '.join(SEARCHES)}; got {self.search!r}")
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        if _num_samples(X) < 2:
+            raise InputError("at least 2 rows are needed; there is 1 (n_samples = 1)")
+        grid = Grid(dict(self.param_grid), self.start)
+        known = self.estimator.get_params()
+        for name in grid.names:
+            if name not in known:
+                raise InputError(f"param_grid names {name!r}, which the estimator does not have")
+        if self.rescale is not None and self.rescale not in grid.names:
+            raise InputError(f"rescale names {self.rescale!r}, which param_grid does not have")
+        weights = checked_lambdas(self.lambdas)
+        loss = checked_loss(default_loss(self.estimator) if self.loss == "auto" else self.loss)
+        n = _num_samples(X)
+        folds = self._folds(X, y, n)
+        label, _ = checked_partition(folds.label, n)
+        learner = self._learner(grid, X, y, loss, fit_params)
+        self._run(learner, label, grid, weights, self._shelf(X, y, label, loss, grid))
+        self.folds_, self.loss_ = folds, loss.name
+        if self.refit:
+            params = dict(self.best_params_)
+            if self.rescale is not None:
+                trained = n - float(folds.sizes.mean())
+                params[self.rescale] = params[self.rescale] * n / trained
+            self.best_estimator_ = clone(self.estimator).set_params(**params)
+            self.best_estimator_.fit(X, y, **fit_params)
+        return self
+
+    def _folds(self, X: Any, y: Any, n: int) -> Folds:
+        if isinstance(self.cv, int) and is_classifier(self.estimator):
+            splitter = check_cv(self.cv, y, classifier=True)
+            if hasattr(splitter, "shuffle"):
+                splitter.shuffle, splitter.random_state = True, self.random_state
+            pairs = list(splitter.split(np.zeros((n, 1)), y))
+            return make_folds(pairs, n)
+        return make_folds(self.cv, n, seed=self.random_state, X=X, y=y)
+
+    def _learner(
+        self, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any]
+    ) -> Learner:
+        fast = (
+            type(self.estimator) is SparseRidge
+            and set(grid.names) == {"tau", "gamma"}
+            and loss.name == "squared"
+            and not fit_params
+        )
+        if not fast:
+            return EstimatorLearner(self.estimator, grid, X, y, loss, fit_params)
+        rows, response, _ = clone(self.estimator)._checked_rows(X, y)  # it notes their number
+        gammas = grid.values[grid.names.index("gamma")]
+        taus = grid.values[grid.names.index("tau")]
+        path = SparseRidgeLearner(
+            rows,
+            response,
+            taus,
+            gammas,
+            fit_intercept=self.estimator.fit_intercept,
+            standardize=self.estimator.standardize,
+        )
+        return _Renumbered(path, grid)
+
+    def _shelf(self, X: Any, y: Any, label: Index, loss: Loss, grid: Grid) -> Shelf | None:
+        if self.checkpoint is None:
+            return None
+        settings = (repr(self.estimator), loss.name, grid.names, grid.values)
+        return Shelf(self.checkpoint, X, y, label, settings)
+
+    def _run(
+        self, learner: Learner, label: Index, grid: Grid, weights: Array, shelf: Shelf | None
+    ) -> None:
+        kept = learner if shelf is None else shelf.of(learner)
+        nested = weights.size > 1
+        if self.search == "grid":
+            errors = self._errors(kept, label, grid, nested)
+            at = list(range(grid.size))
+            self._choose(grid, errors, weights, select(errors, weights) if nested else None, at)
+            return
+        search = Adaptive(kept, label, grid, self._tasks)
+        if nested:
+            selection = search.select(weights)
+            chosen = selection.theta
+            plain = int(selection.choice[0]) if weights[0] == 0.0 else search.outside(0.0)
+        else:
+            selection, chosen, plain = None, search.outside(float(weights[0])), search.outside(0.0)
+        at, errors = search.visited()
+        self._choose(grid, errors, weights, selection, at, chosen, plain)
+        self.n_fits_ = search.n_fits
+
+    def _errors(self, learner: Learner, label: Index, grid: Grid, nested: bool) -> PartialErrors:
+        """Every candidate with nothing, one fold and two folds left out, in parallel."""
+        if isinstance(learner, EstimatorLearner) or grid.size == 1:
+            blocks = [[c] for c in range(grid.size)]
+        else:  # a path gives all candidates at once
+            blocks = [list(range(grid.size))]
+        counted = 0
+
+        def run(work: Callable[[Subset], Array], todo: list[Subset]) -> list[Array]:
+            nonlocal counted
+            tasks = [(subset, block) for subset in todo for block in blocks]
+            counted = len(todo) * grid.size
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)(
+                delayed(learner)(training_rows(label, subset), block) for subset, block in tasks
+            )
+            step = len(blocks)
+            return [np.concatenate(found[i * step : (i + 1) * step]) for i in range(len(todo))]
+
+        errors = partial_errors(learner, label, grid.size, nested=nested, run=run)
+        self.n_fits_ = counted
+        return errors
+
+    def _tasks(self, work: Callable[[Any], Array], tasks: list[Any]) -> Any:
+        if len(tasks) < 2 or self.n_jobs in (None, 1):
+            return map(work, tasks)
+        return Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)(
+            delayed(work)(task) for task in tasks
+        )
+
+    def _choose(
+        self,
+        grid: Grid,
+        errors: PartialErrors,
+        weights: Array,
+        selection: Selection | None,
+        at: list[int],
+        chosen: int | None = None,
+        plain: int | None = None,
+    ) -> None:
+        self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
+        self.nested_error_ = (
+            None if selection is None else float(selection.nested_error[selection.best])
+        )
+        if chosen is None:
+            chosen = (
+                int(np.argmin(criterion(errors, self.lambda_)))
+                if selection is None
+                else selection.theta
+            )
+        plain = int(np.argmin(errors.cv_error)) if plain is None else plain
+        self.best_params_, self.best_index_ = grid.params(chosen), at.index(chosen)
+        self.params_without_stability_ = grid.params(plain)
+        self.cv_results_: dict[str, Any] = {
+            "params": [grid.params(c) for c in at],
+            "cv_error": errors.cv_error,
+            "stability": errors.stability,
+            "criterion": criterion(errors, self.lambda_),
+            "corrected": errors.corrected,
+        }
+        for name in grid.names:
+            self.cv_results_[f"param_{name}"] = np.array(
+                [grid.params(c)[name] for c in at], dtype=object
+            )
+        self.lambda_results_: dict[str, Any] = {"lambda": weights}
+        if selection is not None:
+            self.lambda_results_ |= {
+                "nested_error": selection.nested_error,
+                "outer_error": selection.outer,
+                "params": [grid.params(int(c)) if c >= 0 else None for c in selection.choice],
+            }
+
+    # the chosen model
+
+    def _model(self, name: str) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, name)
+
+    @available_if(_has("predict"))  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Any:
+        """Predict with the chosen model."""
+        return self._model("predict")(X)
+
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the chosen model."""
+        return self._model("predict_proba")(X)
+
+    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """Decision function of the chosen model."""
+        return self._model("decision_function")(X)
+
+    @available_if(_has("score"))  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any) -> float:
+        """Score of the chosen model."""
+        return float(self._model("score")(X, y))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns seen in ``fit``."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("StabilityCV has no n_features_in_ before fit")
+        return int(self.best_estimator_.n_features_in_)
+
+    @property
+    def classes_(self) -> Any:
+        """Class labels, for classifiers."""
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("StabilityCV has no classes_ before fit")
+        return self.best_estimator_.classes_
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags, tags.input_tags = deepcopy(inner.target_tags), inner.input_tags
+        tags.target_tags.multi_output = False
+        return tags
+
+
+class _Renumbered:
+    """A path over (γ, τ) behind the numbers of a grid."""
+
+    def __init__(self, path: SparseRidgeLearner, grid: Grid) -> None:
+        self.path = path
+        b = grid.names.index("tau")
+        points = np.array([np.unravel_index(c, grid.shape) for c in range(grid.size)])
+        self.number = points[:, 1 - b] * path.taus.size + points[:, b]
+
+    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
+        """See :class:`~sparsecv.stability.partial_errors.Learner`."""
+        return self.path(training, self.number[np.asarray(candidates, dtype=np.intp)].tolist())

@@ -1,0 +1,137 @@
+"""Learners that Algorithm 1 is run with: any scikit-learn estimator, and the ready-made ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing
+
+from ..errors import InputError
+from ..solvers.extras import missing
+from .coordinate import Grid
+from .losses import Loss
+from .partial_errors import Array, Index
+
+
+class EstimatorLearner:
+    """Losses of clones of an estimator with a candidate's hyperparameters.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+    grid : Grid
+    X, y : array-like
+        All rows.
+    loss : Loss
+    fit_params : dict, optional
+        Handed to ``fit``.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        grid: Grid,
+        X: Any,
+        y: Any,
+        loss: Loss,
+        fit_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.estimator, self.grid, self.X, self.y, self.loss = estimator, grid, X, y, loss
+        self.fit_params = fit_params or {}
+
+    def model(self, training: Index, candidate: int) -> Any:
+        """A fitted clone."""
+        model = clone(self.estimator).set_params(**self.grid.params(candidate))
+        rows, response = _safe_indexing(self.X, training), _safe_indexing(self.y, training)
+        return model.fit(rows, response, **self.fit_params)
+
+    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
+        """See :class:`~sparsecv.stability.partial_errors.Learner`."""
+        with warnings.catch_warnings():
+            # of a row or a column that a fold happens to lack; the final fit warns
+            warnings.simplefilter("ignore", category=UserWarning)
+            return np.stack(
+                [self.loss(self.model(training, c), self.X, self.y) for c in candidates]
+            )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A learner with the grids of the papers.
+
+    Attributes
+    ----------
+    estimator : scikit-learn estimator
+    param_grid : dict
+    start : dict
+        Where coordinate descent begins.
+    """
+
+    estimator: Any
+    param_grid: dict[str, list[Any]]
+    start: dict[str, Any] = field(default_factory=dict)
+
+
+def cart(classification: bool = False, seed: int = 0) -> Recipe:
+    """CART with the grids of the stability paper's Section 3.2.
+
+    Depth 1..10 and the least number of rows a node is split at 2..10, from depth 5.
+    """
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    kind = DecisionTreeClassifier if classification else DecisionTreeRegressor
+    grid: dict[str, list[Any]] = {
+        "max_depth": list(range(1, 11)),
+        "min_samples_split": list(range(2, 11)),
+    }
+    return Recipe(kind(random_state=seed), grid, {"max_depth": 5})
+
+
+def xgboost(classification: bool = False, seed: int = 0) -> Recipe:
+    """XGBoost with the grids of the stability paper's Section 3.2.
+
+    Depth 1..10 and subsample .01..1 in steps of .01, from depth 5.
+
+    Raises
+    ------
+    InputError
+        The extra ``trees`` is not installed.
+    """
+    if missing("xgboost"):
+        raise InputError('xgboost is not installed: pip install "sparsecv[trees]"')
+    from xgboost import XGBClassifier, XGBRegressor
+
+    kind = XGBClassifier if classification else XGBRegressor
+    grid: dict[str, list[Any]] = {
+        "max_depth": list(range(1, 11)),
+        "subsample": [round(0.01 * i, 2) for i in range(1, 101)],
+    }
+    return Recipe(kind(random_state=seed, n_jobs=1), grid, {"max_depth": 5})
+
+
+def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -> Recipe:
+    """Support vector machines with a sigmoid kernel (Section 7 of the corrected-CV paper).
+
+    The paper minimises the mean loss plus γ_m ||f||, γ_m from 0.1 to 100; scikit-learn's C is
+    1/(2nγ_m), here on 20 values of γ_m spaced in the logarithm. Columns are standardised first.
+    """
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, SVR
+
+    options: dict[str, Any] = {"kernel": "sigmoid", "gamma": 1.0 / p}
+    machine = SVC(random_state=seed, **options) if classification else SVR(**options)
+    name = "svc__C" if classification else "svr__C"
+    weights = np.geomspace(0.1, 100.0, 20)
+    grid: dict[str, list[Any]] = {name: (1.0 / (2.0 * n * weights)).tolist()}
+    return Recipe(make_pipeline(StandardScaler(), machine), grid, {name: grid[name][0]})
+
+
+def default_loss(estimator: Any) -> str:
+    """Squared error, or the share of wrong labels for a classifier."""
+    return "zero-one" if is_classifier(estimator) else "squared"

@@ -439,6 +439,7 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Path, search: str) -> None:
 
     model = Counted(random_state=0)
     options: dict[str, Any] = {"cv": 3, "lambdas": [0.0, 1.0], "search": search}
+    options["random_state"] = 0
     limit = 10**9
     whole = StabilityCV(model, values, **options).fit(X, y)
     total = len(calls)
@@ -475,6 +476,7 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Path, search: str) -> None:
         ({"start": {"beta": 1}}, "'beta'"),
         ({"rescale": "gamma"}, "'gamma'"),
         ({"cv": 2}, "3 folds"),
+        ({"checkpoint": "."}, "random_state"),
         ({"cv": [(np.arange(10), np.arange(10, 20))]}, "exactly once"),
         ({"loss": "hinge"}, "decision_function|two classes"),
     ],

@@ -51,7 +51,7 @@ class Shelf:
             if path.exists():
                 try:
                     return np.asarray(np.load(path))
-                except (OSError, ValueError):  # cut off while it was written
+                except (OSError, ValueError, EOFError):  # cut off while it was written
                     path.unlink(missing_ok=True)
             found = learner(training, candidates)
             partial = path.with_suffix(f".{os.getpid()}-{id(found)}.part")

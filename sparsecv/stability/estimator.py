@@ -173,6 +173,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         n = _num_samples(X)
         folds = self._folds(X, y, n)
         label, _ = checked_partition(folds.label, n)
+        if self.checkpoint is not None and self.random_state is None and isinstance(self.cv, int):
+            raise InputError("a checkpoint needs random_state: without, every run has new folds")
         learner = self._learner(grid, X, y, loss, fit_params)
         self._run(learner, label, grid, weights, self._shelf(X, y, label, loss, grid))
         self.folds_, self.loss_ = folds, loss.name
@@ -230,7 +232,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         kept = learner if shelf is None else shelf.of(learner)
         nested = weights.size > 1
         if self.search == "grid":
-            errors = self._errors(kept, label, grid, nested)
+            errors = self._errors(kept, label, grid, nested, isinstance(learner, _Renumbered))
             at = list(range(grid.size))
             self._choose(grid, errors, weights, select(errors, weights) if nested else None, at)
             return
@@ -245,12 +247,12 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._choose(grid, errors, weights, selection, at, chosen, plain)
         self.n_fits_ = search.n_fits
 
-    def _errors(self, learner: Learner, label: Index, grid: Grid, nested: bool) -> PartialErrors:
+    def _errors(
+        self, learner: Learner, label: Index, grid: Grid, nested: bool, path: bool
+    ) -> PartialErrors:
         """Every candidate with nothing, one fold and two folds left out, in parallel."""
-        if isinstance(learner, EstimatorLearner) or grid.size == 1:
-            blocks = [[c] for c in range(grid.size)]
-        else:  # a path gives all candidates at once
-            blocks = [list(range(grid.size))]
+        every = list(range(grid.size))
+        blocks = [every] if path else [[c] for c in every]  # a path gives all at once
         counted = 0
 
         def run(work: Callable[[Subset], Array], todo: list[Subset]) -> list[Array]:

@@ -114,20 +114,35 @@ class Table:
         # [t, l]: the model without t and l, judged for outer fold t
         self.score = np.full((self.k, self.k, m), np.nan)
         self.change = np.full((self.k, self.k, m), np.nan)
+        # losses of models without two folds that wait for the model without one of them
+        self._waiting: dict[tuple[int, int], dict[int, Array]] = {}
 
     def enter(self, left_out: Subset, candidates: Sequence[int], losses: Array) -> None:
-        """Take over the losses (c, n) of some candidates' models; singles before their pairs."""
+        """Take over the losses (c, n) of some candidates' models, in any order."""
         at = np.asarray(candidates, dtype=np.intp)
         if len(left_out) == 0:
             self.full[at] = losses
         elif len(left_out) == 1:
-            self.single[left_out[0], at] = losses
+            (t,) = left_out
+            self.single[t, at] = losses
+            for other in range(self.k):
+                waiting = self._waiting.get((t, other), {})
+                for c in set(waiting).intersection(at.tolist()):
+                    self._compare(t, other, c, waiting.pop(c))
         else:
             for t, other in (left_out, left_out[::-1]):
-                held, rest = self.label == other, self.label != t
-                self.score[t, other, at] = losses[:, held].mean(axis=1)
-                apart = np.abs(losses[:, rest] - self.single[t, at][:, rest])
-                self.change[t, other, at] = apart.mean(axis=1)
+                self.score[t, other, at] = losses[:, self.label == other].mean(axis=1)
+                for c, values in zip(at.tolist(), losses, strict=True):
+                    if np.isnan(self.single[t, c]).any():
+                        self._waiting.setdefault((t, other), {})[c] = values
+                    else:
+                        self._compare(t, other, c, values)
+
+    def _compare(self, t: int, other: int, candidate: int, losses: Array) -> None:
+        """How much leaving out ``other``, too, changes the losses outside fold t."""
+        rest = self.label != t
+        apart = np.abs(losses[rest] - self.single[t, candidate, rest])
+        self.change[t, other, candidate] = apart.mean()
 
     def inner(self, t: int, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
         """s̃ and μ of some candidates with outer fold t left out."""

@@ -1,0 +1,54 @@
+"""Risk estimates for any learner, and the bounds that come with them."""
+
+from .bounds import (
+    corrected_deviation,
+    corrected_k_fold_deviation,
+    cv_deviation,
+    development_set_bound,
+    k_fold_deviation,
+    k_fold_lower_bound,
+    leave_p_out_deviation,
+    ridge_stability,
+    selection_excess,
+    stability_bound,
+    training_error_bound,
+)
+from .estimates import (
+    Development,
+    NestedEstimate,
+    RiskEstimate,
+    corrected_k_fold,
+    development_set,
+    k_fold,
+    leave_one_out,
+    leave_p_out,
+    nested_cv,
+    repeated_k_fold,
+)
+from .lower_bound import LowerBoundExample, lower_bound_example
+
+__all__ = [
+    "Development",
+    "LowerBoundExample",
+    "NestedEstimate",
+    "RiskEstimate",
+    "corrected_deviation",
+    "corrected_k_fold",
+    "corrected_k_fold_deviation",
+    "cv_deviation",
+    "development_set",
+    "development_set_bound",
+    "k_fold",
+    "k_fold_deviation",
+    "k_fold_lower_bound",
+    "leave_one_out",
+    "leave_p_out",
+    "leave_p_out_deviation",
+    "lower_bound_example",
+    "nested_cv",
+    "repeated_k_fold",
+    "ridge_stability",
+    "selection_excess",
+    "stability_bound",
+    "training_error_bound",
+]

@@ -1,0 +1,255 @@
+"""Probability bounds on the risk, as functions of what their theorems assume.
+
+Texts: [S] "Stability Regularized Cross-Validation", [C] "Consistent Cross-Validation with Stable
+Learners", [N] lecture notes "Hyperparameter tuning and risk estimates". None of them can be checked
+from data alone: losses must be bounded for EVERY data set the distribution may give, and
+stability must hold uniformly. What can be checked is.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, log, sqrt
+from numbers import Integral, Real
+from typing import Any
+
+from ..errors import InputError
+
+
+def _positive(name: str, value: Any, *, zero: bool = True) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(float(value)):
+        raise InputError(f"{name} must be a number; got {value!r}")
+    if float(value) < 0.0 or (not zero and float(value) == 0.0):
+        raise InputError(f"{name} must be {'>=' if zero else '>'} 0; got {value!r}")
+    return float(value)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    return int(value)
+
+
+def _share(delta: Any, times: int = 1) -> float:
+    value = _positive("delta", delta, zero=False)
+    if not times * value < 1.0:
+        raise InputError(f"delta must lie in (0, {1.0 / times:g}); got {delta!r}")
+    return value
+
+
+def _divisible(n: int, k: int) -> None:
+    if k > n:
+        raise InputError(f"there are {k} folds and {n} rows")
+    if n % k:
+        raise InputError(f"the theorem needs folds of equal size: {k} does not divide n = {n}")
+
+
+def stability_bound(
+    cv_error: float, stability: float, *, n: int, k: int, loss_bound: float, delta: float
+) -> float:
+    """Theorem 2.2 of [S]: with probability 1 − δ, risk ≤ cv_error + √((M² + 6Mkμ)/(2kδ)).
+
+    From E[(R − R_CV)²] ≤ M²/(2k) + 3Mμ and Markov's inequality (the last display of the printed
+    proof has another constant; this is the theorem's).
+
+    Parameters
+    ----------
+    cv_error : float
+        K-fold error of the learner at hyperparameters fixed beforehand.
+    stability : float
+        Hypothesis stability μ_h (eq. 4), not its empirical version (eq. 5).
+    n, k : int
+        Rows and folds; k divides n.
+    loss_bound : float
+        M: 0 ≤ loss ≤ M always.
+    delta : float
+
+    Raises
+    ------
+    InputError
+        k does not divide n, an estimate above M, or numbers out of range.
+    """
+    n, k = _whole("n", n, 2), _whole("k", k, 2)
+    _divisible(n, k)
+    error, mu = _positive("cv_error", cv_error), _positive("stability", stability)
+    M = _positive("loss_bound", loss_bound)
+    if error > M:
+        raise InputError(f"cv_error {error:g} exceeds loss_bound {M:g}: the loss is not bounded so")
+    return error + sqrt((M * M + 6.0 * M * k * mu) / (2.0 * k * _share(delta)))
+
+
+def training_error_bound(
+    empirical_risk: float, pointwise_stability: float, *, n: int, loss_bound: float, delta: float
+) -> float:
+    """Bousquet & Elisseeff's Theorem 11, which Remark 2.3 of [S] compares Theorem 2.2 with.
+
+    With probability 1 − δ, risk ≤ empirical risk + √((M² + 12 M n μ_p)/(2nδ)), μ_p the pointwise
+    hypothesis stability.
+    """
+    n = _whole("n", n, 1)
+    M, mu = (
+        _positive("loss_bound", loss_bound),
+        _positive("pointwise_stability", pointwise_stability),
+    )
+    error = _positive("empirical_risk", empirical_risk)
+    if error > M:
+        raise InputError(f"empirical_risk {error:g} exceeds loss_bound {M:g}")
+    return error + sqrt((M * M + 12.0 * M * n * mu) / (2.0 * n * _share(delta)))
+
+
+def _deviation(stability: float, loss_bound: float, n: int, delta: float) -> float:
+    """(4λ + L)√(log(1/δ)/(2n))."""
+    return (4.0 * stability + loss_bound) * sqrt(log(1.0 / delta) / (2.0 * n))
+
+
+def cv_deviation(
+    *, n: int, n_train: int, n_validation: int, stability: float, loss_bound: float, delta: float
+) -> float:
+    """Theorem 3.1 of [C]: with probability 1 − 2δ, |R_CV − R| ≤ λ n_V/n_T + (4λ+L)√(ln(1/δ)/2n).
+
+    Parameters
+    ----------
+    n, n_train, n_validation : int
+        Rows; n_T + n_V = n, and every row is held out equally often (Assumption 2).
+    stability : float
+        λ of β_t ≤ λ/t, uniform stability (Assumption 1).
+    loss_bound : float
+        L: 0 ≤ loss ≤ L always.
+    delta : float
+        Below 1/2.
+    """
+    n = _whole("n", n, 2)
+    train, held = _whole("n_train", n_train, 1), _whole("n_validation", n_validation, 1)
+    if train + held != n:
+        raise InputError(f"n_train + n_validation must be n = {n}; got {train} + {held}")
+    lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
+    return lam * held / train + _deviation(lam, L, n, _share(delta, 2))
+
+
+def leave_p_out_deviation(
+    *, n: int, p: int, stability: float, loss_bound: float, delta: float
+) -> float:
+    """Corollary 3.1 of [C]: |R_lpo − R| ≤ λp/(n−p) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ."""
+    n, p = _whole("n", n, 2), _whole("p", p, 1)
+    if p >= n:
+        raise InputError(f"leave-p-out needs p < n; got p = {p}, n = {n}")
+    return cv_deviation(
+        n=n, n_train=n - p, n_validation=p, stability=stability, loss_bound=loss_bound, delta=delta
+    )
+
+
+def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, delta: float) -> float:
+    """Corollary 3.2 of [C]: |R_Kfold − R| ≤ λ/(K−1) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ.
+
+    It does not vanish as n grows, and neither does the error (Theorem 4.1).
+    """
+    n, k = _whole("n", n, 2), _whole("k", k, 2)
+    _divisible(n, k)
+    held = n // k
+    return cv_deviation(
+        n=n,
+        n_train=n - held,
+        n_validation=held,
+        stability=stability,
+        loss_bound=loss_bound,
+        delta=delta,
+    )
+
+
+def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
+    """Theorem 4.1 of [C]: some learner with β_t = 3λ/t has E|R_Kfold − R| ≥ λ/(2K²) − 2λ/n.
+
+    The construction is :func:`sparsecv.risk.lower_bound_example`.
+    """
+    n, k = _whole("n", n, 2), _whole("k", k, 2)
+    _divisible(n, k)
+    lam = _positive("stability", stability)
+    return lam / (2.0 * k * k) - 2.0 * lam / n
+
+
+def corrected_deviation(
+    *, n: int, n_train: int, stability: float, loss_bound: float, delta: float
+) -> float:
+    """Theorem 5.1 of [C]: |R_corr − R| ≤ 2λ(1/n + 1/n_T) + 3(4λ+L)√(ln(1/δ)/2n), 1 − 6δ."""
+    n, train = _whole("n", n, 2), _whole("n_train", n_train, 1)
+    if train >= n:
+        raise InputError(f"n_train must be below n = {n}; got {train}")
+    lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
+    spread = 3.0 * _deviation(lam, L, n, _share(delta, 6))
+    return 2.0 * lam * (1.0 / n + 1.0 / train) + spread
+
+
+def corrected_k_fold_deviation(
+    *, n: int, k: int, stability: float, loss_bound: float, delta: float
+) -> float:
+    """Corollary 5.1 of [C]: |R_corr − R| ≤ 6λ/n + 3(4λ+L)√(ln(1/δ)/2n), probability 1 − 6δ."""
+    n, k = _whole("n", n, 2), _whole("k", k, 2)
+    _divisible(n, k)
+    lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
+    return 6.0 * lam / n + 3.0 * _deviation(lam, L, n, _share(delta, 6))
+
+
+def selection_excess(
+    *, n: int, models: int, stability: float, loss_bound: float, delta: float
+) -> float:
+    """Theorem 6.1 of [C]: excess risk of the model the corrected K-fold error selects.
+
+    ≤ 12M/n + 6(4M+L)√(ln(|models|/δ)/n) with probability 1 − 6δ, every model with β_t ≤ M/t.
+    """
+    n, count = _whole("n", n, 1), _whole("models", models, 1)
+    M, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
+    return 12.0 * M / n + 6.0 * (4.0 * M + L) * sqrt(log(count / _share(delta, 6)) / n)
+
+
+def development_set_bound(
+    *, n_dev: int, models: int, delta: float, loss_bound: float = 1.0
+) -> float:
+    """[N]: by how much the model chosen on a development set may be worse than the best one.
+
+    Its risk is above the least by at most √((2/n_dev) ln(2|Θ₀|/δ)) with probability 1 − δ, for
+    losses in [0, 1]; times ``loss_bound`` otherwise.
+
+    Parameters
+    ----------
+    n_dev : int
+        Rows of the development set, drawn independently of the rows trained on.
+    models : int
+        |Θ₀|.
+    delta : float
+    loss_bound : float
+    """
+    n, count = _whole("n_dev", n_dev, 1), _whole("models", models, 1)
+    L = _positive("loss_bound", loss_bound)
+    return L * sqrt((2.0 / n) * log(2.0 * count / _share(delta)))
+
+
+def ridge_stability(
+    *, gamma: float, n: int, row_bound: float, target_bound: float
+) -> tuple[float, float]:
+    """Uniform stability of ridge regression with the squared loss: (λ, L) for the bounds here.
+
+    The fit of t rows is min (1/t) Σ (y − xᵀβ)² + ρ||β||², ρ = γ/(2n): ridge regression whose γ is
+    in proportion to its rows, without intercept. With ||x|| ≤ κ and |y| ≤ B, ρ||β||² ≤ B², so
+    |y − xᵀβ| ≤ r = B + κB/√ρ: L = r², and the loss is 2r-Lipschitz in the prediction. Leaving out a
+    row changes the objective by a function that is 4rκ/t-Lipschitz in β, and it is 2ρ-strongly
+    convex (the argument of Bousquet & Elisseeff 2002, Theorem 22, where 1/t stays as it is):
+    |loss − loss without the row| ≤ 4r²κ²/(ρt).
+
+    Parameters
+    ----------
+    gamma : float
+        Weight for ``n`` rows; for t rows it is γ·t/n.
+    n : int
+    row_bound, target_bound : float
+        κ ≥ ||x|| and B ≥ |y| for every row the distribution may give.
+
+    Returns
+    -------
+    stability : float
+        λ with β_t ≤ λ/t.
+    loss_bound : float
+        L: the squared loss never exceeds it.
+    """
+    rho = _positive("gamma", gamma, zero=False) / (2.0 * _whole("n", n, 1))
+    kappa, B = _positive("row_bound", row_bound), _positive("target_bound", target_bound)
+    largest = B + kappa * B / sqrt(rho)
+    return 4.0 * largest**2 * kappa**2 / rho, largest**2

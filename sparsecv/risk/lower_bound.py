@@ -1,0 +1,101 @@
+"""The learner and distribution of Theorem 4.1: K-fold errors that do not converge.
+
+[C] "Consistent Cross-Validation with Stable Learners", Section 4. The learner fits the grid point
+with index m by λ·S_min(m, t) for t training rows, so it goes on changing with t at every size,
+by no more than 3λ/t, and a K-fold estimate sees it at (K−1)n/K rows only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LowerBoundExample:
+    """X uniform on n points x_m = M·S_m, S_m = 1 + 1/2 + … + 1/m, and y = x ± ε.
+
+    Attributes
+    ----------
+    n : int
+    M, stability : float
+        M ≥ log n and 0 ≤ λ ≤ M/2 as in the theorem.
+    noise : float
+        ε < λ/n.
+    """
+
+    n: int
+    M: float
+    stability: float
+    noise: float
+
+    @property
+    def sums(self) -> Array:
+        """S_1..S_n."""
+        return np.cumsum(1.0 / np.arange(1, self.n + 1))
+
+    @property
+    def targets(self) -> Array:
+        """y of every grid point."""
+        sign = np.where(np.arange(1, self.n + 1) <= self.n // 2, 1.0, -1.0)
+        return np.asarray(self.M * self.sums + self.noise * sign)
+
+    def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
+        """n rows, as indices of grid points (0..n−1)."""
+        return rng.integers(0, self.n, size=self.n)
+
+    def predictions(self, training: NDArray[np.intp]) -> Array:
+        """A(T) at every grid point, for training rows given by their grid points."""
+        t = training.size
+        first = np.minimum(np.arange(1, self.n + 1), t)
+        x = self.M * self.sums
+        median = np.median(x[training])
+        return np.asarray(self.stability * self.sums[first - 1] + self.noise * np.sign(median - x))
+
+    def losses(self, training: NDArray[np.intp]) -> Array:
+        """|A(T)(x) − y| at every grid point."""
+        return np.abs(self.predictions(training) - self.targets)
+
+    def risk(self, training: NDArray[np.intp]) -> float:
+        """The true risk: points are equally likely."""
+        return float(self.losses(training).mean())
+
+    def k_fold_error(self, rows: NDArray[np.intp], k: int) -> float:
+        """K-fold estimate with folds of consecutive rows (rows are exchangeable)."""
+        if rows.size % k:
+            raise InputError(f"{k} does not divide {rows.size} rows")
+        held = np.array_split(np.arange(rows.size), k)
+        errors = [self.losses(np.delete(rows, fold))[rows[fold]].mean() for fold in held]
+        return float(np.mean(errors))
+
+
+def lower_bound_example(n: int, stability: float, M: float | None = None) -> LowerBoundExample:
+    """Build the example of Theorem 4.1.
+
+    Parameters
+    ----------
+    n : int
+        Rows and grid points.
+    stability : float
+        λ, 0 ≤ λ ≤ M/2.
+    M : float, optional
+        At least log n; the larger of log n and 2λ by default.
+
+    Raises
+    ------
+    InputError
+        Values the theorem does not allow.
+    """
+    if n < 2:
+        raise InputError(f"n must be at least 2; got {n}")
+    least = float(np.log(n))
+    M = max(least, 2.0 * stability) if M is None else float(M)
+    if least > M or not 0.0 <= stability <= M / 2.0:
+        raise InputError(f"the theorem needs M >= log n = {least:.4g} and 0 <= lambda <= M/2")
+    return LowerBoundExample(n, M, float(stability), 0.5 * stability / n)

@@ -1,0 +1,355 @@
+"""Risk estimates against their definitions, and the bounds against simulations."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+
+from sparsecv import SparseRidge, risk
+from sparsecv.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def made(n: int = 20, p: int = 3, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, X[:, 0] + rng.standard_normal(n)
+
+
+# estimates
+
+
+def test_k_fold_and_leave_one_out() -> None:
+    X, y = made()
+    folds = KFold(4, shuffle=True, random_state=0)
+    found = risk.k_fold(Ridge(), X, y, cv=folds)
+    parts = -cross_val_score(Ridge(), X, y, cv=folds, scoring="neg_mean_squared_error")
+    np.testing.assert_allclose(found.parts, parts)
+    assert found.value == pytest.approx(parts.mean())
+    assert found.standard_error == pytest.approx(parts.std(ddof=1) / 2.0)
+    loo = risk.leave_one_out(LinearRegression(), X, y)
+    H = np.column_stack([np.ones(20), X])
+    hat = H @ np.linalg.solve(H.T @ H, H.T)
+    closed = ((y - hat @ y) / (1.0 - np.diag(hat))) ** 2
+    np.testing.assert_allclose(loo.parts, closed, rtol=1e-9)
+    assert risk.leave_p_out(LinearRegression(), X, y, 1).value == pytest.approx(loo.value)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_leave_p_out_is_the_mean_over_all_subsets(p: int) -> None:
+    X, y = made(8)
+    total = []
+    for held in itertools.combinations(range(8), p):
+        train = [i for i in range(8) if i not in held]
+        model = Ridge().fit(X[train], y[train])
+        total.append(np.mean((y[list(held)] - model.predict(X[list(held)])) ** 2))
+    found = risk.leave_p_out(Ridge(), X, y, p)
+    assert found.exact
+    assert found.value == pytest.approx(np.mean(total), rel=1e-12)
+    some = risk.leave_p_out(Ridge(), X, y, p, most=5)
+    assert not some.exact
+    assert some.parts.size == 5
+    many = risk.leave_p_out(Ridge(), X, y, p, most=400 if p < 2 else 27, n_jobs=2)
+    assert abs(many.value - found.value) <= 5.0 * many.standard_error + 1e-12
+
+
+@pytest.mark.parametrize("model", [Ridge(), SparseRidge(2, 0.5)], ids=["ridge", "sparse"])
+def test_both_forms_of_the_corrected_error(model: Any) -> None:
+    """Its definition, and (5.1): R̂ + n_T/(nK) Σ_j (error on V_j − error on T_j)."""
+    X, y = made(20)
+    k, n = 4, 20
+    pairs = list(KFold(k).split(X))
+    found = risk.corrected_k_fold(model, X, y, cv=pairs)
+    whole = np.mean((y - model.fit(X, y).predict(X)) ** 2)
+    apart, on_all, held = [], [], []
+    for train, test in pairs:
+        losses = (y - model.fit(X[train], y[train]).predict(X)) ** 2
+        apart.append(losses[test].mean() - losses[train].mean())
+        on_all.append(losses.mean())
+        held.append(losses[test].mean())
+    assert found.value == pytest.approx(np.mean(held) + whole - np.mean(on_all), rel=1e-12)
+    n_train = n - n // k
+    second = whole + n_train / (n * k) * np.sum(apart)
+    assert found.value == pytest.approx(second, rel=1e-12)
+
+
+def test_corrected_leave_one_out_of_ridge_in_closed_form() -> None:
+    X, y = made(15)
+    X, y = X - X.mean(0), y - y.mean()
+    model = Ridge(alpha=2.0, fit_intercept=False)
+    found = risk.corrected_k_fold(model, X, y, cv="loo").value
+    hat = X @ np.linalg.solve(X.T @ X + 2.0 * np.eye(3), X.T)
+    e, h = y - hat @ y, np.diag(hat)
+    # without row i the residuals are e + hat[:, i] e_i / (1 − h_i)
+    without = e[None] + (hat * (e / (1.0 - h))).T
+    closed = np.mean((e / (1.0 - h)) ** 2) + np.mean(e**2) - np.mean(without**2)
+    assert found == pytest.approx(closed, rel=1e-9)
+
+
+def test_repeated_folds() -> None:
+    X, y = made(30)
+    found = risk.repeated_k_fold(Ridge(), X, y, k=3, repeats=6, random_state=1)
+    assert found.parts.size == 6
+    assert np.unique(found.parts).size == 6
+    assert found.value == pytest.approx(found.parts.mean())
+    again = risk.repeated_k_fold(Ridge(), X, y, k=3, repeats=6, random_state=1)
+    np.testing.assert_array_equal(found.parts, again.parts)
+    corrected = risk.repeated_k_fold(Ridge(), X, y, k=3, repeats=6, corrected=True, random_state=1)
+    assert corrected.value < found.value
+
+
+def test_nested_cross_validation() -> None:
+    X, y = made(24)
+    values = {"alpha": [0.01, 1.0, 100.0]}
+    pairs = list(KFold(4).split(X))
+    found = risk.nested_cv(Ridge(), values, X, y, cv=pairs)
+    for t, (train, test) in enumerate(pairs):
+        inner = []
+        for j in range(4):
+            if j != t:
+                inside = np.isin(train, pairs[j][1])
+                inner.append((np.flatnonzero(~inside), np.flatnonzero(inside)))
+        chosen = GridSearchCV(Ridge(), values, cv=inner, scoring="neg_mean_squared_error")
+        chosen.fit(X[train], y[train])
+        assert found.params[t] == chosen.best_params_
+        error = np.mean((y[test] - chosen.predict(X[test])) ** 2)
+        assert found.parts[t] == pytest.approx(error, rel=1e-12)
+    assert found.value == pytest.approx(found.parts.mean())
+    cheap = risk.nested_cv(Ridge(), values, X, y, cv=pairs, inner="development")
+    for t, (train, _) in enumerate(pairs):
+        dev = pairs[(t + 1) % 4][1]
+        left = np.setdiff1d(train, dev)
+        errors = [
+            np.mean((y[dev] - Ridge(alpha=a).fit(X[left], y[left]).predict(X[dev])) ** 2)
+            for a in values["alpha"]
+        ]
+        assert cheap.params[t] == {"alpha": values["alpha"][int(np.argmin(errors))]}
+
+
+def test_a_development_set() -> None:
+    X, y = made(40)
+    labels = (y > 0).astype(int)
+    found = risk.development_set(LogisticRegression(), {"C": [0.01, 1.0]}, X, labels, size=0.25)
+    assert found.errors.shape == (2,)
+    assert found.value == found.errors.min()
+    expected = np.sqrt(2.0 / 10.0 * np.log(2 * 2 / 0.05))
+    assert found.excess == pytest.approx(expected)
+    with pytest.raises(InputError, match="loss_bound"):
+        risk.development_set(Ridge(), {"alpha": [1.0]}, X, 100.0 * y)
+    scaled = risk.development_set(Ridge(), {"alpha": [1.0]}, X, y, loss_bound=50.0, size=0.5)
+    assert scaled.excess == pytest.approx(50.0 * np.sqrt(2.0 / 20.0 * np.log(2 / 0.05)))
+
+
+def test_leave_one_out_is_unbiased_for_one_row_less() -> None:
+    """Theorem 1 of the notes: E risk(A(S)), |S| = m, equals E of leave-one-out on m + 1 rows."""
+
+    class Mean(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+        def fit(self, X: Any, y: Any) -> Any:
+            self.mean_ = np.mean(y)
+            return self
+
+        def predict(self, X: Any) -> Any:
+            return np.full(len(X), self.mean_)
+
+    rng = np.random.default_rng(0)
+    m, true = 4, []
+    loo = []
+    for _ in range(4000):
+        y = rng.standard_normal(m + 1)
+        loo.append(np.mean([(y[i] - np.delete(y, i).mean()) ** 2 for i in range(m + 1)]))
+        true.append(1.0 + y[:m].mean() ** 2)
+    assert np.mean(loo) == pytest.approx(np.mean(true), abs=4.0 * np.std(loo) / np.sqrt(4000))
+    found = risk.leave_one_out(Mean(), np.zeros((m + 1, 1)), y)
+    assert found.value == pytest.approx(loo[-1])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda X, y: risk.leave_p_out(Ridge(), X, y, 0), "leave-p-out"),
+        (lambda X, y: risk.leave_p_out(Ridge(), X, y, 20), "leave-p-out"),
+        (lambda X, y: risk.leave_p_out(Ridge(), X, y, 1, most=0), "most"),
+        (lambda X, y: risk.repeated_k_fold(Ridge(), X, y, repeats=0), "repeats"),
+        (lambda X, y: risk.nested_cv(Ridge(), {"alpha": [1]}, X, y, inner="x"), "inner"),
+        (lambda X, y: risk.nested_cv(Ridge(), {"alpha": [1]}, X, y, cv=2), "3 folds"),
+        (lambda X, y: risk.development_set(Ridge(), {"alpha": [1]}, X, y, size=0.0), "side"),
+        (lambda X, y: risk.k_fold(Ridge(), X, y, loss="cubed"), "loss"),
+    ],
+)
+def test_bad_estimates_are_refused(call: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call(*made())
+
+
+# bounds
+
+
+def test_formulas() -> None:
+    M, mu, n, k, delta = 2.0, 0.01, 100, 5, 0.1
+    found = risk.stability_bound(0.3, mu, n=n, k=k, loss_bound=M, delta=delta)
+    assert found == pytest.approx(0.3 + np.sqrt((M**2 + 6 * M * k * mu) / (2 * k * delta)))
+    found = risk.training_error_bound(0.3, mu, n=n, loss_bound=M, delta=delta)
+    assert found == pytest.approx(0.3 + np.sqrt((M**2 + 12 * M * n * mu) / (2 * n * delta)))
+    lam, L = 0.5, 3.0
+    spread = (4 * lam + L) * np.sqrt(np.log(1 / delta) / (2 * n))
+    options: dict[str, Any] = {"n": n, "stability": lam, "loss_bound": L, "delta": delta}
+    split = {"n_train": 75, "n_validation": 25}
+    assert risk.cv_deviation(**options, **split) == pytest.approx(lam * 25 / 75 + spread)
+    assert risk.leave_p_out_deviation(p=10, **options) == pytest.approx(lam * 10 / 90 + spread)
+    assert risk.k_fold_deviation(k=k, **options) == pytest.approx(lam / 4 + spread)
+    assert risk.corrected_deviation(n_train=80, **options) == pytest.approx(
+        2 * lam * (1 / 100 + 1 / 80) + 3 * spread
+    )
+    assert risk.corrected_k_fold_deviation(k=k, **options) == pytest.approx(
+        6 * lam / 100 + 3 * spread
+    )
+    chosen = risk.selection_excess(models=7, **options)
+    assert chosen == pytest.approx(
+        12 * lam / 100 + 6 * (4 * lam + L) * np.sqrt(np.log(7 / delta) / n)
+    )
+    assert risk.k_fold_lower_bound(n=n, k=k, stability=lam) == pytest.approx(
+        lam / (2 * 25) - 2 * lam / 100
+    )
+    # Corollary 5.1 follows from Theorem 5.1
+    for k in (2, 4, 5, 10, 20, 50, 100):
+        first = risk.corrected_deviation(n_train=n - n // k, **options)
+        assert first <= risk.corrected_k_fold_deviation(k=k, **options) + 1e-12
+
+
+GOOD: dict[str, Any] = {"n": 20, "stability": 1.0, "loss_bound": 1.0, "delta": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("call", "options", "words"),
+    [
+        (risk.k_fold_deviation, {"k": 3}, "equal size"),
+        (risk.k_fold_deviation, {"k": 40}, "40 folds"),
+        (risk.k_fold_deviation, {"k": 1}, "k must"),
+        (risk.k_fold_deviation, {"k": 4, "delta": 0.5}, "delta"),
+        (risk.k_fold_deviation, {"k": 4, "delta": 0.0}, "delta"),
+        (risk.k_fold_deviation, {"k": 4, "stability": -1.0}, "stability"),
+        (risk.k_fold_deviation, {"k": 4, "loss_bound": float("nan")}, "loss_bound"),
+        (risk.leave_p_out_deviation, {"p": 20}, "p < n"),
+        (risk.cv_deviation, {"n_train": 10, "n_validation": 5}, "must be n"),
+        (risk.corrected_deviation, {"n_train": 20}, "below n"),
+        (risk.corrected_k_fold_deviation, {"k": 4, "delta": 0.2}, "delta"),
+        (risk.selection_excess, {"models": 0}, "models"),
+    ],
+)
+def test_assumptions_that_can_be_checked(call: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        call(**(GOOD | options))
+
+
+def test_losses_above_their_bound_are_noticed() -> None:
+    with pytest.raises(InputError, match="exceeds loss_bound"):
+        risk.stability_bound(2.0, 0.1, n=10, k=5, loss_bound=1.0, delta=0.1)
+    with pytest.raises(InputError, match="exceeds loss_bound"):
+        risk.training_error_bound(2.0, 0.1, n=10, loss_bound=1.0, delta=0.1)
+
+
+@pytest.mark.parametrize(("n", "k"), [(60, 2), (60, 3), (90, 2)])
+def test_the_lower_bound_is_attained(n: int, k: int) -> None:
+    """Theorem 4.1's learner: uniformly stable with 3λ/t, K-fold error off by λ/(2K²) − 2λ/n."""
+    example = risk.lower_bound_example(n, stability=1.5)
+    rng = np.random.default_rng(k)
+    gaps = []
+    for _ in range(200):
+        rows = example.draw(rng)
+        gaps.append(abs(example.k_fold_error(rows, k) - example.risk(rows)))
+    least = risk.k_fold_lower_bound(n=n, k=k, stability=1.5)
+    assert least > 0.0
+    assert np.mean(gaps) >= least
+    for t in (2, 5, n // 2, n):
+        rows = example.draw(rng)[:t]
+        for i in range(t):
+            change = np.abs(example.losses(rows) - example.losses(np.delete(rows, i)))
+            assert change.max() <= 3.0 * 1.5 / t + 1e-12
+    assert example.losses(rows).max() <= (example.M + 1.0) ** 2
+    with pytest.raises(InputError, match="theorem"):
+        risk.lower_bound_example(60, stability=1.5, M=2.0)
+    with pytest.raises(InputError, match="divide"):
+        example.k_fold_error(rows[:7], 2)
+
+
+def bounded(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Rows in the unit ball and |y| ≤ 1."""
+    X = rng.uniform(-1.0, 1.0, size=(n, 2)) / np.sqrt(2.0)
+    return X, np.clip(0.8 * X[:, 0] + 0.2 * rng.uniform(-1.0, 1.0, size=n), -1.0, 1.0)
+
+
+def ridge(X: Array, y: Array, rho: float) -> Array:
+    return np.linalg.solve(X.T @ X + y.size * rho * np.eye(X.shape[1]), X.T @ y)
+
+
+def test_ridge_is_as_stable_as_claimed() -> None:
+    rng = np.random.default_rng(0)
+    for gamma in (1.0, 10.0, 100.0):
+        n = 20
+        lam, L = risk.ridge_stability(gamma=gamma, n=n, row_bound=1.0, target_bound=1.0)
+        rho = gamma / (2.0 * n)
+        Z, t = bounded(rng, 500)
+        for size in (2, 5, 20):
+            for _ in range(20):
+                X, y = bounded(rng, size)
+                whole = (t - Z @ ridge(X, y, rho)) ** 2
+                assert whole.max() <= L
+                for i in range(size):
+                    less = ridge(np.delete(X, i, 0), np.delete(y, i), rho)
+                    change = np.abs(whole - (t - Z @ less) ** 2)
+                    assert change.max() <= lam / size
+
+
+def test_coverage_of_the_bounds() -> None:
+    """Ridge on bounded data: every bound holds far more often than it promises."""
+    rng = np.random.default_rng(1)
+    n, k, rho, delta = 40, 4, 5.0, 0.1
+    lam, L = risk.ridge_stability(gamma=2.0 * n * rho, n=n, row_bound=1.0, target_bound=1.0)
+    Z, t = bounded(rng, 20_000)
+    label = np.arange(n) % k
+    options: dict[str, Any] = {"n": n, "k": k, "stability": lam, "loss_bound": L}
+    plain = risk.k_fold_deviation(**options, delta=delta / 2)
+    corrected = risk.corrected_k_fold_deviation(**options, delta=delta / 6)
+    misses = np.zeros(3)
+    mu = []
+    runs = []
+    for _ in range(200):
+        X, y = bounded(rng, n)
+        whole = ridge(X, y, rho)
+        true = np.mean((t - Z @ whole) ** 2)
+        held, on_all, apart = [], [], []
+        for j in range(k):
+            beta = ridge(X[label != j], y[label != j], rho)
+            losses = (y - X @ beta) ** 2
+            held.append(losses[label == j].mean())
+            on_all.append(losses.mean())
+            apart.append(np.mean(np.abs((t - Z @ beta) ** 2 - (t - Z @ whole) ** 2)))
+        cv = float(np.mean(held))
+        corr = cv + np.mean((y - X @ whole) ** 2) - np.mean(on_all)
+        misses += [abs(cv - true) > plain, abs(corr - true) > corrected, 0]
+        mu.append(max(apart))
+        runs.append((cv, true))
+    stability = float(np.mean(mu))  # E max_j ≥ max_j E: μ_h is no larger
+    for cv, true in runs:
+        bound = risk.stability_bound(cv, stability, n=n, k=k, loss_bound=L, delta=delta)
+        misses[2] += true > bound
+    assert (misses / 200 <= delta).all()
+
+
+def test_coverage_of_the_development_set_bound() -> None:
+    rng = np.random.default_rng(2)
+    risks = np.linspace(0.3, 0.7, 10)
+    excess = risk.development_set_bound(n_dev=50, models=10, delta=0.1)
+    missed = 0
+    for _ in range(500):
+        errors = rng.binomial(50, risks) / 50
+        missed += risks[np.argmin(errors)] - risks.min() > excess
+    assert missed / 500 <= 0.1

@@ -1,23 +1,41 @@
-"""The command line: ``sparsecv cv``, ``fit``, ``benchmark`` and ``datasets``."""
+"""The command line: ``sparsecv cv``, ``fit``, ``stability``, ``benchmark`` and ``datasets``."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from . import __version__
+from .command_options import (
+    BackendName,
+    Data,
+    Drop,
+    Json,
+    NoIntercept,
+    OneHot,
+    ProtocolName,
+    Quiet,
+    Scale,
+    Target,
+    TimeLimit,
+    as_protocol,
+    check_jobs,
+    check_json,
+    names_in,
+    note,
+    open_console,
+    progress,
+    write_json,
+)
 from .errors import InputError
+from .stability_command import stability
 
 DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -27,24 +45,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Exact cross-validation of best-subset ridge regression.",
 )
-
-Data = Annotated[str, typer.Argument(help="A CSV, Parquet or .npy file, or a data set's name.")]
-Target = Annotated[str | None, typer.Option(help="Response column; default: the last one.")]
-OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode text columns as 0/1 columns.")]
-Drop = Annotated[str | None, typer.Option(help="Columns to leave out, comma-separated.")]
-ProtocolName = Annotated[str, typer.Option("--protocol", help="honest or paper.")]
-Scale = Annotated[str, typer.Option(help="unit-variance, unit-norm or none.")]
-NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")]
-BackendName = Annotated[
-    str,
-    typer.Option(
-        help="Solver of single problems: auto, native, highs, gurobi, scip or mosek; also "
-        "gurobi-conic, gurobi-perspective, gurobi-big-m, gurobi-indicator, scip-conic."
-    ),
-]
-TimeLimit = Annotated[float | None, typer.Option(help="Seconds for everything.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -111,24 +111,24 @@ def cv(
     from .solvers import Status
 
     started = time.perf_counter()
-    console = _console(quiet)
+    console = open_console(quiet)
     if plot is not None:
         plots.check_writable(str(plot), film=method in ("search", "bounds"))
-    _check_json(json_file)
+    check_json(json_file)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
-    _check_jobs(jobs)
+    check_jobs(jobs)
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
     settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
-    layout = _protocol(protocol, scale, no_intercept)
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=_names(drop))
-    with _progress(quiet) as bar:
+    layout = as_protocol(protocol, scale, no_intercept)
+    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    with progress(quiet) as bar:
         prepared = pipeline.prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
         )
         notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
         if notice is not None:
-            _note(notice)
+            note(notice)
             settings = replace(settings, time_limit=limit)
         result = pipeline.run(
             prepared,
@@ -157,7 +157,7 @@ def cv(
             backend=backend,
             seconds=time.perf_counter() - started,
         )
-        _write_json(json_file, document)
+        write_json(json_file, document)
     if plot is not None:
         _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
@@ -188,25 +188,25 @@ def fit(
     from .datasets import resolve
     from .solvers import Status, solve
 
-    console = _console(quiet)
-    _check_json(json_file)
+    console = open_console(quiet)
+    check_json(json_file)
     checked_gammas([gamma])
-    _check_jobs(jobs)
+    check_jobs(jobs)
     Settings(backend=backend, time_limit=time_limit)
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=_names(drop))
-    with _progress(quiet) as bar:
+    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    with progress(quiet) as bar:
         prepared = pipeline.prepare(
             source,
             "2",
-            _protocol(protocol, scale, no_intercept),
+            as_protocol(protocol, scale, no_intercept),
             progress=lambda i, n: bar("reading rows", i, n),
         )
         checked_taus([tau], prepared.design.p)
         notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
         if notice is not None:
-            _note(notice)
+            note(notice)
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
         try:
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
@@ -232,8 +232,11 @@ def fit(
             "seconds": solution.seconds,
             "versions": pipeline.versions(),
         }
-        _write_json(json_file, document)
+        write_json(json_file, document)
     raise typer.Exit(DONE if proved else GAP)
+
+
+app.command("stability")(stability)
 
 
 @app.command("benchmark")
@@ -267,7 +270,7 @@ def benchmark(
     from . import options, plots, report
     from .cross_validation import Settings
 
-    console = _console(quiet)
+    console = open_console(quiet)
     if plot is not None:
         plots.check_writable(str(plot))
     if csv_file is not None and not csv_file.absolute().parent.is_dir():
@@ -277,12 +280,12 @@ def benchmark(
         raise InputError("--gamma auto: a benchmark needs values of gamma")
     Settings(backend=backend, time_limit=time_limit, tol=tol)
     rows = []
-    with _progress(quiet) as bar:
+    with progress(quiet) as bar:
         found = comparison.run(
-            _names(names),
-            _names(folds),
+            names_in(names),
+            names_in(folds),
             gammas,
-            _names(ways),
+            names_in(ways),
             scale=scale,
             tol=tol,
             backend=backend,
@@ -309,7 +312,7 @@ def datasets(
 
     from .datasets import describe, list_datasets
 
-    console = _console(False)
+    console = open_console(False)
     if action == "show":
         if name is None:
             raise InputError("datasets show needs a NAME; sparsecv datasets lists them")
@@ -344,60 +347,6 @@ def _draw(result: Any, plot: Path, title: str) -> None:
         bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
     else:
         bound_plots.plot_bounds(chosen, str(plot), title)
-
-
-def _check_jobs(jobs: int) -> None:
-    if jobs < -1 or jobs == 0:
-        raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
-
-
-def _protocol(name: str, scale: str, no_intercept: bool) -> Any:
-    from .design import Protocol
-
-    return Protocol(name, scale, not no_intercept)
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _note(text: str) -> None:
-    print(f"note: {text}", file=sys.stderr, flush=True)
-
-
-def _console(quiet: bool) -> Console:
-    return Console(quiet=quiet, highlight=False, emoji=False)
-
-
-def _check_json(path: Path | None) -> None:
-    """Find out now, not after the search, that the file cannot be there."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise InputError(f"--json {path}: not a file in an existing folder")
-
-
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--json {path}: {error.strerror}") from None
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr where that is a terminal; otherwise nothing."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda text, done, total: None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("", total=None)
-
-        def show(text: str, done: int, total: int) -> None:
-            progress.update(task, description=text, completed=done, total=total)
-
-        yield show
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -37,6 +37,24 @@ def parse_gammas(text: str) -> Array | None:
     return log_grid(low, high, count)
 
 
+def parse_weights(text: str) -> Array:
+    """Read --lambda: a number, a comma-separated list of numbers ≥ 0, or LO:HI:N log-spaced."""
+    if ":" in text:
+        try:
+            found = parse_gammas(text)
+        except InputError as error:
+            raise InputError(str(error).replace("--gamma", "--lambda")) from None
+        if found is not None:
+            return found
+    try:
+        values = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        raise InputError(f"--lambda must be numbers >= 0 or LO:HI:N; got {text!r}") from None
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise InputError(f"--lambda must be numbers >= 0 or LO:HI:N; got {text!r}")
+    return values
+
+
 def parse_taus(text: str) -> NDArray[np.intp] | None:
     """Read --tau: "all" (None), A:B inclusive, or a comma-separated list."""
     if text.strip().lower() == "all":

@@ -73,7 +73,8 @@ def main() -> None:
                 for name, v in gaps.items()
             )
             print(
-                f"{folds:<4} n={n:<3} p={p:<3} {count} seeds: {line}  CV / test error of the plain choice: "
+                f"{folds:<4} n={n:<3} p={p:<3} {count} seeds: {line}  "
+                f"plain CV / test error: "
                 f"median {np.median(optimism):.3g}; median λ {np.median(lambdas):.3g}; "
                 f"{(time.perf_counter() - started) / count:.1f} s a seed",
                 flush=True,

@@ -1,0 +1,167 @@
+"""Which rule chooses (τ, γ) best? Test errors of sparse ridge under several, and of other models.
+
+    python experiments/selection_rules.py CSV [splits [data set ...]]
+
+Every split keeps 20 % of the rows for the test. On the others: five folds, 20 γ over the stability
+paper's range, all τ with τ log τ ≤ n (exact to 20 columns, heuristic supports beyond), and one fit
+of the whole surface gives every rule its choice:
+
+    minimum      least CV error
+    one-se       least τ within one standard error of it, best γ for it
+    stability    least CV error + λ·stability, λ by nested folds
+    λ=0.1, λ=1   the same at a fixed λ
+    corrected    least bias-corrected CV error
+    repeated     least CV error averaged over three partitions into five folds
+
+beside scikit-learn's LassoCV, RidgeCV and ElasticNetCV on standardised columns. Rows are appended
+to CSV as they come; ``--table CSV ...`` prints the summary of one or more such files.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from common import machine, rows
+
+from sparsecv.folds import make_folds
+from sparsecv.stability import SparseRidgeLearner, at_weight, largest_tau, partial_errors, select
+
+NAMES = (
+    "toxicity",
+    "steam",
+    "alcohol2",
+    "prostate",
+    "servo",
+    "hitters",
+    "housing",
+    "autompg",
+    "wine",
+    "bardet",
+    "vessel",
+    "riboflavin",
+    "topgear",
+)
+GAMMAS = np.geomspace(2e-3, 2e3, 20)
+REPEATS = 3
+RULES = ("minimum", "one-se", "stability", "λ=0.1", "λ=1", "corrected", "repeated")
+OTHERS = ("lasso", "ridge", "elastic net")
+
+
+def choices(learner: SparseRidgeLearner, n: int, seed: int, tau_count: int) -> dict[str, int]:
+    """What each rule chooses, by candidate."""
+    label = make_folds("5", n, seed=seed).label
+    errors = partial_errors(learner, label, learner.size)
+    cv = errors.cv_error
+    best = int(np.argmin(cv))
+    spread = errors.held_out[best].std(ddof=1) / np.sqrt(errors.held_out.shape[1])
+    within = np.flatnonzero(cv <= cv[best] + spread)
+    least = within[within % tau_count == (within % tau_count).min()]
+    total = cv.copy()
+    for repeat in range(1, REPEATS):
+        other = make_folds("5", n, seed=seed + 1000 * repeat).label
+        total += partial_errors(learner, other, learner.size, nested=False).cv_error
+    return {
+        "minimum": best,
+        "one-se": int(least[np.argmin(cv[least])]),
+        "stability": select(errors).theta,
+        "λ=0.1": at_weight(errors, 0.1),
+        "λ=1": at_weight(errors, 1.0),
+        "corrected": int(np.argmin(errors.corrected)),
+        "repeated": int(np.argmin(total)),
+    }
+
+
+def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """Predictions of scikit-learn's cross-validated linear models."""
+    from sklearn.linear_model import ElasticNetCV, LassoCV, RidgeCV
+    from sklearn.model_selection import KFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    folds = KFold(5, shuffle=True, random_state=seed)
+    models = {
+        "lasso": LassoCV(cv=folds),
+        "ridge": RidgeCV(np.geomspace(1e-3, 1e4, 40), cv=folds),
+        "elastic net": ElasticNetCV(l1_ratio=[0.1, 0.3, 0.5, 0.7, 0.9, 1.0], cv=folds),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            name: make_pipeline(StandardScaler(), model).fit(X, y).predict(Z)
+            for name, model in models.items()
+        }
+
+
+def run(path: Path, splits: int, names: tuple[str, ...]) -> None:
+    """Append every split's test errors."""
+    fresh = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        if fresh:
+            table.writerow(["dataset", "split", "seconds", *RULES, *OTHERS])
+        for name in names:
+            X, y = rows(name)
+            for split in range(splits):
+                started = time.perf_counter()
+                order = np.random.default_rng(split).permutation(y.size)
+                held = np.sort(order[: round(0.2 * y.size)])
+                train = np.sort(order[held.size :])
+                n = train.size
+                taus = np.arange(1, largest_tau(n, X.shape[1]) + 1)
+                learner = SparseRidgeLearner(X[train], y[train], taus, GAMMAS)
+                chosen = choices(learner, n, split, taus.size)
+                both = SparseRidgeLearner(
+                    np.vstack([X[train], X[held]]), np.append(y[train], y[held]), taus, GAMMAS
+                )
+                wanted = sorted(set(chosen.values()))
+                losses = both(np.arange(n), range(both.size))[:, n:].mean(axis=1)
+                test = {rule: float(losses[c]) for rule, c in chosen.items()}
+                assert set(wanted) <= set(range(both.size))
+                predicted = others(X[train], y[train], X[held], split)
+                test |= {k: float(np.mean((y[held] - p) ** 2)) for k, p in predicted.items()}
+                seconds = time.perf_counter() - started
+                values = [f"{test[rule]:.8g}" for rule in (*RULES, *OTHERS)]
+                table.writerow([name, split, f"{seconds:.2f}", *values])
+                file.flush()
+
+
+def summarise(paths: list[str]) -> None:
+    """Mean test errors relative to the plain minimum's, and their geometric means."""
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for path in paths:
+        with Path(path).open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                found[row["dataset"]].append(row)
+    ways = (*RULES, *OTHERS)
+    print(machine())
+    print("mean test MSE over the splits, relative to the plain minimum's (first: its own)\n")
+    print(f"{'':<12}{'splits':>7}{'minimum':>11}" + "".join(f"{way:>12}" for way in ways[1:]))
+    ratios = []
+    for name in (name for name in NAMES if name in found):
+        table = np.array([[float(row[way]) for way in ways] for row in found[name]])
+        mean = table.mean(axis=0)
+        ratios.append(mean / mean[0])
+        line = "".join(f"{ratio:>12.3f}" for ratio in ratios[-1][1:])
+        print(f"{name:<12}{len(table):>7}{mean[0]:>11.4g}{line}")
+    overall = np.exp(np.mean(np.log(ratios), axis=0))
+    print(f"{'geometric':<12}{'':>7}{'':>11}" + "".join(f"{v:>12.3f}" for v in overall[1:]))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--table"]:
+        summarise(sys.argv[2:])
+        return
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    splits = int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    run(Path(sys.argv[1]), splits, tuple(sys.argv[3:]) or NAMES)
+
+
+if __name__ == "__main__":
+    main()

@@ -179,7 +179,9 @@ class SparseRidgeProblem:
         if known is not None and known[0] == key:
             return known[1]
         R = self._augmented_triangle(columns)
-        coef = sla.solve_triangular(R[:s, :s], R[:s, s], check_finite=False)
+        coef, info = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
+        if info != 0:
+            raise np.linalg.LinAlgError(f"a pivot of {s} columns is 0")
         fit = SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
         self._last_fit = (key, fit)
         return fit
@@ -249,7 +251,7 @@ def gram_root(joint: Array) -> Array:
 
 def _triangle(M: Array) -> Array:
     """R of the QR factorisation, at most square."""
-    return np.asarray(sla.qr(M, mode="r", check_finite=False)[0][: M.shape[1]])
+    return np.asarray(np.linalg.qr(M, mode="r"))
 
 
 def _checked_gamma(gamma: Any) -> float:

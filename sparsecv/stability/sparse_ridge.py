@@ -27,6 +27,8 @@ from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
+GRAM_COLUMNS = 1000  # up to which coefficients come from the Gram matrix,
+SOUND = 1e-7  # where γ is not below this share of its diagonal: at least nine digits are left
 Support = NDArray[np.intp]
 
 
@@ -104,6 +106,9 @@ class SparseRidgeLearner:
         a, b = np.divmod(wanted, self.taus.size)
         design, problem = self._prepared(training)
         rows, _ = design.apply(self.X, self.y)
+        gram = None
+        if problem.p <= GRAM_COLUMNS:
+            gram = (problem.G, problem.b, float(np.diag(problem.G).max()))
         found = np.empty((wanted.size, self.y.size))
         start: list[Support] = []
         for g in np.unique(a):
@@ -113,7 +118,12 @@ class SparseRidgeLearner:
             start = list(supports.values())
             for c in np.flatnonzero(a == g):
                 support = supports[int(self.taus[b[c]])]
-                coef = problem.replace(gamma=gamma, tau=support.size).fit(support).coef
+                if gram is None or gamma < SOUND * gram[2]:
+                    coef = problem.replace(gamma=gamma, tau=support.size).fit(support).coef
+                else:
+                    K = gram[0][np.ix_(support, support)]
+                    K[np.diag_indices_from(K)] += gamma / 2.0
+                    coef = np.asarray(np.linalg.solve(K, gram[1][support]), dtype=np.float64)
                 found[c] = design.y_shift + rows[:, support] @ coef
         return found
 

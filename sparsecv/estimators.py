@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from .alternating import alternate
 from .cross_validation import (
@@ -22,11 +20,19 @@ from .cross_validation import (
 )
 from .design import Array, Design, Protocol, Summary, make_design
 from .errors import InputError, UnprovedWarning
+from .estimator_input import (
+    blas_threads,
+    checked_number,
+    checked_tau,
+    frame_names,
+    known_backend,
+    refuse_bad_columns,
+)
 from .fold_data import RowFolds
 from .folds import make_folds
 from .model import fitted_model
 from .results import CVResult
-from .solvers import SparseRidgeProblem, Status, checked_backend, solve
+from .solvers import SparseRidgeProblem, Status, solve
 
 
 class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,7 +55,7 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ndarray, shape (n,)
         """
         check_is_fitted(self)
-        given, fitted = _frame_names(X), getattr(self, "feature_names_in_", None)
+        given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
                 # older scikit-learn cannot read the names of every frame library
@@ -61,7 +67,7 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
         """Rows as float64, and a name for every column."""
-        _refuse_bad_columns(X)
+        refuse_bad_columns(X)
         frame = X
         if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
             raise InputError("y holds dates: it must be numeric")
@@ -75,7 +81,7 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,
         )
         y = y.astype(np.float64)
-        given = _frame_names(frame)
+        given = frame_names(frame)
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         names = getattr(self, "feature_names_in_", None)
@@ -195,18 +201,18 @@ class SparseRidge(_SparseLinearModel):
             A ValueError with one line that names the column or parameter at fault.
         """
         rows, response, names = self._checked_rows(X, y)
-        gamma = _checked_number("gamma", self.gamma, above=0.0)
-        tol = _checked_number("tol", self.tol, least=0.0)
+        gamma = checked_number("gamma", self.gamma, above=0.0)
+        tol = checked_number("tol", self.tol, least=0.0)
         limit = (
             None
             if self.time_limit is None
-            else _checked_number("time_limit", self.time_limit, above=0.0)
+            else checked_number("time_limit", self.time_limit, above=0.0)
         )
-        _known_backend(self.backend)
+        known_backend(self.backend)
         checked_jobs(self.n_jobs)
         design, A, b = self._design(rows, response, names)
-        tau = min(design.p, 10) if self.tau is None else _checked_tau(self.tau, design.p)
-        with _threads(self.n_jobs):
+        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, design.p)
+        with blas_threads(self.n_jobs):
             problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
             try:
                 solution = solve(
@@ -393,69 +399,3 @@ def _print_line(result: Any) -> None:
         f"gamma {result.gamma:.4g}: CV error {result.cv_error[t]:.6g} at tau {result.taus[t]}, "
         f"{result.n_nodes} nodes, {result.seconds:.2f} s"
     )
-
-
-def _frame_names(X: Any) -> list[str] | None:
-    """Column names of a data frame of any library, where all are text."""
-    names = list(getattr(X, "columns", [])) if hasattr(X, "dtypes") else []
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def _refuse_bad_columns(X: Any) -> None:
-    """Name the column where a frame holds text or dates, or two columns share a name."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return
-    names = list(X.columns)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"column name {twice!r} occurs more than once: rename one of them")
-    for name in names:
-        values = np.asarray(X[name])
-        if values.dtype.kind in "biufc":
-            continue
-        try:
-            if values.dtype.kind in "mM":
-                raise ValueError
-            values.astype(np.float64)
-        except (TypeError, ValueError):
-            example = f" (such as {values.flat[0]!r})" if values.size else ""
-            raise InputError(
-                f"column {name!r} is not numeric{example}: encode or drop it"
-                + ("" if values.dtype.kind in "mM" else "; could not convert string to float")
-            ) from None
-
-
-def _checked_number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None
-) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise InputError(f"{name} must be a finite number; got {value!r}")
-    number = float(value)
-    if above is not None and not number > above:
-        raise InputError(f"{name} must be > {above:g}; got {value!r}")
-    if least is not None and not number >= least:
-        raise InputError(f"{name} must be >= {least:g}; got {value!r}")
-    return number
-
-
-def _checked_tau(tau: Any, p: int) -> int:
-    if isinstance(tau, bool) or not isinstance(tau, Integral):
-        raise InputError(f"tau must be a whole number or None; got {tau!r}")
-    if not 1 <= int(tau) <= p:
-        raise InputError(
-            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
-            f"got {tau}"
-        )
-    return int(tau)
-
-
-def _known_backend(name: str) -> None:
-    try:
-        checked_backend(name)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def _threads(n_jobs: int | None) -> Any:
-    """Limit the linear algebra library to ``n_jobs`` threads; −1 and None leave it alone."""
-    return threadpool_limits(None if n_jobs is None or n_jobs < 1 else n_jobs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 
@@ -120,8 +119,3 @@ def at_weight(errors: PartialErrors, weight: float) -> int:
         λ < 0.
     """
     return int(np.argmin(criterion(errors, float(checked_lambdas(weight)[0]))))
-
-
-def one_weight(lambdas: Sequence[float] | Array) -> bool:
-    """Whether there is nothing to choose."""
-    return len(lambdas) == 1

@@ -54,11 +54,11 @@ class RiskEstimate:
     exact: bool = True
 
     @classmethod
-    def of(cls, parts: Iterable[float], value: float | None = None, exact: bool = True) -> Any:
+    def of(cls, parts: Iterable[float], exact: bool = True) -> RiskEstimate:
         """Their mean, and its standard error."""
         found = np.asarray(list(parts), dtype=np.float64)
         spread = float(found.std(ddof=1) / np.sqrt(found.size)) if found.size > 1 else np.nan
-        return cls(float(found.mean()) if value is None else value, found, spread, exact)
+        return cls(float(found.mean()), found, spread, exact)
 
 
 class _Fits:
@@ -119,7 +119,9 @@ def k_fold(
     fits = _Fits(estimator, X, y, loss, n_jobs)
     pairs = fits.pairs(cv, random_state)
     losses = fits.many([(train,) for train, _ in pairs])
-    return _estimate(values[held].mean() for values, (_, held) in zip(losses, pairs, strict=True))
+    return RiskEstimate.of(
+        values[held].mean() for values, (_, held) in zip(losses, pairs, strict=True)
+    )
 
 
 def leave_one_out(
@@ -168,7 +170,7 @@ def leave_p_out(
     every = np.arange(n)
     losses = fits.many([(np.setdiff1d(every, rows),) for rows in held])
     parts = (values[rows].mean() for values, rows in zip(losses, held, strict=True))
-    return _estimate(parts, exact=comb(n, int(p)) <= most)
+    return RiskEstimate.of(parts, exact=comb(n, int(p)) <= most)
 
 
 def corrected_k_fold(
@@ -190,7 +192,7 @@ def corrected_k_fold(
     fits = _Fits(estimator, X, y, loss, n_jobs)
     pairs = fits.pairs(cv, random_state)
     whole, *losses = fits.many([(np.arange(fits.n),), *((train,) for train, _ in pairs)])
-    return _estimate(
+    return RiskEstimate.of(
         values[held].mean() + whole.mean() - values.mean()
         for values, (_, held) in zip(losses, pairs, strict=True)
     )
@@ -227,7 +229,7 @@ def repeated_k_fold(
     once = corrected_k_fold if corrected else k_fold
     seeds = rng.randint(0, 2**31 - 1, size=repeats)
     options: dict[str, Any] = {"cv": k, "loss": loss, "n_jobs": n_jobs}
-    return _estimate(
+    return RiskEstimate.of(
         once(estimator, X, y, random_state=int(seed), **options).value for seed in seeds
     )
 
@@ -370,11 +372,6 @@ def nested_cv(
         chosen.append(params)
         parts.append(float(fits.losses(train, params)[held].mean()))
     return NestedEstimate(float(np.mean(parts)), np.array(parts), chosen)
-
-
-def _estimate(parts: Iterable[float], exact: bool = True) -> RiskEstimate:
-    found: RiskEstimate = RiskEstimate.of(parts, exact=exact)
-    return found
 
 
 def _split(n: int, size: float, random_state: Any) -> tuple[Index, Index]:

@@ -84,6 +84,10 @@ def cv(
         int | None, typer.Option(help="Most problems solved per γ by --method search.")
     ] = None,
     backend: BackendName = "auto",
+    rule: Annotated[
+        str,
+        typer.Option(help="What the model is chosen by: minimum, one-se or corrected."),
+    ] = "minimum",
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
@@ -108,6 +112,7 @@ def cv(
     from . import options, pipeline, plots, report
     from .cross_validation import Settings
     from .datasets import resolve
+    from .selection_rules import checked_rule, choose, quick_rules
     from .solvers import Status
 
     started = time.perf_counter()
@@ -120,6 +125,8 @@ def cv(
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
     settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
+    if checked_rule(rule) != "minimum" and settings.searches:
+        raise InputError(f"--rule {rule} needs h at every tau: use --method exact or grid")
     layout = as_protocol(protocol, scale, no_intercept)
     source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
     with progress(quiet) as bar:
@@ -138,21 +145,24 @@ def cv(
             checkpoint=None if checkpoint is None else str(checkpoint),
             progress=lambda g, i, k: bar(f"γ = {g:.4g}", i, k),
         )
-    best = result.best()
-    chosen = result.by_gamma[best.gamma_index]
-    t = best.tau_index
+    choices = choose(result, prepared.data, tuple({*quick_rules(result), rule}))
+    choice = choices[rule]
+    chosen, t = result.by_gamma[choice.gamma_index], choice.tau_index
     model = prepared.model(
-        best.gamma, chosen.models[t], float(chosen.model_bound[t]), bool(chosen.model_proved[t])
+        choice.gamma, chosen.models[t], float(chosen.model_bound[t]), bool(chosen.model_proved[t])
     )
     if result.trace:
         report.print_trace(console, result)
     report.print_cv(console, prepared, result)
+    report.print_choices(console, choices, rule)
     report.print_model(console, prepared, model)
     if json_file is not None:
         document = report.cv_document(
             prepared,
             result,
             model,
+            choices,
+            rule=rule,
             method=method,
             backend=backend,
             seconds=time.perf_counter() - started,

@@ -32,6 +32,7 @@ from .fold_data import RowFolds
 from .folds import make_folds
 from .model import fitted_model
 from .results import CVResult
+from .selection_rules import checked_rule, choose, quick_rules
 from .solvers import SparseRidgeProblem, Status, solve
 
 
@@ -274,16 +275,22 @@ class SparseRidgeCV(_SparseLinearModel):
         1 prints a line per γ.
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
+    rule : str
+        How the final model is chosen: "minimum" (least CV error), "one-se" (least τ within one
+        standard error of it) or "corrected" (least bias-corrected error).
 
     Attributes
     ----------
     tau_, gamma_ : the chosen pair
+    choices_ : dict of str to sparsecv.selection_rules.Choice
+        What every rule would choose: the corrected one where asked for or cheap.
     cv_error_ : float
         Its h(γ, τ), in the units of y².
     tau_1se_ : int
         Smallest τ at ``gamma_`` within one standard error of the best.
     certified_ : bool
-        Whether no pair of the grid can have a smaller error.
+        Whether no pair of the grid can have a smaller error; with another rule, whether every
+        error it looked at is exact.
     cv_results_ : dict of arrays
         "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
         "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
@@ -313,6 +320,7 @@ class SparseRidgeCV(_SparseLinearModel):
         random_state: Any = None,
         verbose: int = 0,
         tol: float = 0.01,
+        rule: str = "minimum",
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -326,6 +334,7 @@ class SparseRidgeCV(_SparseLinearModel):
         self.random_state = random_state
         self.verbose = verbose
         self.tol = tol
+        self.rule = rule
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidgeCV:
         """Cross-validate, choose (τ, γ) and fit the model on all rows.
@@ -342,6 +351,8 @@ class SparseRidgeCV(_SparseLinearModel):
         """
         rows, response, names = self._checked_rows(X, y)
         settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs, self.tol)
+        if checked_rule(self.rule) != "minimum" and settings.searches:
+            raise InputError(f"rule {self.rule} needs h at every tau: use method exact or grid")
         gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
         design, A, b = self._design(rows, response, names)
         folds = make_folds(self.cv, b.size, seed=self.random_state, X=rows, y=response)
@@ -353,31 +364,33 @@ class SparseRidgeCV(_SparseLinearModel):
             self.trace_ = result.trace
         else:
             result = cross_validate(data, gammas, taus, settings, finished=finished)
+        self.choices_ = choose(result, data, tuple({*quick_rules(result), self.rule}))
         self._choose(result, design, data.full())
         return self
 
     def _choose(self, result: CVResult, design: Design, full: SparseRidgeProblem) -> None:
-        best = result.best()
-        chosen = result.by_gamma[best.gamma_index]
-        self.tau_, self.gamma_, self.cv_error_ = best.tau, best.gamma, best.cv_error
-        self.tau_1se_, self.certified_ = best.one_se, best.certified
+        best, choice = result.best(), self.choices_[self.rule]
+        chosen = result.by_gamma[choice.gamma_index]
+        self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
+        self.tau_1se_ = best.one_se
+        self.certified_ = best.certified and (self.rule == "minimum" or result.complete)
         self.folds_ = result.folds
         self.cv_results_: dict[str, Any] = {"gamma": result.gammas, "tau": result.taus}
         for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
             self.cv_results_[name] = result.table(name)
         for name in ("n_mio", "n_nodes", "seconds"):
             self.cv_results_[name] = result.table(name)
-        t = best.tau_index
+        t = choice.tau_index
         self._store(
             design,
-            full.replace(gamma=best.gamma),
+            full.replace(gamma=choice.gamma),
             chosen.models[t],
             float(chosen.model_bound[t]),
             bool(chosen.model_proved[t]),
         )
         self.status_ = str(result.status)
         self.n_nodes_ = int(self.cv_results_["n_nodes"].sum())
-        if not best.certified:
+        if not self.certified_:
             warnings.warn(
                 f"not every fold was solved: the least CV error on the grid is at least "
                 f"{best.lower_bound:.6g}, that of the chosen pair at most {best.upper:.6g}",

@@ -16,6 +16,7 @@ from .benchmark import Row, averages
 from .model import FittedModel
 from .pipeline import Prepared, versions
 from .results import CVResult, GammaResult
+from .selection_rules import RULES, Choice
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -93,6 +94,19 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
         f"{problems:,} training problems by {trees}, {nodes:,} nodes, {result.seconds:.2f} s",
         style="dim",
     )
+
+
+def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
+    """Print what other rules would choose, and the one that was asked for."""
+    if len({(c.tau, c.gamma) for c in choices.values()}) == 1 and rule == "minimum":
+        return
+    parts = []
+    for name in (name for name in RULES if name in choices):
+        choice = choices[name]
+        value = "" if name != "corrected" else f", corrected {number(choice.criterion)}"
+        text = f"{name} τ = {choice.tau}, γ = {number(choice.gamma)}{value}"
+        parts.append(f"[bold]{text}[/]" if name == rule else text)
+    console.print(f"rules: {'; '.join(parts)}")
 
 
 def _print_grid(console: Console, result: CVResult) -> None:
@@ -211,7 +225,9 @@ def cv_document(
     prepared: Prepared,
     result: CVResult,
     model: FittedModel,
+    choices: dict[str, Choice],
     *,
+    rule: str,
     method: str,
     backend: str,
     seconds: float,
@@ -246,6 +262,11 @@ def cv_document(
             "upper_bound": best.upper,
             "certified": best.certified,
             "tau_1se": best.one_se,
+        },
+        "rule": rule,
+        "rules": {
+            name: {"tau": c.tau, "gamma": c.gamma, "cv_error": c.cv_error, "criterion": c.criterion}
+            for name, c in choices.items()
         },
         "model": model_document(prepared, model),
         "seconds": seconds,

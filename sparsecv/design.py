@@ -130,7 +130,9 @@ class Design:
         return coef, float(self.y_mean - self.x_mean @ coef[self.kept])
 
 
-def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> Design:
+def make_design(
+    summary: Summary, protocol: Protocol, names: Sequence[str], *, warn: bool = True
+) -> Design:
     """Choose shifts and scales; columns that cannot matter are dropped with a warning.
 
     With an intercept those are the constant columns. Without one a constant column is a level
@@ -143,6 +145,8 @@ def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> D
     protocol : Protocol
     names : sequence of str
         One per raw column, for messages.
+    warn : bool
+        False where a part of the data is mapped: what it lacks the whole may have.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def make_design(summary: Summary, protocol: Protocol, names: Sequence[str]) -> D
     kept = np.flatnonzero(~useless[:p]).astype(np.intp)
     if kept.size == 0:
         raise InputError(f"every feature column is {what}: there is nothing to select from")
-    if dropped.size:
+    if dropped.size and warn:
         listed = ", ".join(repr(names[c]) for c in dropped[:8]) + (
             ", …" if dropped.size > 8 else ""
         )

@@ -33,7 +33,10 @@ def stability(
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option("--lambda", help="Weights of the stability: a list or LO:HI:N, 0 is added."),
+        typer.Option(
+            "--lambda",
+            help="Weights of the stability: one, or a list or LO:HI:N, to which 0 is added.",
+        ),
     ] = None,
     loss: Annotated[
         str, typer.Option(help="auto, squared, absolute, zero-one, hinge or log.")
@@ -151,7 +154,7 @@ def show(console: Console, found: dict[str, Any]) -> None:
         table.add_row(name, _text(params), *numbers, "" if error is None else f"{error:.6g}")
     console.print(table)
     if found["nested_error"] is not None:
-        console.print(f"expected error of this procedure (nested): {found['nested_error']:.6g}")
+        console.print(f"least nested error over λ: {found['nested_error']:.6g}")
     console.print(f"{found['seconds']:.2f} s", style="dim")
 
 

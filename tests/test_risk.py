@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_val_score
 
 from sparsecv import SparseRidge, risk
 from sparsecv.errors import InputError
@@ -148,6 +148,14 @@ def test_a_development_set() -> None:
     assert scaled.excess == pytest.approx(50.0 * np.sqrt(2.0 / 20.0 * np.log(2 / 0.05)))
 
 
+def test_folds_of_classifiers_are_stratified() -> None:
+    X, _ = made(20)
+    y = np.array([1] * 4 + [0] * 16)
+    found = risk.k_fold(LogisticRegression(), X, y, cv=4)
+    assert found.parts.size == 4  # every training part has three of the rare class
+    assert risk.repeated_k_fold(LogisticRegression(), X, y, k=4, repeats=3).parts.size == 3
+
+
 def test_leave_one_out_is_unbiased_for_one_row_less() -> None:
     """Theorem 1 of the notes: E risk(A(S)), |S| = m, equals E of leave-one-out on m + 1 rows."""
 
@@ -181,6 +189,18 @@ def test_leave_one_out_is_unbiased_for_one_row_less() -> None:
         (lambda X, y: risk.nested_cv(Ridge(), {"alpha": [1]}, X, y, inner="x"), "inner"),
         (lambda X, y: risk.nested_cv(Ridge(), {"alpha": [1]}, X, y, cv=2), "3 folds"),
         (lambda X, y: risk.development_set(Ridge(), {"alpha": [1]}, X, y, size=0.0), "side"),
+        (
+            lambda X, y: risk.development_set(
+                Ridge(), {"alpha": [1]}, X, y, loss=lambda y, f: -abs(y - f), loss_bound=9.0
+            ),
+            "negative",
+        ),
+        (
+            lambda X, y: risk.nested_cv(
+                Ridge(), {"alpha": [1]}, X, y, cv=RepeatedKFold(n_splits=4, n_repeats=2)
+            ),
+            "every row once",
+        ),
         (lambda X, y: risk.k_fold(Ridge(), X, y, loss="cubed"), "loss"),
     ],
 )

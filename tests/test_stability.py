@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.svm import LinearSVC
@@ -503,6 +504,83 @@ def test_one_weight_needs_two_folds_only() -> None:
     assert at_weight(errors, 1.0) in (0, 1)
     with pytest.raises(InputError, match="two folds left out"):
         select(errors)
+
+
+class Shifted(Ridge):
+    """Its repr is the same whatever it hides."""
+
+    def __init__(self, alpha: float = 1.0, hidden: Any = None) -> None:
+        super().__init__(alpha=alpha)
+        self.hidden = hidden
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return "Shifted()"
+
+    def predict(self, X: Any) -> Any:
+        return super().predict(X) + self.hidden
+
+
+def test_checkpoints_tell_estimators_apart(tmp_path: Path) -> None:
+    X, y = made(20)
+    options: dict[str, Any] = {"cv": 4, "lambdas": 0.0, "random_state": 0, "checkpoint": tmp_path}
+    first = StabilityCV(Shifted(hidden=0.0), {"alpha": [1.0]}, **options).fit(X, y)
+    second = StabilityCV(Shifted(hidden=5.0), {"alpha": [1.0]}, **options).fit(X, y)
+    assert second.cv_results_["cv_error"][0] > first.cv_results_["cv_error"][0] + 10.0
+    with pytest.raises(InputError, match="loss by its name"):
+        StabilityCV(Ridge(), {"alpha": [1.0]}, loss=squared, **options).fit(X, y)
+    with pytest.raises(InputError, match="parameters of fit"):
+        StabilityCV(Ridge(), {"alpha": [1.0]}, **options).fit(X, y, sample_weight=np.ones(20))
+
+
+def test_weights_of_rows_go_with_their_rows() -> None:
+    X, y = made(20)
+    pairs = list(KFold(4).split(X))
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, size=20)
+    found = StabilityCV(Ridge(), {"alpha": [1.0]}, cv=pairs, lambdas=0.0)
+    found.fit(X, y, sample_weight=weight)
+    parts = []
+    for train, test in pairs:
+        model = Ridge().fit(X[train], y[train], sample_weight=weight[train])
+        parts.append(np.mean((y[test] - model.predict(X[test])) ** 2))
+    assert found.cv_results_["cv_error"][0] == pytest.approx(np.mean(parts))
+
+
+def test_a_loss_of_that_name_is_not_the_built_in_one() -> None:
+    X, y = made(20)
+    values = {"tau": [1, 2], "gamma": [1.0]}
+
+    def squared(y: Array, predicted: Array) -> Array:
+        return 1000.0 * np.abs(y - predicted)
+
+    options: dict[str, Any] = {"cv": 4, "lambdas": 0.0, "random_state": 0}
+    own = StabilityCV(SparseRidge(), values, loss=squared, **options).fit(X, y)
+    absolute = StabilityCV(SparseRidge(), values, loss="absolute", **options).fit(X, y)
+    np.testing.assert_allclose(
+        own.cv_results_["cv_error"], 1000.0 * absolute.cv_results_["cv_error"]
+    )
+
+
+def test_losses_that_overflow_are_refused() -> None:
+    X, y = made(20)
+    with pytest.raises(InputError, match="not finite"):
+        StabilityCV(Ridge(), {"alpha": [1.0]}, loss=lambda y, f: y * np.inf).fit(X, y)
+
+
+def test_warning_filters_stay_as_they_were() -> None:
+    X, y = made(30)
+    before = list(warnings.filters)
+    values = {"max_depth": [1, 2, 3], "min_samples_split": [2, 5]}
+    StabilityCV(DecisionTreeRegressor(), values, n_jobs=4, random_state=0).fit(X, y)
+    StabilityCV(SparseRidge(), {"tau": [1], "gamma": [1.0]}, n_jobs=4).fit(X, y)
+    assert list(warnings.filters) == before
+
+
+def test_a_fit_without_refit_forgets_the_model_before() -> None:
+    X, y = made(20)
+    found = StabilityCV(Ridge(), {"alpha": [1.0]}, cv=4, lambdas=0.0).fit(X, y)
+    found.set_params(refit=False).fit(X, y)
+    with pytest.raises(NotFittedError):
+        found.predict(X)
 
 
 # the command line

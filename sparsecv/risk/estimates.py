@@ -21,9 +21,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 
 from ..errors import InputError
-from ..folds import make_folds
 from ..stability.coordinate import Grid
-from ..stability.learners import default_loss
+from ..stability.learners import default_loss, folds_for
 from ..stability.losses import Loss, checked_loss
 from .bounds import development_set_bound
 
@@ -83,8 +82,8 @@ class _Fits:
         return list(found)
 
     def pairs(self, cv: Any, seed: Any) -> list[tuple[Index, Index]]:
-        """Training and held-out rows of every fold."""
-        folds = make_folds(cv, self.n, seed=seed, X=self.X, y=self.y)
+        """Training and held-out rows of every fold; K are stratified for a classifier."""
+        folds = folds_for(self.estimator, cv, self.X, self.y, seed)
         return [folds.split(j) for j in range(folds.k)]
 
 
@@ -288,6 +287,8 @@ def development_set(
     train, held = _split(fits.n, size, random_state)
     losses = fits.many([(train, grid.params(c)) for c in range(grid.size)])
     kept = np.stack([values[held] for values in losses])
+    if kept.min() < 0.0:
+        raise InputError("a loss is negative: the guarantee needs losses from 0 on")
     if kept.max() > loss_bound:
         raise InputError(
             f"a loss of {kept.max():.6g} exceeds loss_bound {loss_bound:g}: the guarantee needs "
@@ -354,6 +355,8 @@ def nested_cv(
     k = len(pairs)
     if k < 3:
         raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
+    if sorted(np.concatenate([held for _, held in pairs]).tolist()) != list(range(fits.n)):
+        raise InputError("nested cross-validation needs folds that hold out every row once")
     parts, chosen = [], []
     for t, (train, held) in enumerate(pairs):
         others = [j for j in range(k) if j != t]

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .branch_and_bound import WORST_GAP
 from .cuts import CutForm
 from .limits import Limits
-from .oracle import MasterResult, Oracle
+from .oracle import PRECISION, MasterResult, Oracle
 from .outside import prepare
 from .problem import SparseRidgeProblem
 from .solution import Solution
@@ -72,5 +73,10 @@ def outer_approximation(
     oracle.enter([ready.support])
     result = master(oracle, limits, n_jobs)
     return ready.solution(
-        oracle.support, result.bound, result.status, result.n_nodes, margin=form.margin
+        oracle.support,
+        result.bound,
+        result.status,
+        result.n_nodes,
+        max(WORST_GAP, 2.0 * (oracle.loss + PRECISION)),
+        form.margin,
     )

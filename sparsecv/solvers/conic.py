@@ -31,7 +31,8 @@ from .solution import Solution, Status
 
 PRECISION = 1e-5  # relative gap that counts as proved: what conic solvers' tolerances are worth
 TOLERANCE = 1e-8  # feasibility asked of them
-LOSS = 2e-6  # taken off their bounds, relative to the incumbent
+LOSS = 2e-6  # taken off their bounds, relative to the incumbent,
+DIGITS = 2e-9  # and relative to yᵀy, from which their objectives are differences
 PACKAGES = {
     "MOSEK": ("cvxpy", "mosek"),
     "GUROBI": ("cvxpy", "gurobipy"),
@@ -153,11 +154,18 @@ class Scaled:
         short = 1.0 / np.sqrt(np.diag(form.Q) + form.w)
         Q = short[:, None] * form.Q * short
         b, w = form.b * short / np.sqrt(scale), form.w * short * short
-        inverse = np.linalg.inv(Q + np.diag(w))
-        centre = inverse @ b
         constant = form.yy / scale
-        room = max(upper / scale - (constant - float(b @ centre)), 0.0) + form.margin / scale
-        bounds = (np.abs(centre) + np.sqrt(room * np.diag(inverse))) * (1.0 + 1e-6)
+        ridge = form.problem.gamma / 2.0
+        bounds = np.full(w.size, np.sqrt(upper / ridge)) / (short * np.sqrt(scale))
+        try:
+            inverse = np.linalg.inv(Q + np.diag(w))
+        except np.linalg.LinAlgError:  # γ tiny beside dependent columns: (γ/2)β_i² ≤ upper must do
+            inverse = np.full_like(Q, np.inf)
+        if np.isfinite(inverse).all() and np.diag(inverse).min() > 0.0:
+            centre = inverse @ b
+            room = max(upper / scale - (constant - float(b @ centre)), 0.0) + form.margin / scale
+            bounds = np.minimum(bounds, np.abs(centre) + np.sqrt(room * np.diag(inverse)))
+        bounds = bounds * (1.0 + 1e-6)
         return cls(Q, b, w, constant, short * np.sqrt(scale), scale, bounds)
 
 
@@ -237,15 +245,17 @@ def solve_conic(
         return ready.done
     form = CutForm(problem, ready.columns, ready.gram)
     model = perspective_model(form, ready.objective, big_m=big_m)
-    raw = _run(model, solver, _options(solver, max(tol, 1e-7), limits, n_jobs))
+    raw = _run(model, solver, _options(solver, least_gap(tol), limits, n_jobs))
     bound, nodes, status = _claims(solver, raw, limits)
     support = ready.support
     if model.z.value is not None:
         z = np.asarray(model.z.value)
         support = np.sort(np.argsort(-z, kind="stable")[: form.picks]).astype(np.intp)
-    lower = (bound + model.constant - LOSS) * model.scale if np.isfinite(bound) else 0.0
+    lower, margin = 0.0, form.margin + DIGITS * form.yy
+    if np.isfinite(bound):
+        lower = (bound + model.constant - LOSS) * model.scale - margin
     bound = max(lower, ready.bound)
-    return ready.solution(support, bound, status, nodes, PRECISION, form.margin)
+    return ready.solution(support, bound, status, nodes, PRECISION, margin)
 
 
 def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
@@ -273,6 +283,11 @@ def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
     except SolverUnavailable:  # it is written before it is solved
         if not path.exists():
             raise
+
+
+def least_gap(tol: float) -> float:
+    """The gap to ask for, in units of the incumbent's objective: LOSS is taken off afterwards."""
+    return max(tol - 2.0 * LOSS, 1e-7)
 
 
 def _check(solver: str) -> None:
@@ -316,11 +331,12 @@ def _explained(solver: str, error: Exception) -> Exception:
 
 
 def _options(solver: str, tol: float, limits: Limits, n_jobs: int) -> dict[str, Any]:
-    """A solver's own parameters."""
+    """A solver's own parameters; gaps are absolute, as objectives leave a constant out."""
     seconds, nodes = limits.remaining(), limits.node_limit
     if solver == "SCIP":
         scip: dict[str, Any] = {
-            "limits/gap": tol,
+            "limits/gap": 0.0,
+            "limits/absgap": tol,
             "numerics/feastol": TOLERANCE,
             "limits/nodes": -1 if nodes is None else nodes,
         }
@@ -329,8 +345,8 @@ def _options(solver: str, tol: float, limits: Limits, n_jobs: int) -> dict[str, 
         return {"scip_params": scip}
     if solver == "GUROBI":
         gurobi: dict[str, Any] = {
-            "MIPGap": tol,
-            "MIPGapAbs": 0.0,
+            "MIPGap": 0.0,
+            "MIPGapAbs": tol,
             "FeasibilityTol": TOLERANCE,
             "IntFeasTol": TOLERANCE,
             "BarQCPConvTol": 1e-9,
@@ -343,7 +359,8 @@ def _options(solver: str, tol: float, limits: Limits, n_jobs: int) -> dict[str, 
             gurobi["NodeLimit"] = nodes
         return gurobi
     mosek = {
-        "MSK_DPAR_MIO_TOL_REL_GAP": tol,
+        "MSK_DPAR_MIO_TOL_REL_GAP": 0.0,
+        "MSK_DPAR_MIO_TOL_ABS_GAP": tol,
         "MSK_DPAR_MIO_TOL_FEAS": TOLERANCE,
         "MSK_IPAR_NUM_THREADS": n_jobs,
     }

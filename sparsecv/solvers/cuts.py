@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +88,7 @@ class CutForm:
         S = support
         beta = np.zeros(self.p)
         K = self.Q[np.ix_(S, S)] + np.diag(self.w[S])
-        beta[S] = sla.solve(K, self.b[S], assume_a="pos", check_finite=False)
+        beta[S] = _solve(K, self.b[S])
         return self.cut(beta)
 
     def at_point(self, z: Array) -> Cut:
@@ -95,8 +96,19 @@ class CutForm:
         # in the scaled variables √(w/z)·β nothing is divided by a z of 0
         root = np.sqrt(np.maximum(z, 0.0) / self.w)
         K = np.eye(self.p) + root[:, None] * self.Q * root
-        inner = sla.solve(K, root * self.b, assume_a="pos", check_finite=False)
+        inner = _solve(K, root * self.b)
         return self.cut(root * inner)
+
+
+def _solve(K: Array, b: Array) -> Array:
+    """K⁻¹b, or nearly where K is singular to working precision: any coefficients give a cut."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sla.LinAlgWarning)
+        try:
+            found = sla.solve(K, b, assume_a="pos", check_finite=False)
+        except sla.LinAlgError:
+            found = np.linalg.lstsq(K, b, rcond=None)[0]
+    return np.asarray(found) if np.isfinite(found).all() else np.zeros_like(b)
 
 
 @dataclass(order=True)

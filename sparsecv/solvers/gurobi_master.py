@@ -124,6 +124,7 @@ def status_of(gp: Any, model: Any, limits: Limits) -> Status:
         gp.GRB.OPTIMAL: Status.OPTIMAL,
         gp.GRB.TIME_LIMIT: Status.TIME_LIMIT,
         gp.GRB.NODE_LIMIT: Status.NODE_LIMIT,
+        gp.GRB.SUBOPTIMAL: Status.PRECISION,
         gp.GRB.INTERRUPTED: limits.reached(0) or Status.INTERRUPTED,
     }
     return known.get(model.Status, Status.FAILED)

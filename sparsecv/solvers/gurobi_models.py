@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .conic import LOSS, PRECISION, Scaled
+from .conic import DIGITS, LOSS, PRECISION, Scaled, least_gap
 from .cuts import CutForm
 from .extras import required
 from .gurobi_master import environment, guarded, progress_of, set_limits, status_of
@@ -93,7 +93,7 @@ def solve_gurobi_model(
         set_limits(model, limits, n_jobs)
         # the objective leaves yᵀy out, which the gap must be relative to
         model.Params.MIPGap = 0.0
-        model.Params.MIPGapAbs = max(tol, 1e-7)
+        model.Params.MIPGapAbs = least_gap(tol)
         for name in ("FeasibilityTol", "IntFeasTol"):
             model.setParam(name, TOLERANCE)
 
@@ -107,6 +107,8 @@ def solve_gurobi_model(
         if model.SolCount > 0:
             inside = np.argsort(-np.asarray(z.X), kind="stable")[: data.picks]
             support = np.sort(inside).astype(np.intp)
-    lower = (bound - LOSS + scaled.constant) * scaled.scale if np.isfinite(bound) else 0.0
+    lower, margin = 0.0, data.margin + DIGITS * data.yy
+    if np.isfinite(bound):
+        lower = (bound - LOSS + scaled.constant) * scaled.scale - margin
     bound = max(lower, ready.bound)
-    return ready.solution(support, bound, status, nodes, PRECISION, data.margin)
+    return ready.solution(support, bound, status, nodes, PRECISION, margin)

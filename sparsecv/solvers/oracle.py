@@ -47,6 +47,7 @@ class Oracle:
         self.form, self.upper, self.support, self.bound = form, upper, support, bound
         # what a master's tolerances take off its bound must fit into the gap
         self.tol = max(tol - 2.0 * TOLERANCE * (form.p + 10.0), PRECISION)
+        self.scale, self.loss = upper, 0.0
         self.frontier = FrontierCuts(form)
         self._known: dict[bytes, Cut] = {}
 
@@ -56,8 +57,13 @@ class Oracle:
         return self.upper * (1.0 - self.tol)
 
     def certified(self, bound: float, tolerance: float = TOLERANCE) -> float:
-        """A master's bound less what its tolerances may be worth."""
-        return max(self.bound, bound - tolerance * (self.form.p + 10.0) * self.upper)
+        """A master's bound less what its tolerances may be worth, in units of the first incumbent.
+
+        ``loss`` remembers it, relative to the incumbent.
+        """
+        lost = tolerance * (self.form.p + 10.0) * self.scale
+        self.loss = lost / self.upper if self.upper > 0.0 else 0.0
+        return max(self.bound, bound - lost)
 
     @property
     def count(self) -> int:

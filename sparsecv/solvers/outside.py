@@ -84,8 +84,8 @@ class Prepared:
         if problem.objective(known) < fit.objective:
             chosen, fit = np.sort(known).astype(np.intp), problem.fit(known)
         best = fit.objective
-        if not bound <= best * (1.0 + precision):
-            bound, status = self.bound, Status.FAILED
+        if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
+            bound, status = self.bound, Status.FAILED  # nothing it says is believed
         rounding = 1e-9 * best + 1e-12 * problem.yy
         lower = max(0.0, min(max(bound, self.bound), self.slack, best) - rounding)
         gap = relative_gap(best, lower)

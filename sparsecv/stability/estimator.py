@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
+from .. import __version__
 from ..errors import InputError
 from ..estimators import SparseRidge
-from ..folds import Folds, make_folds
 from .checkpoint import Shelf
 from .coordinate import Adaptive, Grid
-from .learners import EstimatorLearner, default_loss
-from .losses import Loss, checked_loss
+from .learners import EstimatorLearner, default_loss, folds_for
+from .losses import LOSSES, Loss, checked_loss
 from .partial_errors import (
     Array,
     Index,
@@ -91,7 +92,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_params_, best_index_, best_estimator_
     lambda_ : float
     nested_error_ : float or None
-        Error of the whole procedure on rows it has not seen, at the chosen λ; None for one λ.
+        Least nested error over λ, what Algorithm 1 returns; None for one λ. Rows it is measured on
+        chose nothing but λ itself, so it is a little too low.
     cv_results_ : dict of arrays over candidates
         "params", "cv_error", "stability", "criterion" at the chosen λ, "corrected" (the
         bias-corrected error); with search="coordinate" of the candidates visited.
@@ -171,12 +173,16 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         weights = checked_lambdas(self.lambdas)
         loss = checked_loss(default_loss(self.estimator) if self.loss == "auto" else self.loss)
         n = _num_samples(X)
-        folds = self._folds(X, y, n)
+        folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
         label, _ = checked_partition(folds.label, n)
-        if self.checkpoint is not None and self.random_state is None and isinstance(self.cv, int):
-            raise InputError("a checkpoint needs random_state: without, every run has new folds")
+        if self.checkpoint is not None:
+            self._check_checkpoint(fit_params)
         learner = self._learner(grid, X, y, loss, fit_params)
-        self._run(learner, label, grid, weights, self._shelf(X, y, label, loss, grid))
+        with warnings.catch_warnings():
+            # of a row or a column that a fold happens to lack; the final fit warns
+            warnings.simplefilter("ignore", category=UserWarning)
+            self._run(learner, label, grid, weights, self._shelf(X, y, label, loss, grid))
+        vars(self).pop("best_estimator_", None)
         self.folds_, self.loss_ = folds, loss.name
         if self.refit:
             params = dict(self.best_params_)
@@ -187,22 +193,13 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self.best_estimator_.fit(X, y, **fit_params)
         return self
 
-    def _folds(self, X: Any, y: Any, n: int) -> Folds:
-        if isinstance(self.cv, int) and is_classifier(self.estimator):
-            splitter = check_cv(self.cv, y, classifier=True)
-            if hasattr(splitter, "shuffle"):
-                splitter.shuffle, splitter.random_state = True, self.random_state
-            pairs = list(splitter.split(np.zeros((n, 1)), y))
-            return make_folds(pairs, n)
-        return make_folds(self.cv, n, seed=self.random_state, X=X, y=y)
-
     def _learner(
         self, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any]
     ) -> Learner:
         fast = (
             type(self.estimator) is SparseRidge
             and set(grid.names) == {"tau", "gamma"}
-            and loss.name == "squared"
+            and loss is LOSSES["squared"]
             and not fit_params
         )
         if not fast:
@@ -220,10 +217,20 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         )
         return _Renumbered(path, grid)
 
+    def _check_checkpoint(self, fit_params: dict[str, Any]) -> None:
+        """Refuse what stored losses could not be told apart by."""
+        random = isinstance(self.cv, (Integral, str)) and self.cv != "loo"
+        if random and self.random_state is None:
+            raise InputError("a checkpoint needs random_state: without, every run has new folds")
+        if callable(self.loss) or fit_params:
+            raise InputError("a checkpoint needs a loss by its name and no parameters of fit")
+
     def _shelf(self, X: Any, y: Any, label: Index, loss: Loss, grid: Grid) -> Shelf | None:
         if self.checkpoint is None:
             return None
-        settings = (repr(self.estimator), loss.name, grid.names, grid.values)
+        kind = type(self.estimator)
+        estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
+        settings = (__version__, estimator, loss.name, grid.names, grid.values)
         return Shelf(self.checkpoint, X, y, label, settings)
 
     def _run(

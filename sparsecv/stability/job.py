@@ -135,6 +135,8 @@ def run(
         raise InputError(f"--test must be a share in [0, 1); got {test}")
     if classify and type_of_target(y) not in ("binary", "multiclass"):
         raise InputError("--classify needs a response of labels; this one is continuous")
+    if classify:  # numbered 0, 1, …: some learners take nothing else
+        y = np.unique(y, return_inverse=True)[1].astype(np.float64)
     order = np.random.default_rng(seed).permutation(y.size)
     held = np.sort(order[: round(test * y.size)])
     rows = np.setdiff1d(np.arange(y.size), held)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
 
 from ..errors import InputError
+from ..folds import Folds, make_folds
 from ..solvers.extras import missing
 from .coordinate import Grid
 from .losses import Loss
@@ -29,7 +32,7 @@ class EstimatorLearner:
         All rows.
     loss : Loss
     fit_params : dict, optional
-        Handed to ``fit``.
+        Handed to ``fit``; those with one value per row are cut to the rows fitted to.
     """
 
     def __init__(
@@ -48,16 +51,12 @@ class EstimatorLearner:
         """A fitted clone."""
         model = clone(self.estimator).set_params(**self.grid.params(candidate))
         rows, response = _safe_indexing(self.X, training), _safe_indexing(self.y, training)
-        return model.fit(rows, response, **self.fit_params)
+        params = _check_method_params(self.X, self.fit_params, indices=training)
+        return model.fit(rows, response, **params)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """See :class:`~sparsecv.stability.partial_errors.Learner`."""
-        with warnings.catch_warnings():
-            # of a row or a column that a fold happens to lack; the final fit warns
-            warnings.simplefilter("ignore", category=UserWarning)
-            return np.stack(
-                [self.loss(self.model(training, c), self.X, self.y) for c in candidates]
-            )
+        return np.stack([self.loss(self.model(training, c), self.X, self.y) for c in candidates])
 
 
 @dataclass(frozen=True)
@@ -135,3 +134,19 @@ def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -
 def default_loss(estimator: Any) -> str:
     """Squared error, or the share of wrong labels for a classifier."""
     return "zero-one" if is_classifier(estimator) else "squared"
+
+
+def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
+    """Folds a user asked for; K of them are stratified for a classifier."""
+    n = len(y)
+    if isinstance(cv, str) and cv.strip().isdecimal():
+        cv = int(cv)
+    if not isinstance(cv, Integral) or not is_classifier(estimator):
+        return make_folds(cv, n, seed=seed, X=X, y=y)
+    splitter = check_cv(int(cv), y, classifier=True)
+    splitter.shuffle, splitter.random_state = True, seed
+    try:
+        pairs = list(splitter.split(np.zeros((n, 1)), y))
+    except ValueError as error:  # more folds than rows
+        raise InputError(" ".join(str(error).split())) from None
+    return make_folds(pairs, n)

@@ -34,13 +34,18 @@ class Loss:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> Array:
         """Losses of a fitted estimator on rows."""
+        if not hasattr(estimator, self.output):
+            raise InputError(f"loss {self.name} needs an estimator with {self.output}")
         predicted = getattr(estimator, self.output)(X)
         values = np.asarray(self.of(y, predicted, getattr(estimator, "classes_", None)))
         if values.shape != (len(y),):
             raise InputError(
                 f"loss {self.name} must give one number per row; got shape {values.shape}"
             )
-        return values.astype(np.float64)
+        losses = values.astype(np.float64)
+        if not np.isfinite(losses).all():
+            raise InputError(f"loss {self.name} is not finite: the model's predictions overflow")
+        return losses
 
 
 def _squared(y: Any, predicted: Any, classes: Any) -> Array:

@@ -7,7 +7,6 @@ fold must not have seen it. The predictions of a support come from one small fac
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..design import Design, Summary, make_design
 from ..design import Protocol as Layout
-from ..errors import ConstantColumnWarning, InputError
+from ..errors import InputError
 from ..solvers import (
     Relaxation,
     SparseRidgeProblem,
@@ -131,9 +130,7 @@ class SparseRidgeLearner:
         """The subset's own centring and scaling, and its problem."""
         X, y = self.X[training], self.y[training]
         names = [f"column {j}" for j in range(X.shape[1])]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstantColumnWarning)  # in this fold only
-            design = make_design(Summary.of(X, y), self.layout, names)
+        design = make_design(Summary.of(X, y), self.layout, names, warn=False)
         problem = SparseRidgeProblem(*design.apply(X, y), gamma=1.0, tau=1)
         return design, problem.compressed() if y.size > 2 * design.p else problem
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -411,3 +412,57 @@ def test_supports_with_too_many_columns_are_no_incumbents() -> None:
     found = benders.outer_approximation(problem, curious)
     assert found.objective >= best.objective * (1.0 - 1e-12)
     assert found.support.size == problem.tau
+
+
+@pytest.mark.parametrize("gamma", [1e-10, 1e-13, 1e-17])
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_gamma_that_is_nothing_beside_duplicate_columns(name: str, gamma: float) -> None:
+    """No exception, no proof that rounding does not allow, no bound above the optimum."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 8))
+    X[:, 4:] = X[:, :4]
+    problem = SparseRidgeProblem(X, rng.standard_normal(12), gamma=gamma, tau=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = solve(problem, backend=name, tol=0.0, time_limit=2.0)
+    best = optimum(problem)
+    assert found.lower_bound <= best * (1.0 + 1e-9)
+    assert found.objective <= best * 1.01
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_tolerance_is_relative_to_the_objective(name: str) -> None:
+    """Conic objectives leave a large constant out here: the gap must not be relative to that."""
+    rng = np.random.default_rng(0)
+    factor = rng.standard_normal((60, 1))
+    X = factor + 0.15 * rng.standard_normal((60, 14))
+    y = X[:, 0] - X[:, 3] + rng.standard_normal(60)
+    problem = SparseRidgeProblem(X, y, gamma=1e-2, tau=4)
+    for tol in (1e-2, 1e-4):
+        found = solve(problem, backend=name, tol=tol)
+        assert found.status is Status.OPTIMAL
+        assert found.gap <= tol
+        assert found.lower_bound <= solve(problem, tol=0.0).objective
+
+
+def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:
+    if "scip" not in available_backends():
+        pytest.skip("scip is not installed")
+    from sparsecv.solvers.scip_master import solve_scip
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 240))
+    problem = SparseRidgeProblem(X, X[:, 0] + rng.standard_normal(60), gamma=2000.0, tau=2)
+    found = benders.outer_approximation(problem, solve_scip, plain=True)
+    assert found.status is Status.OPTIMAL
+
+
+def test_a_solver_that_says_it_failed_is_not_believed() -> None:
+    problem, best = hard()
+
+    def broken(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
+        return MasterResult(best.objective * (1.0 - 1e-8), 3, Status.FAILED)
+
+    found = benders.outer_approximation(problem, broken)
+    assert found.status is Status.FAILED
+    assert found.gap > 1e-5

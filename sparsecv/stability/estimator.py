@@ -182,7 +182,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             # of a row or a column that a fold happens to lack; the final fit warns
             warnings.simplefilter("ignore", category=UserWarning)
             self._run(learner, label, grid, weights, self._shelf(X, y, label, loss, grid))
-        vars(self).pop("best_estimator_", None)
+        self.__dict__.pop("best_estimator_", None)
         self.folds_, self.loss_ = folds, loss.name
         if self.refit:
             params = dict(self.best_params_)

@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.cli import main
 from sparsecv.errors import InputError
+from sparsecv.solvers import backends
 from sparsecv.stability import (
     Adaptive,
     EstimatorLearner,
@@ -337,6 +338,26 @@ def test_fast_and_plain_sparse_ridge_agree(seed: int, n: int, k: int) -> None:
     a, b = partial_errors(plain, label, 6), partial_errors(fast, label, 6)
     for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-6, atol=1e-9)
+
+
+def test_the_estimators_own_backend_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(20, 3)
+    calls = []
+    native = backends._BACKENDS["native"]
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return native(*args, **kwargs)
+
+    monkeypatch.setitem(backends._BACKENDS, "highs", counted)
+    values = {"tau": [1, 2], "gamma": [1.0]}
+    options: dict[str, Any] = {"cv": 4, "lambdas": [0.0, 1.0], "random_state": 0}
+    own = StabilityCV(SparseRidge(backend="highs"), values, **options).fit(X, y)
+    assert len(calls) == 2 * (1 + 4 + 6) + 1
+    path = StabilityCV(SparseRidge(), values, **options).fit(X, y)
+    np.testing.assert_allclose(
+        own.lambda_results_["outer_error"], path.lambda_results_["outer_error"], rtol=1e-9
+    )
 
 
 # losses and learners

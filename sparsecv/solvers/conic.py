@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from ._linalg import Array
 from .cuts import CutForm
-from .extras import SolverUnavailable, missing, required
+from .extras import SolverUnavailable, missing, no_mosek_licence, required
 from .gurobi_master import environment, progress_of, status_of
 from .limits import Limits
-from .outside import prepare
+from .outside import Prepared, prepare
 from .problem import SparseRidgeProblem
 from .root import GramForm
 from .solution import Solution, Status
@@ -235,9 +235,13 @@ def solve_conic(
 
     Raises
     ------
+    ValueError
+        A solver that knows no 0–1 variables.
     SolverUnavailable
         cvxpy, the solver or its licence is missing.
     """
+    if solver not in MIXED_INTEGER:
+        raise ValueError(f"solver must be one of {', '.join(MIXED_INTEGER)}; got {solver!r}")
     _check(solver)
     limits = limits or Limits()
     ready = prepare(problem, warm_starts, tol, limits)
@@ -247,15 +251,24 @@ def solve_conic(
     model = perspective_model(form, ready.objective, big_m=big_m)
     raw = _run(model, solver, _options(solver, least_gap(tol), limits, n_jobs))
     bound, nodes, status = _claims(solver, raw, limits)
+    z = model.z.value
+    return concluded(ready, form, (bound + model.constant) * model.scale, status, nodes, z)
+
+
+def concluded(
+    ready: Prepared, form: CutForm, bound: float, status: Status, n_nodes: int, z: Array | None
+) -> Solution:
+    """The solution that a solver's claims amount to, its tolerances taken off the bound.
+
+    ``bound`` is in the problem's units, −∞ where there is none; z may be None.
+    """
     support = ready.support
-    if model.z.value is not None:
-        z = np.asarray(model.z.value)
-        support = np.sort(np.argsort(-z, kind="stable")[: form.picks]).astype(np.intp)
-    lower, margin = 0.0, form.margin + DIGITS * form.yy
-    if np.isfinite(bound):
-        lower = (bound + model.constant - LOSS) * model.scale - margin
-    bound = max(lower, ready.bound)
-    return ready.solution(support, bound, status, nodes, PRECISION, margin)
+    if z is not None:
+        inside = np.argsort(-np.asarray(z), kind="stable")[: form.picks]
+        support = np.sort(inside).astype(np.intp)
+    margin = form.margin + DIGITS * form.yy
+    lower = max(ready.bound, bound - LOSS * ready.objective - margin)
+    return ready.solution(support, lower, status, n_nodes, PRECISION, margin)
 
 
 def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
@@ -319,9 +332,7 @@ def _explained(solver: str, error: Exception) -> Exception:
     """The same in one line where a licence is what is missing."""
     text = " ".join(str(error).split())
     if solver == "MOSEK" and "license" in text.lower():
-        return SolverUnavailable(
-            f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
-        )
+        return SolverUnavailable(no_mosek_licence(text))
     if solver == "GUROBI" and "license" in text.lower():
         return SolverUnavailable(
             f"Gurobi's licence does not do (the pip licence holds 200 variables in conic models; "

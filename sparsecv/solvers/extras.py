@@ -20,6 +20,11 @@ class SolverUnavailable(ValueError):
     """An outside solver's package or licence is missing; one line says which."""
 
 
+def no_mosek_licence(text: str) -> str:
+    """What to say where MOSEK finds no licence."""
+    return f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
+
+
 def missing(*packages: str) -> str | None:
     """Which of the packages is not installed and how to get it; None where all are there."""
     for package in packages:

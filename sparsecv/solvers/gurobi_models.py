@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .conic import DIGITS, LOSS, PRECISION, Scaled, least_gap
+from .conic import Scaled, concluded, least_gap
 from .cuts import CutForm
 from .extras import required
 from .gurobi_master import environment, guarded, progress_of, set_limits, status_of
@@ -103,12 +103,6 @@ def solve_gurobi_model(
 
         model.optimize(callback)
         (bound, nodes), status = progress_of(model), status_of(gp, model, limits)
-        support = ready.support
-        if model.SolCount > 0:
-            inside = np.argsort(-np.asarray(z.X), kind="stable")[: data.picks]
-            support = np.sort(inside).astype(np.intp)
-    lower, margin = 0.0, data.margin + DIGITS * data.yy
-    if np.isfinite(bound):
-        lower = (bound - LOSS + scaled.constant) * scaled.scale - margin
-    bound = max(lower, ready.bound)
-    return ready.solution(support, bound, status, nodes, PRECISION, margin)
+        found = np.asarray(z.X) if model.SolCount > 0 else None
+    bound = (bound + scaled.constant) * scaled.scale
+    return concluded(ready, data, bound, status, nodes, found)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .benders import Master, outer_approximation
 from .conic import solve_conic
-from .extras import missing
+from .extras import missing, no_mosek_licence
 from .gurobi_master import solve_gurobi
 from .gurobi_models import solve_gurobi_model
 from .highs_master import solve_highs
@@ -65,10 +65,7 @@ def _mosek_licence() -> str | None:
         with mosek.Env() as env:
             env.checkoutlicense(mosek.feature.pton)
     except mosek.Error as error:
-        text = " ".join(str(error).split()) or str(error.errno)
-        return (
-            f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
-        )
+        return no_mosek_licence(" ".join(str(error).split()) or str(error.errno))
     return None
 
 

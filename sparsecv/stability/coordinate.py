@@ -132,19 +132,17 @@ class Adaptive:
         self.n_fits = 0
 
     def need(self, left_out: Sequence[Subset], candidates: Sequence[int]) -> None:
-        """Fit what is missing, models without one fold before those without two."""
-        for size in (0, 1, 2):
-            tasks = [
-                (subset, c)
-                for subset in left_out
-                if len(subset) == size
-                for c in candidates
-                if c not in self.known.setdefault(subset, set())
-            ]
-            for (subset, c), losses in zip(tasks, self.run(self._fit, tasks), strict=True):
-                self.table.enter(subset, [c], losses)
-                self.known[subset].add(c)
-            self.n_fits += len(tasks)
+        """Fit what is missing."""
+        tasks = [
+            (subset, c)
+            for subset in left_out
+            for c in candidates
+            if c not in self.known.setdefault(subset, set())
+        ]
+        for (subset, c), losses in zip(tasks, self.run(self._fit, tasks), strict=True):
+            self.table.enter(subset, [c], losses)
+            self.known[subset].add(c)
+        self.n_fits += len(tasks)
 
     def _fit(self, task: tuple[Subset, int]) -> Array:
         subset, candidate = task
@@ -204,10 +202,7 @@ class Adaptive:
         left_out: list[Subset] = [(), *((t,) for t in range(self.k))]
         every = set.intersection(*(self.known.get(subset, set()) for subset in left_out))
         at = sorted(every)
-        held, stability = self.table.outer(at)
-        trained = self.table.full[at].mean(axis=1)
-        without = self.table.single[:, at].mean(axis=2).T
-        return at, PartialErrors(held, stability, None, None, trained, without)
+        return at, self.table.errors(at, nested=False)
 
 
 def _nearest(values: Sequence[Any], wanted: Any) -> int:

@@ -106,7 +106,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     ``SparseRidge`` with a grid over ``tau`` and ``gamma`` and the squared loss is fitted along
-    whole paths: heuristic supports beyond 20 columns (``SparseRidgeLearner``).
+    whole paths: heuristic supports beyond 20 columns (``SparseRidgeLearner``). With a backend or a
+    time limit of its own every model is fitted alone, as any other estimator's.
     """
 
     def __init__(
@@ -201,6 +202,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             and set(grid.names) == {"tau", "gamma"}
             and loss is LOSSES["squared"]
             and not fit_params
+            and self.estimator.backend in ("auto", "native")  # others are asked for a reason
+            and self.estimator.time_limit is None
         )
         if not fast:
             return EstimatorLearner(self.estimator, grid, X, y, loss, fit_params)
@@ -262,7 +265,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         blocks = [every] if path else [[c] for c in every]  # a path gives all at once
         counted = 0
 
-        def run(work: Callable[[Subset], Array], todo: list[Subset]) -> list[Array]:
+        def run(todo: list[Subset]) -> list[Array]:
             nonlocal counted
             tasks = [(subset, block) for subset in todo for block in blocks]
             counted = len(todo) * grid.size

@@ -8,7 +8,7 @@ serves both as (t, l) and as (l, t).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -160,17 +160,17 @@ class Table:
         change = np.abs(self.single[:, at] - self.full[at]).mean(axis=2).max(axis=0)
         return held, np.asarray(change)
 
-    def errors(self, nested: bool = True) -> PartialErrors:
-        """Everything, once every candidate has been entered."""
-        every = np.arange(self.m)
-        held, stability = self.outer(every)
+    def errors(self, candidates: Sequence[int] | Index, nested: bool = True) -> PartialErrors:
+        """Everything about candidates whose models have all been entered."""
+        at = np.asarray(candidates, dtype=np.intp)
+        held, stability = self.outer(at)
         inner = inner_stability = None
         if nested:
-            pairs = [self.inner(t, every) for t in range(self.k)]
+            pairs = [self.inner(t, at) for t in range(self.k)]
             inner = np.stack([score for score, _ in pairs], axis=1)
             inner_stability = np.stack([change for _, change in pairs], axis=1)
-        trained = self.full.mean(axis=1)
-        without = self.single.mean(axis=2).T
+        trained = self.full[at].mean(axis=1)
+        without = self.single[:, at].mean(axis=2).T
         return PartialErrors(held, stability, inner, inner_stability, trained, without)
 
 
@@ -180,7 +180,7 @@ def partial_errors(
     m: int,
     *,
     nested: bool = True,
-    run: Callable[[Callable[[Subset], Array], list[Subset]], Any] | None = None,
+    run: Callable[[list[Subset]], Iterable[Array]] | None = None,
 ) -> PartialErrors:
     """Fit every candidate with nothing, one fold and two folds left out.
 
@@ -194,7 +194,8 @@ def partial_errors(
     nested : bool
         Also with two folds left out: what the choice of λ needs.
     run : callable, optional
-        Maps a function over subsets, in order; a loop by default.
+        Losses of every candidate for each of several subsets, in order; one after the other by
+        default.
 
     Returns
     -------
@@ -209,12 +210,8 @@ def partial_errors(
     if nested and k < 3:
         raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
     table, every = Table(label, m), range(m)
-
-    def losses(left_out: Subset) -> Array:
-        return learner(training_rows(label, left_out), every)
-
     todo = subsets(k, nested)
-    found = map(losses, todo) if run is None else run(losses, todo)
-    for left_out, values in zip(todo, found, strict=True):
+    one_by_one = (learner(training_rows(label, left_out), every) for left_out in todo)
+    for left_out, values in zip(todo, one_by_one if run is None else run(todo), strict=True):
         table.enter(left_out, every, values)
-    return table.errors(nested)
+    return table.errors(every, nested)

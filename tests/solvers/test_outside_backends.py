@@ -380,6 +380,8 @@ def test_bad_names_are_refused() -> None:
     problem, _ = hard()
     with pytest.raises(ValueError, match="CPLEX"):
         conic.conic_relaxation(problem, solver="CPLEX")
+    with pytest.raises(ValueError, match="CLARABEL"):  # knows no 0–1 variables
+        conic.solve_conic(problem, "CLARABEL")
     with pytest.raises(ValueError, match="sos"):
         gurobi_models.solve_gurobi_model(problem, "sos")
 

@@ -86,8 +86,13 @@ def cv(
     backend: BackendName = "auto",
     rule: Annotated[
         str,
-        typer.Option(help="What the model is chosen by: minimum, one-se or corrected."),
+        typer.Option(
+            help="What the model is chosen by: minimum, one-se, stability, corrected or repeated."
+        ),
     ] = "minimum",
+    repeats: Annotated[
+        int, typer.Option(help="Partitions into folds that --rule repeated averages over.")
+    ] = 6,
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
@@ -112,7 +117,8 @@ def cv(
     from . import options, pipeline, plots, report
     from .cross_validation import Settings
     from .datasets import resolve
-    from .selection_rules import checked_rule, choose, quick_rules
+    from .rule_evidence import checked_repeats
+    from .selection_rules import checked_rule
     from .solvers import Status
 
     started = time.perf_counter()
@@ -125,6 +131,7 @@ def cv(
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
     settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
+    checked_repeats(repeats)
     if checked_rule(rule) != "minimum" and settings.searches:
         raise InputError(f"--rule {rule} needs h at every tau: use --method exact or grid")
     layout = as_protocol(protocol, scale, no_intercept)
@@ -137,15 +144,18 @@ def cv(
         if notice is not None:
             note(notice)
             settings = replace(settings, time_limit=limit)
-        result = pipeline.run(
+        ruled = pipeline.run_rule(
             prepared,
             gammas,
             taus,
             settings,
+            rule,
+            repeats,
+            seed,
             checkpoint=None if checkpoint is None else str(checkpoint),
-            progress=lambda g, i, k: bar(f"γ = {g:.4g}", i, k),
+            progress=bar,
         )
-    choices = choose(result, prepared.data, tuple({*quick_rules(result), rule}))
+    result, choices = ruled.result, ruled.choices
     choice = choices[rule]
     chosen, t = result.by_gamma[choice.gamma_index], choice.tau_index
     model = prepared.model(
@@ -171,6 +181,7 @@ def cv(
     if plot is not None:
         _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
+    finished = finished and ruled.status is Status.OPTIMAL
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
 

@@ -28,12 +28,20 @@ from .estimator_input import (
     known_backend,
     refuse_bad_columns,
 )
-from .fold_data import RowFolds
+from .fold_data import FoldData, RowFolds
 from .folds import make_folds
 from .model import fitted_model
 from .results import CVResult
+from .rule_evidence import (
+    REPEATS,
+    Runs,
+    checked_repeats,
+    extra_runs,
+    gather,
+    partition_again,
+)
 from .selection_rules import checked_rule, choose, quick_rules
-from .solvers import SparseRidgeProblem, Status, solve
+from .solvers import SparseRidgeProblem, Status, solve, worst
 
 
 class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -277,20 +285,23 @@ class SparseRidgeCV(_SparseLinearModel):
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
         How the final model is chosen: "minimum" (least CV error), "one-se" (least τ within one
-        standard error of it) or "corrected" (least bias-corrected error).
+        standard error of it), "stability" (least CV error + λ·stability, λ by nested folds),
+        "corrected" (least bias-corrected error) or "repeated" (least CV error on average over
+        several partitions into folds).
+    repeats : int
+        Partitions of the rule "repeated", the first among them; the time limit is shared.
 
     Attributes
     ----------
     tau_, gamma_ : the chosen pair
     choices_ : dict of str to sparsecv.selection_rules.Choice
-        What every rule would choose: the corrected one where asked for or cheap.
+        What every rule would choose; those that cost further fits where asked for or cheap.
     cv_error_ : float
         Its h(γ, τ), in the units of y².
     tau_1se_ : int
         Smallest τ at ``gamma_`` within one standard error of the best.
     certified_ : bool
-        Whether no pair of the grid can have a smaller error; with another rule, whether every
-        error it looked at is exact.
+        Whether no pair of the grid can be better by the rule's criterion.
     cv_results_ : dict of arrays
         "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
         "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
@@ -321,6 +332,7 @@ class SparseRidgeCV(_SparseLinearModel):
         verbose: int = 0,
         tol: float = 0.01,
         rule: str = "minimum",
+        repeats: int = REPEATS,
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -335,6 +347,7 @@ class SparseRidgeCV(_SparseLinearModel):
         self.verbose = verbose
         self.tol = tol
         self.rule = rule
+        self.repeats = repeats
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidgeCV:
         """Cross-validate, choose (τ, γ) and fit the model on all rows.
@@ -359,21 +372,40 @@ class SparseRidgeCV(_SparseLinearModel):
         taus = default_taus(b.size, design.p) if self.taus is None else cast(Any, self.taus)
         data = RowFolds(A, b, folds, design.protocol.refit_intercept)
         finished = _print_line if self.verbose else None
+        repeats = checked_repeats(self.repeats)
+        asked = extra_runs([self.rule], folds, repeats)
+        runs = Runs(settings, asked)
         if gammas is None:
-            result = alternate(data, taus, settings, finished=finished)
+            result = alternate(data, taus, runs.next(), finished=finished)
             self.trace_ = result.trace
         else:
-            result = cross_validate(data, gammas, taus, settings, finished=finished)
-        self.choices_ = choose(result, data, tuple({*quick_rules(result), self.rule}))
-        self._choose(result, design, data.full())
+            result = cross_validate(data, gammas, taus, runs.next(), finished=finished)
+        rules = tuple({*quick_rules(result, data, settings, repeats), self.rule})
+
+        def again(number: int) -> RowFolds:
+            other = partition_again(folds, self.random_state, number)
+            return RowFolds(A, b, other, design.protocol.refit_intercept)
+
+        def cross_validated(other: FoldData, name: str, cost: float) -> CVResult:
+            shown = finished if asked else None
+            if shown is not None:
+                print(name)
+            every = result.gammas, result.taus
+            return cross_validate(other, *every, runs.next(cost), finished=shown)
+
+        evidence = gather(result, data, rules, cross_validated, again=again, repeats=repeats)
+        self.choices_ = choose(result, data, rules, evidence)
+        self._choose(result, design, data.full(), evidence.status)
         return self
 
-    def _choose(self, result: CVResult, design: Design, full: SparseRidgeProblem) -> None:
+    def _choose(
+        self, result: CVResult, design: Design, full: SparseRidgeProblem, others: Status
+    ) -> None:
         best, choice = result.best(), self.choices_[self.rule]
         chosen = result.by_gamma[choice.gamma_index]
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
         self.tau_1se_ = best.one_se
-        self.certified_ = best.certified and (self.rule == "minimum" or result.complete)
+        self.certified_ = choice.certified
         self.folds_ = result.folds
         self.cv_results_: dict[str, Any] = {"gamma": result.gammas, "tau": result.taus}
         for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
@@ -388,12 +420,17 @@ class SparseRidgeCV(_SparseLinearModel):
             float(chosen.model_bound[t]),
             bool(chosen.model_proved[t]),
         )
-        self.status_ = str(result.status)
+        self.status_ = str(worst([result.status, others]))
         self.n_nodes_ = int(self.cv_results_["n_nodes"].sum())
         if not self.certified_:
+            what = (
+                f"the least CV error on the grid is at least {best.lower_bound:.6g}, that of the "
+                f"chosen pair at most {best.upper:.6g}"
+                if self.rule == "minimum"
+                else f"another pair may be better by the rule {self.rule}"
+            )
             warnings.warn(
-                f"not every fold was solved: the least CV error on the grid is at least "
-                f"{best.lower_bound:.6g}, that of the chosen pair at most {best.upper:.6g}",
+                f"not every fold was solved: {what}",
                 UnprovedWarning,
                 stacklevel=3,
             )

@@ -24,7 +24,9 @@ from .model import FittedModel, fitted_model
 from .moments import fold_moments
 from .readers import RowSource
 from .results import CVResult
-from .solvers import TREE_ONLY
+from .rule_evidence import Runs, extra_runs, gather, partition_again
+from .selection_rules import Choice, choose, quick_rules
+from .solvers import TREE_ONLY, Status
 
 IN_MEMORY_BYTES = 200_000_000  # larger tables are read once, block by block
 SHARED_TREE_BYTES = 1_500_000_000  # leave-one-out needs every row
@@ -68,7 +70,27 @@ def prepare(
     InputError
         Bad values, bad folds, or leave-one-out of a table that does not fit in memory.
     """
-    layout = make_folds(folds, source.n, seed=seed)
+    return _prepare(source, make_folds(folds, source.n, seed=seed), protocol, progress)
+
+
+def partition(
+    prepared: Prepared,
+    folds: Folds,
+    progress: Callable[[int, int], None] | None = None,
+) -> FoldData:
+    """The prepared rows in other folds; a table that is read in one pass is read again."""
+    data, protocol = prepared.data, prepared.design.protocol
+    if isinstance(data, RowFolds):
+        return RowFolds(data.X, data.y, folds, protocol.refit_intercept)
+    return _prepare(prepared.source, folds, protocol, progress).data
+
+
+def _prepare(
+    source: RowSource,
+    layout: Folds,
+    protocol: Protocol,
+    progress: Callable[[int, int], None] | None,
+) -> Prepared:
     size = 8 * source.n * (source.p + 1)
     if size <= IN_MEMORY_BYTES or layout.leave_one_out:
         if size > SHARED_TREE_BYTES:
@@ -108,27 +130,95 @@ def run(
     *,
     checkpoint: str | None = None,
     progress: Callable[[float, int, int], None] | None = None,
+    data: FoldData | None = None,
 ) -> CVResult:
     """Cross-validate, with proved γ stored in and taken from ``checkpoint``.
 
     A γ left as an interval is not stored: a rerun with more time goes on with it. ``gammas`` None
-    alternates between τ and γ.
+    alternates between τ and γ. ``data`` stands in for the prepared folds: other folds of the rows.
     """
+    data = prepared.data if data is None else data
     wanted = default_taus(prepared.folds.n, prepared.design.p) if taus is None else taus
     known = finished = None
     if checkpoint is not None:
-        identity = _identity(prepared, wanted, settings)
-        store = Checkpoint(checkpoint, prepared.data.digest(), identity)
+        identity = _identity(data.folds, prepared.design.protocol, wanted, settings)
+        store = Checkpoint(checkpoint, data.digest(), identity)
         known, finished = store.load, store.save_proved
     hooks: dict[str, Any] = {"known": known, "finished": finished, "progress": progress}
     if gammas is None:
-        return alternate(prepared.data, wanted, settings, **hooks)
-    return cross_validate(prepared.data, gammas, wanted, settings, **hooks)
+        return alternate(data, wanted, settings, **hooks)
+    return cross_validate(data, gammas, wanted, settings, **hooks)
 
 
-def _identity(prepared: Prepared, taus: NDArray[np.intp], settings: Settings) -> dict[str, Any]:
-    folds, protocol = prepared.folds, prepared.design.protocol
-    label = [] if folds.label is None else folds.label.tolist()
+@dataclass(frozen=True)
+class Ruled:
+    """A cross-validation and what rules choose from it and from further ones.
+
+    Attributes
+    ----------
+    result : CVResult
+        Of the first partition.
+    choices : dict of str to Choice
+    status : Status
+        Of the further ones.
+    """
+
+    result: CVResult
+    choices: dict[str, Choice]
+    status: Status
+
+
+def run_rule(
+    prepared: Prepared,
+    gammas: Array | None,
+    taus: NDArray[np.intp] | None,
+    settings: Settings,
+    rule: str,
+    repeats: int,
+    seed: int,
+    *,
+    checkpoint: str | None = None,
+    progress: Callable[[str, int, int], None],
+) -> Ruled:
+    """Cross-validate, and again on other folds where ``rule`` or cheap comparisons ask for it."""
+    asked = extra_runs([rule], prepared.folds, repeats)
+    runs = Runs(settings, asked)
+    result = run(
+        prepared,
+        gammas,
+        taus,
+        runs.next(),
+        checkpoint=checkpoint,
+        progress=lambda g, i, k: progress(f"γ = {g:.4g}", i, k),
+    )
+
+    def again(number: int) -> FoldData:
+        other = partition_again(prepared.folds, seed, number)
+        return partition(prepared, other, lambda i, n: progress("reading rows", i, n))
+
+    def solve(data: FoldData, name: str, cost: float) -> CVResult:
+        return run(
+            prepared,
+            result.gammas,
+            result.taus,
+            runs.next(cost),
+            checkpoint=checkpoint if asked else None,
+            progress=lambda g, i, k: progress(f"{name}, γ = {g:.4g}", i, k),
+            data=data,
+        )
+
+    rules = {*quick_rules(result, prepared.data, settings, repeats), rule}
+    evidence = gather(result, prepared.data, rules, solve, again=again, repeats=repeats)
+    return Ruled(result, choose(result, prepared.data, tuple(rules), evidence), evidence.status)
+
+
+def _identity(
+    folds: Folds, protocol: Protocol, taus: NDArray[np.intp], settings: Settings
+) -> dict[str, Any]:
+    if folds.label is None:
+        label = [[test.tolist() for _, test in folds.pairs]]
+    else:
+        label = folds.label.tolist()
     return {
         "version": __version__,
         "n": folds.n,

@@ -20,6 +20,13 @@ from .selection_rules import RULES, Choice
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
+LEAST = {  # what a rule minimises
+    "minimum": "h",
+    "one-se": "τ within one standard error",
+    "stability": "h + λ·stability",
+    "corrected": "bias-corrected h",
+    "repeated": "mean of h over partitions",
+}
 
 
 def number(value: float) -> str:
@@ -100,13 +107,17 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
     """Print what other rules would choose, and the one that was asked for."""
     if len({(c.tau, c.gamma) for c in choices.values()}) == 1 and rule == "minimum":
         return
-    parts = []
+    table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
+    for head in ("rule", "τ", "γ", "CV error", "what is least"):
+        table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
     for name in (name for name in RULES if name in choices):
         choice = choices[name]
-        value = "" if name != "corrected" else f", corrected {number(choice.criterion)}"
-        text = f"{name} τ = {choice.tau}, γ = {number(choice.gamma)}{value}"
-        parts.append(f"[bold]{text}[/]" if name == rule else text)
-    console.print(f"rules: {'; '.join(parts)}")
+        least = LEAST[name] + ("" if name == "one-se" else f" = {number(choice.criterion)}")
+        if choice.lambda_ is not None:
+            least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
+        row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
+        table.add_row(*row, style="bold" if name == rule else None)
+    console.print(table)
 
 
 def _print_grid(console: Console, result: CVResult) -> None:
@@ -265,7 +276,14 @@ def cv_document(
         },
         "rule": rule,
         "rules": {
-            name: {"tau": c.tau, "gamma": c.gamma, "cv_error": c.cv_error, "criterion": c.criterion}
+            name: {
+                "tau": c.tau,
+                "gamma": c.gamma,
+                "cv_error": c.cv_error,
+                "criterion": c.criterion,
+                "certified": c.certified,
+                **({} if c.lambda_ is None else {"lambda": c.lambda_}),
+            }
             for name, c in choices.items()
         },
         "model": model_document(prepared, model),

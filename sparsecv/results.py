@@ -88,6 +88,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
+    """Position (γ, τ) of the least value; of equal ones the smaller τ, then the larger γ."""
+    smallest = surface.min()
+    tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
+    g, t = min(tied, key=lambda gt: (taus[gt[1]], -gammas[gt[0]]))
+    return int(g), int(t)
+
+
 @dataclass(frozen=True)
 class Best:
     """The chosen (τ, γ).
@@ -178,9 +186,7 @@ class CVResult:
     def best(self) -> Best:
         """Least CV error; of equal ones the smaller τ, then the larger γ."""
         error = self.table("cv_error" if self.tolerance is None else "upper")
-        least = error.min()
-        tied = np.argwhere(error <= least + TIE * abs(least))
-        g, t = min(tied, key=lambda gt: (self.taus[gt[1]], -self.gammas[gt[0]]))
+        g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
         within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
         lower = float(self.table("lower").min())
@@ -188,8 +194,8 @@ class CVResult:
         slack = max(2 * TIE, self.tolerance or 0.0)
         sure = bool(chosen.exact[t]) or self.tolerance is not None
         return Best(
-            int(g),
-            int(t),
+            g,
+            t,
             float(self.gammas[g]),
             int(self.taus[t]),
             float(chosen.cv_error[t]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,14 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
-from sparsecv import SparseRidge, SparseRidgeCV, risk
+from sparsecv import SparseRidge, SparseRidgeCV, pipeline, risk, rule_evidence
 from sparsecv.cli import main
-from sparsecv.errors import InputError
+from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.folds import make_folds
+from sparsecv.partial_errors import partial_errors
+from sparsecv.rule_evidence import partition_again
+from sparsecv.selection_rules import RULES
+from sparsecv.stability_criterion import select
 
 Array = NDArray[np.float64]
 
@@ -50,20 +56,123 @@ def test_rules_side_by_side() -> None:
     X, y = made(60, 8)
     found = {
         rule: SparseRidgeCV(gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
-        for rule in ("minimum", "one-se", "corrected")
+        for rule in RULES
     }
     plain = found["minimum"]
     for rule, model in found.items():
-        assert set(model.choices_) == {"minimum", "one-se", "corrected"}
+        assert set(model.choices_) == set(RULES)
         choice = plain.choices_[rule]
         assert (model.tau_, model.gamma_) == (choice.tau, choice.gamma)
         assert model.support_.size == model.tau_
+        assert model.certified_
+        assert (choice.lambda_ is not None) == (rule == "stability")
     assert found["one-se"].tau_ == plain.tau_1se_ <= plain.tau_
     assert found["one-se"].gamma_ == plain.gamma_
-    assert plain.cv_error_ <= found["one-se"].cv_error_
-    # the corrected one is not forced on large problems
-    big = SparseRidgeCV(cv="loo", gammas=np.geomspace(0.1, 10.0, 45)).fit(X, y)
-    assert set(big.choices_) == {"minimum", "one-se"}
+    assert plain.cv_error_ <= min(model.cv_error_ for model in found.values())
+    # what costs further fits is not forced on large problems, nor where time is limited
+    for options in (
+        {"cv": "loo", "gammas": np.geomspace(0.1, 10.0, 45)},
+        {"gammas": np.geomspace(0.1, 10.0, 600)},
+    ):
+        big = SparseRidgeCV(**options).fit(X, y)
+        assert set(big.choices_) == {"minimum", "one-se"} | (
+            {"repeated"} if options.get("cv") == "loo" else set()
+        )
+    limited = SparseRidgeCV(gammas=1.0, time_limit=100.0).fit(X, y)
+    assert set(limited.choices_) == {"minimum", "one-se", "corrected"}
+    assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).choices_) == {"minimum"}
+
+
+@pytest.mark.parametrize("cv", [4, "size:9"])
+@pytest.mark.parametrize("seed", [0, 7, "state"])
+def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
+    X, y = made(30, 5)
+    gammas = [0.1, 5.0, 50.0]
+
+    def random_state() -> Any:
+        return np.random.RandomState(3) if seed == "state" else seed
+
+    state = random_state()
+    folds = make_folds(cv, 30, seed=state)
+    every = [folds, *(partition_again(folds, state, number) for number in (1, 2))]
+    assert len({one.label.tobytes() for one in every if one.label is not None}) == 3
+    surfaces = []
+    for one in every:
+        pairs = [one.split(j) for j in range(one.k)]
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas).fit(X, y)
+        surfaces.append(plain.cv_results_["cv_error"])
+    found = SparseRidgeCV(
+        cv=cv, gammas=gammas, random_state=random_state(), rule="repeated", repeats=3
+    ).fit(X, y)
+    mean = np.mean(surfaces, axis=0)
+    choice = found.choices_["repeated"]
+    assert choice.criterion == pytest.approx(mean.min(), rel=1e-9)
+    assert mean[choice.gamma_index, choice.tau_index] == pytest.approx(mean.min(), rel=1e-8)
+    assert found.cv_error_ == pytest.approx(surfaces[0][choice.gamma_index, choice.tau_index])
+    assert found.certified_
+    assert found.status_ == "optimal"
+
+
+def test_leave_one_out_has_one_partition() -> None:
+    X, y = made(20, 4)
+    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="repeated").fit(X, y)
+    plain = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0]).fit(X, y)
+    assert (found.tau_, found.gamma_, found.cv_error_) == (
+        plain.tau_,
+        plain.gamma_,
+        plain.cv_error_,
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("cv", "n"), [(3, 25), (5, 31), ("loo", 12)])
+def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercept: bool) -> None:
+    X, y = made(n, 4, seed=n)
+    options: dict[str, Any] = {"standardize": False, "fit_intercept": intercept}
+    gammas, taus = [0.1, 8.0], [1, 2, 4]
+    found = SparseRidgeCV(
+        cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
+    ).fit(X, y)
+
+    def learner(training: NDArray[np.intp], candidates: Sequence[int]) -> Array:
+        models = [(gammas[c // 3], taus[c % 3]) for c in candidates]
+        return np.array(
+            [
+                (y - SparseRidge(t, g, **options).fit(X[training], y[training]).predict(X)) ** 2
+                for g, t in models
+            ]
+        )
+
+    errors = partial_errors(learner, make_folds(cv, n, seed=0).label, 6)
+    reference = select(errors)
+    choice = found.choices_["stability"]
+    weight = reference.lambda_
+    assert choice.lambda_ == weight
+    least = (errors.cv_error + weight * errors.stability).min()
+    assert choice.criterion == pytest.approx(least, rel=1e-7)
+    assert 3 * choice.gamma_index + choice.tau_index == reference.theta
+    # a block of one candidate at a time gives the same
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_evidence, "BLOCK", 1)
+        same = SparseRidgeCV(
+            cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
+        ).fit(X, y)
+    again = same.choices_["stability"]
+    assert (again.tau, again.gamma, again.lambda_) == (choice.tau, choice.gamma, weight)
+    assert again.criterion == pytest.approx(choice.criterion)
+
+
+def test_an_unproved_rule_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 70))
+    y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    for rule in ("repeated", "stability"):
+        with pytest.warns(UnprovedWarning, match=f"rule {rule}"):
+            found = SparseRidgeCV(
+                gammas=0.01, taus=[12], rule=rule, time_limit=0.2, repeats=2, random_state=0
+            ).fit(X, y)
+        assert not found.certified_
+        assert found.status_ == "time limit"
 
 
 def test_rules_that_cannot_be_used() -> None:
@@ -76,6 +185,17 @@ def test_rules_that_cannot_be_used() -> None:
     overlapping = [(rows[10:], rows[:10]), (rows[5:], rows[:5])]
     with pytest.raises(InputError, match="every row once"):
         SparseRidgeCV(rule="corrected", cv=overlapping, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="every row exactly once"):
+        SparseRidgeCV(rule="stability", cv=overlapping, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="at least 3 folds"):
+        SparseRidgeCV(rule="stability", cv=2, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="as a number K"):
+        SparseRidgeCV(rule="repeated", cv=KFold(5), gammas=1.0).fit(X, y)
+    for repeats in (1, 2.5, True):
+        with pytest.raises(InputError, match="repeats must be"):
+            SparseRidgeCV(rule="repeated", repeats=repeats, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="can be drawn again"):
+        partition_again(make_folds("loo", 5), 0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
     assert set(fine.choices_) == {"minimum", "one-se"}
 
@@ -86,7 +206,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     head = ",".join([*(f"x{j}" for j in range(6)), "y"])
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=head, comments="")
     common = ["cv", str(table), "--gamma", "1,30", "--folds", "5", "--json", str(file)]
-    for rule in ("minimum", "one-se", "corrected"):
+    for rule in RULES:
         assert main([*common, "--rule", rule]) == 0
         document = json.loads(file.read_text())
         same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
@@ -97,8 +217,47 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert document["rules"]["corrected"]["criterion"] == pytest.approx(
             same.choices_["corrected"].criterion
         )
+        assert document["rules"][rule]["certified"] is True
+        assert ("lambda" in document["rules"][rule]) == (rule == "stability")
         if rule != "minimum":
-            assert "rules:" in capsys.readouterr().out
+            assert "what each rule chooses" in capsys.readouterr().out
     for options in (["--rule", "best"], ["--rule", "one-se", "--method", "search"]):
         assert main(["cv", str(table), "--gamma", "1", *options]) == 2
         assert "rule" in capsys.readouterr().err
+
+
+def test_further_folds_are_kept_in_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = made(40, 5)
+    table, file = tmp_path / "t.csv", tmp_path / "r.json"
+    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", "stability"]
+    assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
+    first = json.loads(file.read_text())
+    # five partitions more than the first, and the pairs of folds
+    assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * 7
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("solved again")
+
+    monkeypatch.setattr("sparsecv.cross_validation._one_gamma", refuse)
+    assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
+    assert json.loads(file.read_text())["rules"] == first["rules"]
+
+
+def test_a_table_read_in_one_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, y = made(40, 5)
+    table, file = tmp_path / "t.csv", tmp_path / "r.json"
+    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", "repeated"]
+    assert main(arguments) == 0
+    whole = json.loads(file.read_text())["rules"]["repeated"]
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    assert main(arguments) == 0
+    streamed = json.loads(file.read_text())["rules"]["repeated"]
+    assert streamed == pytest.approx(whole, rel=1e-9)
+    assert main([*arguments[:-1], "stability"]) == 2
+    assert "in memory" in capsys.readouterr().err

@@ -1,11 +1,11 @@
 """Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
 
+from ..partial_errors import PartialErrors, partial_errors
+from ..stability_criterion import Selection, at_weight, criterion, select
 from .coordinate import Adaptive, Grid, descend
 from .estimator import StabilityCV
 from .learners import EstimatorLearner, Recipe, cart, svm, xgboost
 from .losses import LOSSES, Loss, checked_loss
-from .partial_errors import PartialErrors, partial_errors
-from .selection import Selection, at_weight, criterion, select
 from .sparse_ridge import SparseRidgeLearner, largest_tau
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from .partial_errors import (
+from ..partial_errors import (
     Array,
     Index,
     Learner,
@@ -20,7 +20,7 @@ from .partial_errors import (
     checked_partition,
     training_rows,
 )
-from .selection import Selection, checked_lambdas
+from ..stability_criterion import Selection, checked_lambdas
 
 ITERATIONS = 10
 Runner = Callable[[Callable[[Any], Array], list[Any]], Any]

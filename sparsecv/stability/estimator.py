@@ -19,11 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from .. import __version__
 from ..errors import InputError
 from ..estimators import SparseRidge
-from .checkpoint import Shelf
-from .coordinate import Adaptive, Grid
-from .learners import EstimatorLearner, default_loss, folds_for
-from .losses import LOSSES, Loss, checked_loss
-from .partial_errors import (
+from ..partial_errors import (
     Array,
     Index,
     Learner,
@@ -33,7 +29,11 @@ from .partial_errors import (
     partial_errors,
     training_rows,
 )
-from .selection import Selection, checked_lambdas, criterion, select
+from ..stability_criterion import Selection, checked_lambdas, criterion, select
+from .checkpoint import Shelf
+from .coordinate import Adaptive, Grid
+from .learners import EstimatorLearner, default_loss, folds_for
+from .losses import LOSSES, Loss, checked_loss
 from .sparse_ridge import SparseRidgeLearner
 
 SEARCHES = ("grid", "coordinate")
@@ -389,5 +389,5 @@ class _Renumbered:
         self.number = points[:, 1 - b] * path.taus.size + points[:, b]
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """See :class:`~sparsecv.stability.partial_errors.Learner`."""
+        """See :class:`~sparsecv.partial_errors.Learner`."""
         return self.path(training, self.number[np.asarray(candidates, dtype=np.intp)].tolist())

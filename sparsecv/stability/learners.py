@@ -15,10 +15,10 @@ from sklearn.utils.validation import _check_method_params
 
 from ..errors import InputError
 from ..folds import Folds, make_folds
+from ..partial_errors import Array, Index
 from ..solvers.extras import missing
 from .coordinate import Grid
 from .losses import Loss
-from .partial_errors import Array, Index
 
 
 class EstimatorLearner:
@@ -55,7 +55,7 @@ class EstimatorLearner:
         return model.fit(rows, response, **params)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """See :class:`~sparsecv.stability.partial_errors.Learner`."""
+        """See :class:`~sparsecv.partial_errors.Learner`."""
         return np.stack([self.loss(self.model(training, c), self.X, self.y) for c in candidates])
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..design import Design, Summary, make_design
 from ..design import Protocol as Layout
 from ..errors import InputError
+from ..partial_errors import Array, Index
 from ..solvers import (
     Relaxation,
     SparseRidgeProblem,
@@ -22,7 +23,6 @@ from ..solvers import (
     perspective_relaxation,
     solve_sizes,
 )
-from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
@@ -96,7 +96,7 @@ class SparseRidgeLearner:
         return int(self.taus.size * self.gammas.size)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Squared errors (c, n); see :class:`~sparsecv.stability.partial_errors.Learner`."""
+        """Squared errors (c, n); see :class:`~sparsecv.partial_errors.Learner`."""
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
     def predictions(self, training: Index, candidates: Sequence[int]) -> Array:

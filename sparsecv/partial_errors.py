@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from .errors import InputError
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

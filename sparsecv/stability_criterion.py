@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
+from .errors import InputError
 from .partial_errors import Array, PartialErrors
 
 DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())

@@ -127,22 +127,23 @@ class Table:
             self.single[t, at] = losses
             for other in range(self.k):
                 waiting = self._waiting.get((t, other), {})
-                for c in set(waiting).intersection(at.tolist()):
-                    self._compare(t, other, c, waiting.pop(c))
+                ready = sorted(set(waiting).intersection(at.tolist()))
+                if ready:
+                    apart = np.array([waiting.pop(c) for c in ready])
+                    self._compare(t, other, np.array(ready), apart)
         else:
             for t, other in (left_out, left_out[::-1]):
                 self.score[t, other, at] = losses[:, self.label == other].mean(axis=1)
-                for c, values in zip(at.tolist(), losses, strict=True):
-                    if np.isnan(self.single[t, c]).any():
-                        self._waiting.setdefault((t, other), {})[c] = values
-                    else:
-                        self._compare(t, other, c, values)
+                missing = np.isnan(self.single[t, at]).any(axis=1)
+                for c in np.flatnonzero(missing):
+                    self._waiting.setdefault((t, other), {})[int(at[c])] = losses[c]
+                self._compare(t, other, at[~missing], losses[~missing])
 
-    def _compare(self, t: int, other: int, candidate: int, losses: Array) -> None:
+    def _compare(self, t: int, other: int, at: Index, losses: Array) -> None:
         """How much leaving out ``other``, too, changes the losses outside fold t."""
         rest = self.label != t
-        apart = np.abs(losses[rest] - self.single[t, candidate, rest])
-        self.change[t, other, candidate] = apart.mean()
+        apart = np.abs(losses[:, rest] - self.single[t, at][:, rest])
+        self.change[t, other, at] = apart.mean(axis=1)
 
     def inner(self, t: int, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
         """s̃ and μ of some candidates with outer fold t left out."""

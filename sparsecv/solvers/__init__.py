@@ -10,7 +10,9 @@ from .branch_and_bound import branch_and_bound
 from .certificate import Certificate, certify
 from .conic import conic_relaxation, export_mosek, solve_conic
 from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
+from .enumeration import best_by_enumeration, few_supports
 from .extras import SolverUnavailable
+from .gamma_path import gamma_path
 from .heuristics import heuristic_support
 from .joint import JointResult, Neighbour, settle, solve_jointly
 from .left_out import LeftOut
@@ -48,6 +50,7 @@ __all__ = [
     "StopFlag",
     "SubsetFit",
     "available_backends",
+    "best_by_enumeration",
     "best_subsets",
     "best_subsets_rows_deleted",
     "branch_and_bound",
@@ -60,6 +63,8 @@ __all__ = [
     "dual_bounds",
     "ellipsoid",
     "export_mosek",
+    "few_supports",
+    "gamma_path",
     "gram_root",
     "heuristic_path",
     "heuristic_support",

@@ -2,7 +2,8 @@
 
 On every subset of the folds one tree, or one path of swaps, gives the supports of all τ at a γ; it
 starts from the supports at the γ before, never from those of other rows: what is chosen without a
-fold must not have seen it. The predictions of a support come from one small factorisation.
+fold must not have seen it. The predictions of a support come from one small factorisation, of the
+Gram matrix unless γ is tiny.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from ..design import Design, Summary, make_design
@@ -17,15 +19,19 @@ from ..design import Protocol as Layout
 from ..errors import InputError
 from ..partial_errors import Array, Index
 from ..solvers import (
+    TREE_ONLY,
     Relaxation,
     SparseRidgeProblem,
+    best_by_enumeration,
+    few_supports,
+    gamma_path,
     heuristic_path,
     perspective_relaxation,
     solve_sizes,
 )
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
+EXACT_COLUMNS = 25  # up to which "auto" solves every problem to optimality
 GRAM_COLUMNS = 1000  # up to which coefficients come from the Gram matrix,
 SOUND = 1e-7  # where γ is not below this share of its diagonal: at least nine digits are left
 Support = NDArray[np.intp]
@@ -55,7 +61,7 @@ class SparseRidgeLearner:
     solver : str
         "exact": every problem to optimality. "rounding": the relaxation's largest entries, as in
         the stability paper. "heuristic": forward selection, swaps, warm starts along τ. "auto":
-        exact up to 20 columns, then heuristic.
+        exact up to 25 columns, then heuristic.
     fit_intercept, standardize : bool
 
     Raises
@@ -105,25 +111,16 @@ class SparseRidgeLearner:
         a, b = np.divmod(wanted, self.taus.size)
         design, problem = self._prepared(training)
         rows, _ = design.apply(self.X, self.y)
-        gram = None
-        if problem.p <= GRAM_COLUMNS:
-            gram = (problem.G, problem.b, float(np.diag(problem.G).max()))
+        gram = (problem.G, problem.b) if problem.p <= GRAM_COLUMNS else None
         found = np.empty((wanted.size, self.y.size))
-        start: list[Support] = []
-        for g in np.unique(a):
-            gamma = float(self.gammas[g])
-            sizes = np.unique(self.taus[b[a == g]])
-            supports = self._supports(problem, gamma, sizes, start)
-            start = list(supports.values())
-            for c in np.flatnonzero(a == g):
-                support = supports[int(self.taus[b[c]])]
-                if gram is None or gamma < SOUND * gram[2]:
-                    coef = problem.replace(gamma=gamma, tau=support.size).fit(support).coef
-                else:
-                    K = gram[0][np.ix_(support, support)]
-                    K[np.diag_indices_from(K)] += gamma / 2.0
-                    coef = np.asarray(np.linalg.solve(K, gram[1][support]), dtype=np.float64)
-                found[c] = design.y_shift + rows[:, support] @ coef
+        positions = [np.flatnonzero(a == g) for g in np.unique(a)]
+        gammas = [float(self.gammas[a[at[0]]]) for at in positions]
+        sizes = [np.unique(self.taus[b[at]]) for at in positions]
+        chosen = self._supports(problem, gammas, sizes)
+        for gamma, at, supports in zip(gammas, positions, chosen, strict=True):
+            every = [supports[int(self.taus[t])] for t in b[at]]
+            columns, coef = _coefficients(problem.replace(gamma=gamma), gram, every)
+            found[at] = design.y_shift + coef @ rows[:, columns].T
         return found
 
     def _prepared(self, training: Index) -> tuple[Design, SparseRidgeProblem]:
@@ -135,25 +132,57 @@ class SparseRidgeLearner:
         return design, problem.compressed() if y.size > 2 * design.p else problem
 
     def _supports(
-        self,
-        problem: SparseRidgeProblem,
-        gamma: float,
-        sizes: NDArray[np.intp],
-        known: list[Support],
-    ) -> dict[int, Support]:
-        """A support for every size; sizes beyond the columns that are left take all of them."""
+        self, problem: SparseRidgeProblem, gammas: list[float], sizes: list[NDArray[np.intp]]
+    ) -> list[dict[int, Support]]:
+        """A support for every γ and size; sizes beyond the columns left take all of them."""
         p = problem.p
-        inside = np.unique(np.minimum(sizes, p))
-        known = [support for support in known if support.size and support.max() < p]
-        at_gamma = problem.replace(gamma=gamma)
-        if self.solver == "exact":
-            tree = solve_sizes(at_gamma, sizes=inside, warm_starts=known)
-            found = dict(zip(inside.tolist(), tree.supports, strict=True))
-        elif self.solver == "heuristic":
-            found = heuristic_path(at_gamma, inside, warm_starts=known)
+        inside = [np.unique(np.minimum(wanted, p)) for wanted in sizes]
+        found: list[dict[int, Support]] = []
+        if self.solver == "exact" and p <= TREE_ONLY and len({w.tobytes() for w in inside}) == 1:
+            paths = gamma_path(problem, gammas, inside[0])
+            found = [dict(zip(inside[0].tolist(), path, strict=True)) for path in paths]
         else:
-            found = rounded_supports(at_gamma, inside)
-        return {int(size): found[min(int(size), p)] for size in sizes}
+            known: list[Support] = []
+            for gamma, wanted in zip(gammas, inside, strict=True):
+                at_gamma = problem.replace(gamma=gamma)
+                if self.solver == "exact" and p > TREE_ONLY and few_supports(at_gamma, wanted):
+                    best = best_by_enumeration(at_gamma, wanted, starts=known)
+                    one = dict(zip(wanted.tolist(), best, strict=True))
+                elif self.solver == "exact":
+                    tree = solve_sizes(at_gamma, sizes=wanted, warm_starts=known)
+                    one = dict(zip(wanted.tolist(), tree.supports, strict=True))
+                elif self.solver == "heuristic":
+                    one = heuristic_path(at_gamma, wanted, warm_starts=known)
+                else:
+                    one = rounded_supports(at_gamma, wanted)
+                known = list(one.values())
+                found.append(one)
+        return [
+            {int(size): one[min(int(size), p)] for size in wanted}
+            for one, wanted in zip(found, sizes, strict=True)
+        ]
+
+
+def _coefficients(
+    problem: SparseRidgeProblem, gram: tuple[Array, Array] | None, supports: list[Support]
+) -> tuple[Index, Array]:
+    """Columns that any support has, and the coefficients on them of the fit on each (c, columns).
+
+    From the Gram matrix where γ leaves it enough digits.
+    """
+    columns = np.unique(np.concatenate(supports))
+    inside = np.full((len(supports), max(s.size for s in supports)), -1, dtype=np.int64)
+    for c, support in enumerate(supports):
+        inside[c, : support.size] = np.searchsorted(columns, support)
+    coef = np.zeros((len(supports), columns.size))
+    if gram is None or problem.gamma < SOUND * float(np.diag(gram[0]).max()):
+        for c, support in enumerate(supports):
+            at = inside[c, : support.size]
+            coef[c, at] = problem.replace(tau=support.size).fit(support).coef
+    else:
+        G = np.ascontiguousarray(gram[0][np.ix_(columns, columns)])
+        ridge_coefficients(G, gram[1][columns], problem.gamma / 2.0, inside, coef)
+    return columns, coef
 
 
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
@@ -166,3 +195,33 @@ def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> di
         order = np.lexsort((-np.abs(relaxed.beta), -relaxed.z))
         found[size] = np.sort(order[:size]).astype(np.intp)
     return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def ridge_coefficients(G, b, ridge, supports, coef):  # type: ignore[no-untyped-def]
+    """Solve (G_S + ridge I) β_S = b_S for every row of ``supports``, ended by −1, into ``coef``."""
+    most = supports.shape[1]
+    L, x = np.empty((most, most)), np.empty(most)
+    for c in range(supports.shape[0]):
+        k = 0
+        while k < most and supports[c, k] >= 0:
+            k += 1
+        for i in range(k):
+            for j in range(i + 1):
+                total = G[supports[c, i], supports[c, j]]
+                for q in range(j):
+                    total -= L[i, q] * L[j, q]
+                if j < i:
+                    L[i, j] = total / L[j, j]
+                else:
+                    L[i, i] = np.sqrt(total + ridge)
+            total = b[supports[c, i]]
+            for q in range(i):
+                total -= L[i, q] * x[q]
+            x[i] = total / L[i, i]
+        for i in range(k - 1, -1, -1):
+            total = x[i]
+            for q in range(i + 1, k):
+                total -= L[q, i] * x[q]
+            x[i] = total / L[i, i]
+            coef[c, supports[c, i]] = x[i]

@@ -3,7 +3,7 @@
     python experiments/selection_rules.py CSV [splits [data set ...]]
 
 Every split keeps 20 % of the rows for the test. On the others: five folds, 20 γ over the stability
-paper's range, all τ with τ log τ ≤ n (exact to 20 columns, heuristic supports beyond), and one fit
+paper's range, all τ with τ log τ ≤ n (exact to 25 columns, heuristic supports beyond), and one fit
 of the whole surface gives every rule its choice:
 
     minimum      least CV error
@@ -11,10 +11,12 @@ of the whole surface gives every rule its choice:
     stability    least CV error + λ·stability, λ by nested folds
     λ=0.1, λ=1   the same at a fixed λ
     corrected    least bias-corrected CV error
-    repeated     least CV error averaged over three partitions into five folds
+    repeated     least CV error averaged over six partitions into five folds
+    averaged     no choice: all models, weighted by that error to the power −n/10
 
 beside scikit-learn's LassoCV, RidgeCV and ElasticNetCV on standardised columns. Rows are appended
-to CSV as they come; ``--table CSV ...`` prints the summary of one or more such files.
+to CSV as they come; ``--table CSV ...`` prints the summary of one or more such files, joined with
+those of selection_peers.py (glmnet, MCP, SCAD).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from pathlib import Path
 import numpy as np
 from common import machine, rows
 
+from sparsecv.averaging import model_weights
 from sparsecv.folds import make_folds
+from sparsecv.rule_evidence import REPEATS
 from sparsecv.stability import SparseRidgeLearner, at_weight, largest_tau, partial_errors, select
 
 NAMES = (
@@ -48,13 +52,24 @@ NAMES = (
     "topgear",
 )
 GAMMAS = np.geomspace(2e-3, 2e3, 20)
-REPEATS = 3
 RULES = ("minimum", "one-se", "stability", "λ=0.1", "λ=1", "corrected", "repeated")
 OTHERS = ("lasso", "ridge", "elastic net")
+PEERS = ("glmnet", "MCP", "SCAD")
 
 
-def choices(learner: SparseRidgeLearner, n: int, seed: int, tau_count: int) -> dict[str, int]:
-    """What each rule chooses, by candidate."""
+def halves(name: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X and y of the rows that are fitted, then of the fifth that is kept for the test."""
+    X, y = rows(name)
+    order = np.random.default_rng(split).permutation(y.size)
+    held = np.sort(order[: round(0.2 * y.size)])
+    train = np.sort(order[held.size :])
+    return X[train], y[train], X[held], y[held]
+
+
+def choices(
+    learner: SparseRidgeLearner, n: int, seed: int, tau_count: int
+) -> tuple[dict[str, int], np.ndarray]:
+    """What each rule chooses, by candidate, and the weights of all candidates."""
     label = make_folds("5", n, seed=seed).label
     errors = partial_errors(learner, label, learner.size)
     cv = errors.cv_error
@@ -66,6 +81,7 @@ def choices(learner: SparseRidgeLearner, n: int, seed: int, tau_count: int) -> d
     for repeat in range(1, REPEATS):
         other = make_folds("5", n, seed=seed + 1000 * repeat).label
         total += partial_errors(learner, other, learner.size, nested=False).cv_error
+    weights = model_weights((total / REPEATS).reshape(-1, tau_count), GAMMAS, n).ravel()
     return {
         "minimum": best,
         "one-se": int(least[np.argmin(cv[least])]),
@@ -74,7 +90,7 @@ def choices(learner: SparseRidgeLearner, n: int, seed: int, tau_count: int) -> d
         "λ=1": at_weight(errors, 1.0),
         "corrected": int(np.argmin(errors.corrected)),
         "repeated": int(np.argmin(total)),
-    }
+    }, weights
 
 
 def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -104,47 +120,45 @@ def run(path: Path, splits: int, names: tuple[str, ...]) -> None:
     with path.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         if fresh:
-            table.writerow(["dataset", "split", "seconds", *RULES, *OTHERS])
+            table.writerow(["dataset", "split", "seconds", *RULES, "averaged", *OTHERS])
         for name in names:
-            X, y = rows(name)
             for split in range(splits):
                 started = time.perf_counter()
-                order = np.random.default_rng(split).permutation(y.size)
-                held = np.sort(order[: round(0.2 * y.size)])
-                train = np.sort(order[held.size :])
-                n = train.size
+                X, y, Z, z = halves(name, split)
+                n = y.size
                 taus = np.arange(1, largest_tau(n, X.shape[1]) + 1)
-                learner = SparseRidgeLearner(X[train], y[train], taus, GAMMAS)
-                chosen = choices(learner, n, split, taus.size)
-                both = SparseRidgeLearner(
-                    np.vstack([X[train], X[held]]), np.append(y[train], y[held]), taus, GAMMAS
-                )
-                wanted = sorted(set(chosen.values()))
-                losses = both(np.arange(n), range(both.size))[:, n:].mean(axis=1)
-                test = {rule: float(losses[c]) for rule, c in chosen.items()}
-                assert set(wanted) <= set(range(both.size))
-                predicted = others(X[train], y[train], X[held], split)
-                test |= {k: float(np.mean((y[held] - p) ** 2)) for k, p in predicted.items()}
+                learner = SparseRidgeLearner(X, y, taus, GAMMAS)
+                chosen, weights = choices(learner, n, split, taus.size)
+                both = SparseRidgeLearner(np.vstack([X, Z]), np.append(y, z), taus, GAMMAS)
+                every = both.predictions(np.arange(n), range(both.size))[:, n:]
+                predicted = {rule: every[c] for rule, c in chosen.items()}
+                predicted["averaged"] = weights @ every
+                predicted |= others(X, y, Z, split)
                 seconds = time.perf_counter() - started
-                values = [f"{test[rule]:.8g}" for rule in (*RULES, *OTHERS)]
+                values = [f"{np.mean((z - one) ** 2):.8g}" for one in predicted.values()]
                 table.writerow([name, split, f"{seconds:.2f}", *values])
                 file.flush()
 
 
 def summarise(paths: list[str]) -> None:
     """Mean test errors relative to the plain minimum's, and their geometric means."""
-    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    found: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
     for path in paths:
         with Path(path).open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
-                found[row["dataset"]].append(row)
-    ways = (*RULES, *OTHERS)
+                key = row.pop("dataset"), int(row.pop("split"))
+                found[key] |= {way: float(value) for way, value in row.items()}
+    ways = (*RULES, "averaged", *OTHERS, *PEERS)
     print(machine())
     print("mean test MSE over the splits, relative to the plain minimum's (first: its own)\n")
     print(f"{'':<12}{'splits':>7}{'minimum':>11}" + "".join(f"{way:>12}" for way in ways[1:]))
     ratios = []
-    for name in (name for name in NAMES if name in found):
-        table = np.array([[float(row[way]) for way in ways] for row in found[name]])
+    for name in NAMES:
+        of_name = [errors for (other, _), errors in sorted(found.items()) if other == name]
+        complete = [errors for errors in of_name if set(ways) <= set(errors)]
+        if not complete:
+            continue
+        table = np.array([[errors[way] for way in ways] for errors in complete])
         mean = table.mean(axis=0)
         ratios.append(mean / mean[0])
         line = "".join(f"{ratio:>12.3f}" for ratio in ratios[-1][1:])

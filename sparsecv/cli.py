@@ -87,11 +87,12 @@ def cv(
     rule: Annotated[
         str,
         typer.Option(
-            help="What the model is chosen by: minimum, one-se, stability, corrected or repeated."
+            help="What the model is chosen by: minimum, one-se, stability, corrected, "
+            "repeated or averaged; auto: repeated where that is quick, else minimum."
         ),
-    ] = "minimum",
+    ] = "auto",
     repeats: Annotated[
-        int, typer.Option(help="Partitions into folds that --rule repeated averages over.")
+        int, typer.Option(help="Partitions into folds that --rule repeated and averaged look at.")
     ] = 6,
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
@@ -132,8 +133,7 @@ def cv(
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
     settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
     checked_repeats(repeats)
-    if checked_rule(rule) != "minimum" and settings.searches:
-        raise InputError(f"--rule {rule} needs h at every tau: use --method exact or grid")
+    checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
     source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
     with progress(quiet) as bar:
@@ -155,12 +155,8 @@ def cv(
             checkpoint=None if checkpoint is None else str(checkpoint),
             progress=bar,
         )
-    result, choices = ruled.result, ruled.choices
-    choice = choices[rule]
-    chosen, t = result.by_gamma[choice.gamma_index], choice.tau_index
-    model = prepared.model(
-        choice.gamma, chosen.models[t], float(chosen.model_bound[t]), bool(chosen.model_proved[t])
-    )
+    result, choices, rule = ruled.result, ruled.choices, ruled.rule
+    model = prepared.chosen(result, choices[rule])
     if result.trace:
         report.print_trace(console, result)
     report.print_cv(console, prepared, result)

@@ -30,7 +30,7 @@ from .estimator_input import (
 )
 from .fold_data import FoldData, RowFolds
 from .folds import make_folds
-from .model import fitted_model
+from .model import FittedModel, fitted_model
 from .results import CVResult
 from .rule_evidence import (
     REPEATS,
@@ -40,7 +40,13 @@ from .rule_evidence import (
     gather,
     partition_again,
 )
-from .selection_rules import checked_rule, choose, quick_rules
+from .selection_rules import (
+    checked_rule,
+    choose,
+    chosen_model,
+    quick_rules,
+    resolved_rule,
+)
 from .solvers import SparseRidgeProblem, Status, solve, worst
 
 
@@ -119,7 +125,9 @@ class _SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         lower_bound: float,
         proved: bool,
     ) -> None:
-        model = fitted_model(design, problem, support, lower_bound, proved)
+        self._keep(fitted_model(design, problem, support, lower_bound, proved))
+
+    def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_, self.gap_ = (
             model.objective,
@@ -284,16 +292,23 @@ class SparseRidgeCV(_SparseLinearModel):
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
-        How the final model is chosen: "minimum" (least CV error), "one-se" (least τ within one
+        How the final model is chosen: "auto" ("repeated" where K folds are drawn here, up to 45
+        columns and without a time limit, else "minimum"), "minimum" (least CV error), "one-se"
+        (least τ within one
         standard error of it), "stability" (least CV error + λ·stability, λ by nested folds),
-        "corrected" (least bias-corrected error) or "repeated" (least CV error on average over
-        several partitions into folds).
+        "corrected" (least bias-corrected error), "repeated" (least CV error on average over
+        several partitions into folds) or "averaged" (no pair: the average of the grid's models,
+        weighted by that error; it has more columns than each of them).
     repeats : int
-        Partitions of the rule "repeated", the first among them; the time limit is shared.
+        Partitions of the rules repeated and averaged, the first among them; the time limit is
+        shared.
 
     Attributes
     ----------
     tau_, gamma_ : the chosen pair
+        With the rule averaged, the number of columns in the average, and γ of its largest weight.
+    rule_ : str
+        The rule, "auto" resolved.
     choices_ : dict of str to sparsecv.selection_rules.Choice
         What every rule would choose; those that cost further fits where asked for or cheap.
     cv_error_ : float
@@ -309,7 +324,7 @@ class SparseRidgeCV(_SparseLinearModel):
     trace_ : list of sparsecv.results.Step
         Iterations of the alternation, where ``gammas`` is None.
     coef_, intercept_, support_, objective_, lower_bound_, gap_
-        Of the final model, as in :class:`SparseRidge`.
+        Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN.
     status_ : str
         "optimal" where every fold and every model is proved, else the limit that was reached.
     n_nodes_ : int
@@ -331,7 +346,7 @@ class SparseRidgeCV(_SparseLinearModel):
         random_state: Any = None,
         verbose: int = 0,
         tol: float = 0.01,
-        rule: str = "minimum",
+        rule: str = "auto",
         repeats: int = REPEATS,
     ) -> None:
         self.cv = cv
@@ -364,8 +379,7 @@ class SparseRidgeCV(_SparseLinearModel):
         """
         rows, response, names = self._checked_rows(X, y)
         settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs, self.tol)
-        if checked_rule(self.rule) != "minimum" and settings.searches:
-            raise InputError(f"rule {self.rule} needs h at every tau: use method exact or grid")
+        checked_rule(self.rule)
         gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
         design, A, b = self._design(rows, response, names)
         folds = make_folds(self.cv, b.size, seed=self.random_state, X=rows, y=response)
@@ -373,14 +387,15 @@ class SparseRidgeCV(_SparseLinearModel):
         data = RowFolds(A, b, folds, design.protocol.refit_intercept)
         finished = _print_line if self.verbose else None
         repeats = checked_repeats(self.repeats)
-        asked = extra_runs([self.rule], folds, repeats)
+        rule = resolved_rule(self.rule, folds, design.p, settings)
+        asked = extra_runs([rule], folds, repeats)
         runs = Runs(settings, asked)
         if gammas is None:
             result = alternate(data, taus, runs.next(), finished=finished)
             self.trace_ = result.trace
         else:
             result = cross_validate(data, gammas, taus, runs.next(), finished=finished)
-        rules = tuple({*quick_rules(result, data, settings, repeats), self.rule})
+        rules = tuple({*quick_rules(result, data, settings, repeats), rule})
 
         def again(number: int) -> RowFolds:
             other = partition_again(folds, self.random_state, number)
@@ -395,14 +410,14 @@ class SparseRidgeCV(_SparseLinearModel):
 
         evidence = gather(result, data, rules, cross_validated, again=again, repeats=repeats)
         self.choices_ = choose(result, data, rules, evidence)
+        self.rule_ = rule
         self._choose(result, design, data.full(), evidence.status)
         return self
 
     def _choose(
         self, result: CVResult, design: Design, full: SparseRidgeProblem, others: Status
     ) -> None:
-        best, choice = result.best(), self.choices_[self.rule]
-        chosen = result.by_gamma[choice.gamma_index]
+        best, choice = result.best(), self.choices_[self.rule_]
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
         self.tau_1se_ = best.one_se
         self.certified_ = choice.certified
@@ -412,29 +427,23 @@ class SparseRidgeCV(_SparseLinearModel):
             self.cv_results_[name] = result.table(name)
         for name in ("n_mio", "n_nodes", "seconds"):
             self.cv_results_[name] = result.table(name)
-        t = choice.tau_index
-        self._store(
-            design,
-            full.replace(gamma=choice.gamma),
-            chosen.models[t],
-            float(chosen.model_bound[t]),
-            bool(chosen.model_proved[t]),
-        )
+        model = chosen_model(design, full, result, choice)
+        self._keep(model)
         self.status_ = str(worst([result.status, others]))
         self.n_nodes_ = int(self.cv_results_["n_nodes"].sum())
         if not self.certified_:
             what = (
                 f"the least CV error on the grid is at least {best.lower_bound:.6g}, that of the "
                 f"chosen pair at most {best.upper:.6g}"
-                if self.rule == "minimum"
-                else f"another pair may be better by the rule {self.rule}"
+                if self.rule_ == "minimum"
+                else f"another pair may be better by the rule {self.rule_}"
             )
             warnings.warn(
                 f"not every fold was solved: {what}",
                 UnprovedWarning,
                 stacklevel=3,
             )
-        elif not chosen.model_proved[t]:
+        elif not model.proved:
             warnings.warn(
                 f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): its "
                 "support may not be the best one",

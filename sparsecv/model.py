@@ -15,7 +15,8 @@ from .solvers import SparseRidgeProblem, relative_gap
 class FittedModel:
     """Coefficients of raw columns, and the training objective in solved units with its bound.
 
-    ``proved``: no other support has a smaller objective, up to rounding.
+    ``proved``: no other support has a smaller objective, up to rounding. An average of models has
+    no objective; it is proved where they all are.
     """
 
     support: NDArray[np.intp]
@@ -27,7 +28,9 @@ class FittedModel:
 
     @property
     def gap(self) -> float:
-        """Relative gap of the training objective."""
+        """Relative gap of the training objective; NaN where there is none."""
+        if np.isnan(self.objective):
+            return float("nan")
         return relative_gap(self.objective, self.lower_bound)
 
 

@@ -25,7 +25,7 @@ from .moments import fold_moments
 from .readers import RowSource
 from .results import CVResult
 from .rule_evidence import Runs, extra_runs, gather, partition_again
-from .selection_rules import Choice, choose, quick_rules
+from .selection_rules import Choice, choose, chosen_model, quick_rules, resolved_rule
 from .solvers import TREE_ONLY, Status
 
 IN_MEMORY_BYTES = 200_000_000  # larger tables are read once, block by block
@@ -46,6 +46,10 @@ class Prepared:
     def names(self) -> list[str]:
         """Names of the raw columns."""
         return self.source.feature_names
+
+    def chosen(self, result: CVResult, choice: Choice) -> FittedModel:
+        """Fit all rows as a rule chooses."""
+        return chosen_model(self.design, self.data.full(), result, choice)
 
     def model(
         self, gamma: float, support: NDArray[np.intp], bound: float, proved: bool
@@ -158,12 +162,15 @@ class Ruled:
     ----------
     result : CVResult
         Of the first partition.
+    rule : str
+        "auto" resolved.
     choices : dict of str to Choice
     status : Status
         Of the further ones.
     """
 
     result: CVResult
+    rule: str
     choices: dict[str, Choice]
     status: Status
 
@@ -181,6 +188,7 @@ def run_rule(
     progress: Callable[[str, int, int], None],
 ) -> Ruled:
     """Cross-validate, and again on other folds where ``rule`` or cheap comparisons ask for it."""
+    rule = resolved_rule(rule, prepared.folds, prepared.design.p, settings)
     asked = extra_runs([rule], prepared.folds, repeats)
     runs = Runs(settings, asked)
     result = run(
@@ -209,7 +217,8 @@ def run_rule(
 
     rules = {*quick_rules(result, prepared.data, settings, repeats), rule}
     evidence = gather(result, prepared.data, rules, solve, again=again, repeats=repeats)
-    return Ruled(result, choose(result, prepared.data, tuple(rules), evidence), evidence.status)
+    choices = choose(result, prepared.data, tuple(rules), evidence)
+    return Ruled(result, rule, choices, evidence.status)
 
 
 def _identity(

@@ -26,6 +26,7 @@ LEAST = {  # what a rule minimises
     "stability": "h + λ·stability",
     "corrected": "bias-corrected h",
     "repeated": "mean of h over partitions",
+    "averaged": "(every model, weighted by that)",
 }
 
 
@@ -105,7 +106,8 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
 
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
     """Print what other rules would choose, and the one that was asked for."""
-    if len({(c.tau, c.gamma) for c in choices.values()}) == 1 and rule == "minimum":
+    chosen = {(c.tau, c.gamma) for c in choices.values() if c.weights is None}
+    if len(chosen) == 1 and choices[rule].weights is None:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):
@@ -116,6 +118,8 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
         if choice.lambda_ is not None:
             least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
         row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
+        if choice.weights is not None:
+            row[2:] = ["", "", LEAST[name]]
         table.add_row(*row, style="bold" if name == rule else None)
     console.print(table)
 
@@ -189,6 +193,9 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))
     table.add_row("(intercept)", number(model.intercept), style="dim")
     console.print(table)
+    if np.isnan(model.objective):
+        console.print("average of the grid's models, weights h^(-n/10)", style="dim")
+        return
     gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
     console.print(
         f"training objective {number(model.objective)}, proved lower bound "
@@ -320,8 +327,9 @@ def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
         "support": [prepared.names[c] for c in model.support],
         "coef": [float(model.coef[c]) for c in model.support],
         "intercept": model.intercept,
-        "objective": model.objective,
-        "lower_bound": model.lower_bound,
-        "gap": model.gap,
+        # an average of models has no objective
+        "objective": None if np.isnan(model.objective) else model.objective,
+        "lower_bound": None if np.isnan(model.objective) else model.lower_bound,
+        "gap": None if np.isnan(model.objective) else model.gap,
         "proved": model.proved,
     }

@@ -24,6 +24,7 @@ from .results import Array, CVResult
 from .solvers import SparseRidgeProblem, Status, worst
 from .stability_criterion import Selection, select
 
+AVERAGES = frozenset({"repeated", "averaged"})  # rules that look at several partitions
 REPEATS = 6  # partitions that are averaged, the first among them
 PAIRS_COST = 2.0  # models without two folds, in runs of the first partition (exact at five folds)
 BLOCK = 10_000_000  # losses held at a time
@@ -97,7 +98,8 @@ def redrawn(folds: Folds) -> bool:
 
 def extra_runs(rules: Collection[str], folds: Folds, repeats: int) -> float:
     """Work that rules ask for beyond the first partition, in runs of that one."""
-    found = float(repeats - 1) if "repeated" in rules and redrawn(folds) else 0.0
+    more = AVERAGES.intersection(rules) and redrawn(folds)
+    found = float(repeats - 1) if more else 0.0
     return found + (PAIRS_COST if "stability" in rules else 0.0)
 
 
@@ -162,11 +164,11 @@ def gather(
         row once, fewer than 3 of them, or rows not in memory and the rule "stability".
     """
     others: list[CVResult] = []
-    if "repeated" in rules and not data.folds.leave_one_out:
-        if not redrawn(data.folds):
-            raise InputError(
-                "rule repeated draws partitions of its own: give the folds as a number K or size:M"
-            )
+    if "repeated" in rules and not (data.folds.leave_one_out or redrawn(data.folds)):
+        raise InputError(
+            "rule repeated draws partitions of its own: give the folds as a number K or size:M"
+        )
+    if AVERAGES.intersection(rules) and redrawn(data.folds):
         others = [
             solve(again(number), f"partition {number + 1} of {repeats}", 1.0)
             for number in range(1, repeats)

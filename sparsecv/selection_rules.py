@@ -1,4 +1,4 @@
-"""Rules that choose (τ, γ): the least error, one standard error, stability, corrected, repeated.
+"""Rules that choose (τ, γ) from exact surfaces, or average the models of many.
 
 The bias-corrected K-fold error (Burman 1989; Section 5 of "Consistent Cross Validation with Stable
 Learners") adds to h the mean loss of the full model on the rows it has seen less that of the folds'
@@ -9,20 +9,24 @@ rules stability and repeated need besides is gathered by :mod:`sparsecv.rule_evi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .averaging import averaged_model, model_weights
 from .cross_validation import Settings
+from .design import Design
 from .errors import InputError
 from .fold_data import FoldData, RowFolds
+from .folds import Folds
+from .model import FittedModel, fitted_model
 from .results import TIE, Array, CVResult, GammaResult, least
-from .rule_evidence import Evidence, redrawn
-from .solvers import SparseRidgeProblem
+from .rule_evidence import AVERAGES, Evidence, redrawn
+from .solvers import TREE_ONLY, SparseRidgeProblem
 from .stability_criterion import criterion
 
-RULES = ("minimum", "one-se", "stability", "corrected", "repeated")
+RULES = ("minimum", "one-se", "stability", "corrected", "repeated", "averaged")
 QUICK = 20_000  # fits of folds' supports that are made without being asked for,
 QUICK_COLUMNS, QUICK_LOSSES = 20, 50_000_000  # and the columns and losses they may have
 
@@ -41,12 +45,15 @@ class Choice:
         h(γ, τ) of the choice.
     criterion : float
         What the rule minimises: h, h + λ·stability, the corrected error or the mean of h over
-        partitions.
+        partitions. Of the rule averaged: Σ w·h, which the CV error of the average does not exceed.
     certified : bool
-        Whether no pair of the grid can be better by that criterion; for one-se, whether every h is
-        exact.
+        Whether no pair of the grid can be better by that criterion; for one-se and averaged,
+        whether everything it looks at is proved.
     lambda_ : float or None
         λ of the rule stability, chosen by nested folds.
+    weights : ndarray, shape (γ, τ), or None
+        Of the rule averaged (:mod:`sparsecv.averaging`); ``tau`` then is the number of columns in
+        the average, and ``gamma`` and the positions belong to the least criterion of "repeated".
     """
 
     rule: str
@@ -58,18 +65,40 @@ class Choice:
     criterion: float
     certified: bool
     lambda_: float | None = None
+    weights: Array | None = field(default=None, compare=False, repr=False)
 
 
-def checked_rule(rule: str) -> str:
+def resolved_rule(rule: str, folds: Folds, p: int, settings: Settings) -> str:
+    """The rule that is meant, "auto" resolved.
+
+    "auto" is "repeated", whose models had the least test errors of all that choose one pair (the
+    README's table), where partitions are drawn here, every tree can be finished, time is not
+    limited and no outside solver is to be called; else "minimum".
+
+    Raises
+    ------
+    InputError
+        An unknown rule, or one that needs h at every τ where only the best is searched for.
+    """
+    if rule == "auto":
+        small = p <= TREE_ONLY and settings.time_limit is None
+        whole = not (settings.grid or settings.searches)
+        return "repeated" if redrawn(folds) and small and whole else "minimum"
+    checked_rule(rule)
+    if rule != "minimum" and settings.searches:
+        raise InputError(f"rule {rule} needs h at every tau: use method exact or grid")
+    return rule
+
+
+def checked_rule(rule: str) -> None:
     """Refuse an unknown rule.
 
     Raises
     ------
     InputError
     """
-    if rule not in RULES:
-        raise InputError(f"rule must be one of {', '.join(RULES)}; got {rule!r}")
-    return rule
+    if rule not in (*RULES, "auto"):
+        raise InputError(f"rule must be auto or one of {', '.join(RULES)}; got {rule!r}")
 
 
 def corrected_errors(data: FoldData, result: GammaResult) -> Array:
@@ -133,7 +162,7 @@ def quick_rules(
     if once and fits <= QUICK:
         found.append("corrected")
     if folds.leave_one_out or (redrawn(folds) and small and repeats * fits <= QUICK):
-        found.append("repeated")
+        found += ["repeated", "averaged"]
     return tuple(found)
 
 
@@ -154,6 +183,7 @@ def choose(
         "stability": least h + λ·μ̂_h, λ by nested folds (Algorithm 1, stability paper).
         "corrected": least bias-corrected error. "repeated": least h on average over several
         partitions; leave-one-out has only one. Of equal ones the smaller τ, then the larger γ.
+        "averaged": the average of the grid's models with weights h^(−n/10), h averaged like that.
     evidence : Evidence, optional
         What stability and repeated need, by :func:`sparsecv.rule_evidence.gather`.
 
@@ -171,17 +201,49 @@ def choose(
     return found
 
 
+def chosen_model(
+    design: Design, full: SparseRidgeProblem, result: CVResult, choice: Choice
+) -> FittedModel:
+    """Fit what a rule chooses to all rows."""
+    if choice.weights is not None:
+        return averaged_model(design, full, result, choice.weights, choice.certified)
+    one, t = result.by_gamma[choice.gamma_index], choice.tau_index
+    return fitted_model(
+        design,
+        full.replace(gamma=choice.gamma),
+        one.models[t],
+        float(one.model_bound[t]),
+        bool(one.model_proved[t]),
+    )
+
+
+def _average(result: CVResult, surface: Array, choice: Choice) -> Choice:
+    """The rule averaged, from the rule repeated and its surface."""
+    weights = model_weights(surface, result.gammas, result.folds.n)
+    pairs = np.argwhere(weights > 0.0)
+    columns = [result.by_gamma[g].models[t] for g, t in pairs]
+    proved = choice.certified and all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)
+    return replace(
+        choice,
+        rule="averaged",
+        tau=int(np.unique(np.concatenate(columns)).size),
+        criterion=float((weights * surface).sum()),
+        certified=proved,
+        weights=weights,
+    )
+
+
 def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> Choice:
     best, weight = result.best(), None
     g, t, certified = best.gamma_index, best.tau_index, result.complete
-    if rule == "minimum" or (rule == "repeated" and not evidence.others):
+    every = [result, *evidence.others]
+    if rule == "minimum":
         value, certified = best.cv_error, best.certified
     elif rule == "one-se":
         t = int(np.flatnonzero(result.taus == best.one_se)[0])
         value = float(result.by_gamma[g].cv_error[t])
     else:
-        if rule == "repeated":
-            every = [result, *evidence.others]
+        if rule in AVERAGES:
             surface, low, high = (
                 np.mean([one.table(name) for one in every], axis=0)
                 for name in ("cv_error", "lower", "upper")
@@ -198,10 +260,10 @@ def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> 
             certified = certified and evidence.exact
         g, t = least(surface, result.taus, result.gammas)
         value = float(surface[g, t])
-        if rule == "repeated":
+        if rule in AVERAGES:
             certified = bool(low.min() >= high[g, t] - 2.0 * TIE * abs(high[g, t]))
     one = result.by_gamma[g]
-    return Choice(
+    found = Choice(
         rule,
         g,
         t,
@@ -212,3 +274,6 @@ def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> 
         certified,
         weight,
     )
+    if rule != "averaged":
+        return found
+    return _average(result, surface, replace(found, certified=all(r.complete for r in every)))

@@ -282,7 +282,14 @@ def test_methods_agree() -> None:
 
 def test_verbose_prints_a_line_per_gamma(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = table()
-    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], verbose=1).fit(X, y)
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="repeated", verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "gamma" not in line] == [
+        *(f"partition {number} of 6" for number in range(2, 7)),
+        "pairs of folds",
+    ]
+    assert len(lines) == 6 + 2 * 7
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert "0.5" in lines[0]

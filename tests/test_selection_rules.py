@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from sparsecv import SparseRidge, SparseRidgeCV, pipeline, risk, rule_evidence
+from sparsecv.averaging import model_weights
 from sparsecv.cli import main
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.folds import make_folds
@@ -72,11 +73,11 @@ def test_rules_side_by_side() -> None:
     # what costs further fits is not forced on large problems, nor where time is limited
     for options in (
         {"cv": "loo", "gammas": np.geomspace(0.1, 10.0, 45)},
-        {"gammas": np.geomspace(0.1, 10.0, 600)},
+        {"gammas": np.geomspace(0.1, 10.0, 600), "rule": "minimum"},
     ):
         big = SparseRidgeCV(**options).fit(X, y)
         assert set(big.choices_) == {"minimum", "one-se"} | (
-            {"repeated"} if options.get("cv") == "loo" else set()
+            {"repeated", "averaged"} if options.get("cv") == "loo" else set()
         )
     limited = SparseRidgeCV(gammas=1.0, time_limit=100.0).fit(X, y)
     assert set(limited.choices_) == {"minimum", "one-se", "corrected"}
@@ -99,7 +100,7 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
     surfaces = []
     for one in every:
         pairs = [one.split(j) for j in range(one.k)]
-        plain = SparseRidgeCV(cv=pairs, gammas=gammas).fit(X, y)
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
         surfaces.append(plain.cv_results_["cv_error"])
     found = SparseRidgeCV(
         cv=cv, gammas=gammas, random_state=random_state(), rule="repeated", repeats=3
@@ -111,6 +112,75 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
     assert found.cv_error_ == pytest.approx(surfaces[0][choice.gamma_index, choice.tau_index])
     assert found.certified_
     assert found.status_ == "optimal"
+
+
+def test_what_auto_means() -> None:
+    X, y = made(30, 5)
+    assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "repeated"
+    assert SparseRidgeCV(gammas=1.0, cv="size:6").fit(X, y).rule_ == "repeated"
+    options: tuple[dict[str, Any], ...] = (
+        {"cv": "loo"},
+        {"cv": KFold(3)},
+        {"method": "search"},
+        {"method": "grid"},
+        {"time_limit": 60.0},
+    )
+    for one in options:
+        assert SparseRidgeCV(gammas=1.0, **one).fit(X, y).rule_ == "minimum"
+    wide = np.random.default_rng(0).standard_normal((30, 46))
+    assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(wide, y).rule_ == "minimum"
+
+
+@pytest.mark.parametrize("cv", [4, "loo", KFold(3)])
+def test_averaged_weighs_every_model(cv: Any) -> None:
+    X, y = made(30, 5)
+    gammas = np.array([0.1, 5.0, 50.0])
+    found = SparseRidgeCV(cv=cv, gammas=gammas, random_state=0, rule="averaged", repeats=3).fit(
+        X, y
+    )
+    partitions = [make_folds(cv, 30, seed=0, X=X)]
+    if cv == 4:
+        partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
+    surfaces = []
+    for folds in partitions:
+        pairs = [folds.split(j) for j in range(folds.k)]
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
+        surfaces.append(plain.cv_results_["cv_error"])
+    surface = np.mean(surfaces, axis=0)
+    steps = np.diff(np.log(gammas))
+    stretch = np.array([steps[0], steps.sum(), steps[1]]) / 2.0
+    weights = stretch[:, None] * surface ** (-30 / 10.0)
+    weights[weights < 1e-4 * weights.max()] = 0.0
+    weights /= weights.sum()
+    models = [[SparseRidge(t, g).fit(X, y) for t in range(1, 6)] for g in gammas]
+    coef = sum(weights[g, t] * models[g][t].coef_ for g in range(3) for t in range(5))
+    np.testing.assert_allclose(found.coef_, coef, rtol=1e-9, atol=1e-12)
+    predicted = sum(weights[g, t] * models[g][t].predict(X) for g in range(3) for t in range(5))
+    np.testing.assert_allclose(found.predict(X), predicted)
+    assert found.choices_["averaged"].criterion == pytest.approx((weights * surface).sum())
+    assert found.tau_ == found.support_.size
+    assert found.certified_
+    assert np.isnan([found.objective_, found.lower_bound_, found.gap_]).all()
+
+
+def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
+    smooth = np.geomspace(0.01, 100.0, 41)
+    more = np.sort(np.append(smooth, np.geomspace(0.9, 1.1, 30)))
+    shuffled = np.random.default_rng(0).permutation(more)
+
+    def mass(gammas: Array) -> float:
+        surface = 1.0 + 0.1 * np.log(gammas)[:, None] ** 2 * np.ones((1, 2))
+        weights = model_weights(surface, gammas, 40)
+        assert weights.sum() == pytest.approx(1.0)
+        return float(
+            weights[gammas < 1.0 - 1e-9].sum() + weights[np.isclose(gammas, 1.0)].sum() / 2
+        )
+
+    assert mass(smooth) == pytest.approx(0.5, abs=1e-6)
+    assert mass(more) == pytest.approx(0.5, abs=0.02)
+    assert mass(shuffled) == pytest.approx(mass(more))
+    np.testing.assert_allclose(model_weights(np.array([[1.0, 0.0]]), np.ones(1), 9), [[0.0, 1.0]])
+    np.testing.assert_allclose(model_weights(np.ones((2, 1)), np.ones(2), 9), [[0.5], [0.5]])
 
 
 def test_leave_one_out_has_one_partition() -> None:
@@ -219,6 +289,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         )
         assert document["rules"][rule]["certified"] is True
         assert ("lambda" in document["rules"][rule]) == (rule == "stability")
+        if rule == "averaged":
+            assert document["model"]["objective"] is None
         if rule != "minimum":
             assert "what each rule chooses" in capsys.readouterr().out
     for options in (["--rule", "best"], ["--rule", "one-se", "--method", "search"]):

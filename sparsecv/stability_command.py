@@ -44,6 +44,13 @@ def stability(
     search: Annotated[
         str | None, typer.Option(help="grid or coordinate (descent); the paper's by default.")
     ] = None,
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="sparse-ridge: exact, heuristic, rounding (the paper's) or auto (exact up to 25 "
+            "columns)."
+        ),
+    ] = "auto",
     classify: Annotated[
         bool, typer.Option("--classify", help="The response holds labels.")
     ] = False,
@@ -94,6 +101,7 @@ def stability(
         seed=seed,
         n_jobs=jobs,
         checkpoint=checkpoint,
+        solver=solver,
     )
     found = {
         "sparsecv": __version__,

@@ -25,7 +25,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.cli import main
-from sparsecv.errors import InputError
+from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.folds import make_folds
 from sparsecv.solvers import backends
 from sparsecv.stability import (
     Adaptive,
@@ -44,6 +45,8 @@ from sparsecv.stability import (
     svm,
     xgboost,
 )
+from sparsecv.stability.estimator import REFIT_SECONDS
+from sparsecv.synthetic import make_synthetic
 
 Array = NDArray[np.float64]
 LAMBDAS = (0.0, 0.1, 1.0, 10.0)
@@ -620,7 +623,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     table, file, picture = table_of(tmp_path / "t.csv"), tmp_path / "r.json", tmp_path / "p.png"
     arguments = ["stability", str(table), "--json", str(file), "--seed", "3", "--folds", "4"]
     grid = ["--gamma", "0.1:10:3", "--tau", "1:3", "--lambda", "0.1,1", "--test", "0.25"]
-    assert main([*arguments, *grid, "--plot", str(picture)]) == 0
+    assert main([*arguments, *grid, "--plot", str(picture), "--solver", "exact"]) == 0
     printed = capsys.readouterr().out
     found = json.loads(file.read_text())
     assert picture.stat().st_size > 5000
@@ -706,3 +709,43 @@ def test_scikit_learn_compatibility(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+@pytest.mark.parametrize("solver", ["exact", "heuristic", "rounding"])
+def test_the_solver_of_sparse_ridge(solver: str) -> None:
+    made = make_synthetic(40, 8, 4, 0.7, 0.5, seed=3)
+    gammas, taus = [0.1, 10.0], [1, 2, 4, 6]
+    found = StabilityCV(
+        SparseRidge(), {"gamma": gammas, "tau": taus}, solver=solver, random_state=0
+    ).fit(made.X, made.y)
+    learner = SparseRidgeLearner(made.X, made.y, taus, gammas, solver=solver)
+    errors = partial_errors(learner, make_folds(5, 40, seed=0).label, 8)
+    np.testing.assert_allclose(found.cv_results_["cv_error"], errors.cv_error)
+    np.testing.assert_allclose(found.cv_results_["stability"], errors.stability)
+    limit = found.best_estimator_.time_limit
+    assert limit is None if solver == "exact" else limit == REFIT_SECONDS
+
+
+def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecv.stability.estimator.REFIT_SECONDS", 0.2)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 80))
+    y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    with pytest.warns(UnprovedWarning, match="time limit"):
+        found = StabilityCV(SparseRidge(), {"gamma": [0.01], "tau": [12]}, cv=3).fit(X, y)
+    assert found.best_estimator_.status_ == "time limit"
+    assert found.best_estimator_.support_.size == 12
+
+
+def test_the_solver_belongs_to_sparse_ridge() -> None:
+    made = make_synthetic(20, 4, 2, 0.3, 2.0, seed=0)
+    grid = {"gamma": [1.0, 10.0], "tau": [1, 2]}
+    with pytest.raises(InputError, match="solver must be"):
+        StabilityCV(SparseRidge(), grid, solver="best").fit(made.X, made.y)
+    for search in (
+        StabilityCV(Ridge(), {"alpha": [1.0, 2.0]}, solver="exact"),
+        StabilityCV(SparseRidge(backend="highs"), grid, solver="exact"),
+        StabilityCV(SparseRidge(), grid, loss="absolute", solver="heuristic"),
+    ):
+        with pytest.raises(InputError, match="solver belongs to"):
+            search.fit(made.X, made.y)

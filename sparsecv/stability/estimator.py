@@ -34,9 +34,10 @@ from .checkpoint import Shelf
 from .coordinate import Adaptive, Grid
 from .learners import EstimatorLearner, default_loss, folds_for
 from .losses import LOSSES, Loss, checked_loss
-from .sparse_ridge import SparseRidgeLearner
+from .sparse_ridge import SOLVERS, SparseRidgeLearner
 
 SEARCHES = ("grid", "coordinate")
+REFIT_SECONDS = 10.0  # for the final sparse ridge model where the folds' were not proved
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -86,6 +87,10 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint : str or path, optional
         Folder that keeps finished fits; another run on the same data goes on from it.
     verbose : int
+    solver : str
+        Of ``SparseRidge``: "exact", "heuristic" (forward steps, swaps, warm starts along τ),
+        "rounding" (the relaxation's largest entries, as in the stability paper), or "auto": exact
+        up to 25 columns, then heuristic.
 
     Attributes
     ----------
@@ -106,8 +111,9 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     ``SparseRidge`` with a grid over ``tau`` and ``gamma`` and the squared loss is fitted along
-    whole paths: heuristic supports beyond 20 columns (``SparseRidgeLearner``). With a backend or a
-    time limit of its own every model is fitted alone, as any other estimator's.
+    whole paths (``SparseRidgeLearner``), by ``solver``. Where that proves nothing, the final model
+    is the best that 10 s of ``SparseRidge`` find. With a backend or a time limit of its own every
+    model is fitted alone, as any other estimator's.
     """
 
     def __init__(
@@ -126,6 +132,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         checkpoint: Any = None,
         verbose: int = 0,
+        solver: str = "auto",
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -140,6 +147,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.checkpoint = checkpoint
         self.verbose = verbose
+        self.solver = solver
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> StabilityCV:
         """Choose λ and the hyperparameters, and fit the model on all rows.
@@ -156,6 +164,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             Folds that are no partition, an unknown loss, search or hyperparameter, or λ < 0.
         """
+        if self.solver not in SOLVERS:
+            raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
         if self.search not in SEARCHES:
             raise InputError(f"search must be one of {', '.join(SEARCHES)}; got {self.search!r}")
         if y is None:
@@ -190,9 +200,17 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             if self.rescale is not None:
                 trained = n - float(folds.sizes.mean())
                 params[self.rescale] = params[self.rescale] * n / trained
-            self.best_estimator_ = clone(self.estimator).set_params(**params)
-            self.best_estimator_.fit(X, y, **fit_params)
+            self.best_estimator_ = self._fitted(params, learner, X, y, fit_params)
         return self
+
+    def _fitted(
+        self, params: dict[str, Any], learner: Learner, X: Any, y: Any, fit_params: dict[str, Any]
+    ) -> Any:
+        """The estimator fitted to all rows; without end only where its folds were solved, too."""
+        model = clone(self.estimator).set_params(**params)
+        if isinstance(learner, _Renumbered) and learner.path.solver != "exact":
+            model.set_params(time_limit=REFIT_SECONDS)
+        return model.fit(X, y, **fit_params)
 
     def _learner(
         self, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any]
@@ -205,6 +223,11 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             and self.estimator.backend in ("auto", "native")  # others are asked for a reason
             and self.estimator.time_limit is None
         )
+        if not fast and self.solver != "auto":
+            raise InputError(
+                "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
+                "loss, and no backend, time limit or parameters of fit"
+            )
         if not fast:
             return EstimatorLearner(self.estimator, grid, X, y, loss, fit_params)
         rows, response, _ = clone(self.estimator)._checked_rows(X, y)  # it notes their number
@@ -215,6 +238,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             response,
             taus,
             gammas,
+            solver=self.solver,
             fit_intercept=self.estimator.fit_intercept,
             standardize=self.estimator.standardize,
         )
@@ -233,7 +257,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return None
         kind = type(self.estimator)
         estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
-        settings = (__version__, estimator, loss.name, grid.names, grid.values)
+        settings = (__version__, estimator, loss.name, grid.names, grid.values, self.solver)
         return Shelf(self.checkpoint, X, y, label, settings)
 
     def _run(

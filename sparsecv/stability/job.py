@@ -101,6 +101,7 @@ def run(
     seed: int = 0,
     n_jobs: int | None = None,
     checkpoint: Any = None,
+    solver: str = "auto",
 ) -> Job:
     """Select by stability-regularised nested cross-validation.
 
@@ -124,6 +125,8 @@ def run(
         Of the folds and the test rows.
     n_jobs : int, optional
     checkpoint : path, optional
+    solver : str
+        Of sparse ridge; see :class:`StabilityCV`.
 
     Raises
     ------
@@ -161,6 +164,7 @@ def run(
         n_jobs=n_jobs,
         random_state=seed,
         checkpoint=checkpoint,
+        solver=solver,
     )
     chosen.fit(X[rows], y[rows])
     train = (X[rows], y[rows])
@@ -168,17 +172,21 @@ def run(
         return Job(chosen, learner, train, None, None, None, None)
     measure = checked_loss(chosen.loss_)
     error = float(measure(chosen.best_estimator_, X[held], y[held]).mean())
-    plain = made.estimator.set_params(**chosen.params_without_stability_).fit(*train)
+    limits = {"time_limit": getattr(chosen.best_estimator_, "time_limit", None)}
+    own = limits if learner == "sparse-ridge" else {}
+    plain = made.estimator.set_params(**chosen.params_without_stability_, **own).fit(*train)
     plain_error = float(measure(plain, X[held], y[held]).mean())
-    surface = _surface(made, train, X[held], y[held]) if learner == "sparse-ridge" else None
+    surface = None
+    if learner == "sparse-ridge":
+        surface = _surface(made, train, X[held], y[held], solver)
     return Job(chosen, learner, train, (X[held], y[held]), error, plain_error, surface)
 
 
-def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array) -> Array:
+def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array, solver: str) -> Array:
     """Test errors of every (γ, τ) fitted to all training rows."""
     grid, n = made.param_grid, train[1].size
     path = SparseRidgeLearner(
-        np.vstack([train[0], X]), np.append(train[1], y), grid["tau"], grid["gamma"]
+        np.vstack([train[0], X]), np.append(train[1], y), grid["tau"], grid["gamma"], solver=solver
     )
     losses = path(np.arange(n), range(path.size))
     return np.asarray(losses[:, n:].mean(axis=1))
@@ -191,6 +199,7 @@ def document(job: Job) -> dict[str, Any]:
     return {
         "learner": job.learner,
         "search": found.search,
+        "solver": found.solver if job.learner == "sparse-ridge" else None,
         "loss": found.loss_,
         "folds": {"kind": found.folds_.kind, "k": found.folds_.k},
         "n_train": int(job.train[1].size),

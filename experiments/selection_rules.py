@@ -3,7 +3,7 @@
     python experiments/selection_rules.py CSV [splits [data set ...]]
 
 Every split keeps 20 % of the rows for the test. On the others: five folds, 20 γ over the stability
-paper's range, all τ with τ log τ ≤ n (exact to 25 columns, heuristic supports beyond), and one fit
+paper's range, all τ with τ log τ ≤ n (exact to 20 columns, heuristic supports beyond), and one fit
 of the whole surface gives every rule its choice:
 
     minimum      least CV error

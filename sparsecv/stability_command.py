@@ -47,7 +47,7 @@ def stability(
     solver: Annotated[
         str,
         typer.Option(
-            help="sparse-ridge: exact, heuristic, rounding (the paper's) or auto (exact up to 25 "
+            help="sparse-ridge: exact, heuristic, rounding (the paper's) or auto (exact up to 20 "
             "columns)."
         ),
     ] = "auto",

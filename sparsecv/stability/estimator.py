@@ -90,7 +90,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     solver : str
         Of ``SparseRidge``: "exact", "heuristic" (forward steps, swaps, warm starts along τ),
         "rounding" (the relaxation's largest entries, as in the stability paper), or "auto": exact
-        up to 25 columns, then heuristic.
+        up to 20 columns, then heuristic.
 
     Attributes
     ----------

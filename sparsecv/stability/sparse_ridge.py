@@ -31,7 +31,7 @@ from ..solvers import (
 )
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-EXACT_COLUMNS = 25  # up to which "auto" solves every problem to optimality
+EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
 GRAM_COLUMNS = 1000  # up to which coefficients come from the Gram matrix,
 SOUND = 1e-7  # where γ is not below this share of its diagonal: at least nine digits are left
 Support = NDArray[np.intp]
@@ -61,7 +61,7 @@ class SparseRidgeLearner:
     solver : str
         "exact": every problem to optimality. "rounding": the relaxation's largest entries, as in
         the stability paper. "heuristic": forward selection, swaps, warm starts along τ. "auto":
-        exact up to 25 columns, then heuristic.
+        exact up to 20 columns, then heuristic.
     fit_intercept, standardize : bool
 
     Raises

@@ -194,6 +194,8 @@ def _one_gamma(
     )
     if stop.is_set():
         raise KeyboardInterrupt
+    # where one tree for the whole grows too large, one for all folds would not end either
+    shared = shared and whole.settled is None
 
     def tell(done: int) -> None:
         if progress is not None:

@@ -42,7 +42,7 @@ class BestSubsets:
     seconds: float
     open_nodes: list[OpenNode]
     n_trees: int = 1
-    settled: NDArray[np.bool_] | None = None  # sizes proved without branching, if any
+    settled: NDArray[np.bool_] | None = None  # sizes proved without branching; None: by one tree
 
 
 def best_subsets(

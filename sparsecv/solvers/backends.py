@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .all_sizes import active_columns, best_subsets, checked_support
+from .all_sizes import BestSubsets, active_columns, best_subsets, checked_support
 from .branch_and_bound import branch_and_bound
 from .extras import SolverUnavailable
 from .limits import Limits, StopFlag
 from .outside_backends import lacking, outside_backends
 from .problem import SparseRidgeProblem
+from .sizes import HANDOVER, solve_sizes
 from .solution import Solution, Status, relative_gap
 
 
@@ -128,6 +129,29 @@ def solve(
     )
 
 
+def _one_size(
+    problem: SparseRidgeProblem,
+    warm_starts: Sequence[NDArray[np.intp]],
+    tol: float,
+    limits: Limits,
+) -> BestSubsets:
+    """The all-sizes tree of few columns, for one size; of all of them where it grows large."""
+    work: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
+    most = limits.node_limit
+    tree = best_subsets(
+        problem,
+        tol=tol,
+        time_limit=limits.remaining(),
+        node_limit=HANDOVER if most is None else most,
+        stop=limits.stop,
+        **work,
+    )
+    if tree.status is not Status.NODE_LIMIT or most is not None:
+        return tree
+    work["warm_starts"] = tree.supports
+    return solve_sizes(problem, time_limit=limits.remaining(), stop=limits.stop, **work)
+
+
 def _native(
     problem: SparseRidgeProblem,
     *,
@@ -138,20 +162,12 @@ def _native(
     stop: StopFlag | None,
     n_jobs: int | None,
 ) -> Solution:
+    limits = Limits(time_limit, node_limit, stop)
     if active_columns(problem).size <= TREE_COLUMNS:
-        tree = best_subsets(
-            problem,
-            sizes=[problem.tau],
-            warm_starts=warm_starts,
-            tol=tol,
-            time_limit=time_limit,
-            node_limit=node_limit,
-            stop=stop,
-        )
+        tree = _one_size(problem, warm_starts, tol, limits)
         support, bound = tree.supports[0], float(tree.lower_bound[0])
         status, n_nodes, seconds = tree.status, tree.n_nodes, tree.seconds
     else:
-        limits = Limits(time_limit, node_limit, stop)
         search = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
         )

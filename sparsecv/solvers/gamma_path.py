@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from . import all_sizes_kernels as kernels
 from ._linalg import Array, from_mask
-from .all_sizes import CHUNK, EPS, active_columns, best_subsets, checked_sizes, prefer
+from .all_sizes import CHUNK, EPS, active_columns, checked_sizes, prefer
 from .problem import SparseRidgeProblem
+from .sizes import HANDOVER, solve_sizes
 
 Support = NDArray[np.intp]
 
@@ -55,7 +56,7 @@ def gamma_path(
         for gamma in values:
             warm = found[-1] if found else []
             at_gamma = problem.replace(gamma=gamma)
-            found.append(best_subsets(at_gamma, sizes=wanted, warm_starts=warm).supports)
+            found.append(solve_sizes(at_gamma, sizes=wanted, warm_starts=warm).supports)
         return found
     p, base = problem.p, np.ascontiguousarray(problem._base)
     state = kernels.new_state(np.eye(p + 1), wanted, 0.0, 0.0, 1.0)
@@ -65,14 +66,25 @@ def gamma_path(
     near = np.empty(wanted.size, dtype=np.int64)
     known = 0
     for gamma in values:
-        if not restart(state, base, gamma / 2.0, stack, EPS):
-            problem.replace(gamma=gamma).factor()  # says what is wrong
+        if not restart(state, base, gamma / 2.0, stack, EPS):  # a single tree may know better
+            warm = found[-1] if found else []
+            single = solve_sizes(problem.replace(gamma=gamma), sizes=wanted, warm_starts=warm)
+            found.append(single.supports)
+            continue
         enter(state, supports, wanted, known, rank)
-        while not kernels.advance(state, CHUNK, kernels.SEARCH):
-            pass
+        ended = False
+        while not ended and state.counts[1] < HANDOVER:
+            ended = kernels.advance(state, CHUNK, kernels.SEARCH)
         answers(state, wanted, supports, near)
-        for i in np.flatnonzero(near > 1):
-            supports[i, : wanted[i]] = _settled(state, int(wanted[i]), problem.replace(gamma=gamma))
+        at_gamma = problem.replace(gamma=gamma)
+        if not ended:
+            warm = [supports[i, :s].astype(np.intp) for i, s in enumerate(wanted)]
+            alone = solve_sizes(at_gamma, sizes=wanted, warm_starts=warm).supports
+            for i, support in enumerate(alone):
+                supports[i, : support.size] = support
+        else:
+            for t in np.flatnonzero(near > 1):
+                supports[t, : wanted[t]] = _settled(state, int(wanted[t]), at_gamma)
         known = int(wanted.size)
         found.append([supports[i, :s].astype(np.intp) for i, s in enumerate(wanted)])
     return found
@@ -94,20 +106,18 @@ def restart(st, base, ridge, stack, eps):  # type: ignore[no-untyped-def]
     rows = base.shape[0]
     least = np.sqrt(ridge)
     total = 0.0
-    longest = 0.0
     for j in range(p):
-        square = 0.0
+        st.trial[j] = 0.0
         for a in range(rows):
-            square += base[a, j] * base[a, j]
-        total += square
-        longest = max(longest, square)
+            st.trial[j] += base[a, j] * base[a, j]
+        total += st.trial[j]
     if ridge >= total:
         fine = cholesky_factor(st.R, base, ridge)
     else:
         fine = stacked_factor(st.R, base, least, stack)
     for j in range(p):
         pivot = abs(st.R[j, j])
-        fine = fine and pivot >= max(32.0 * eps * np.sqrt(longest), 0.5 * least)
+        fine = fine and pivot >= max(32.0 * eps * np.sqrt(st.trial[j]), 0.5 * least)
         if pivot < least:
             st.R[j, j] = least if st.R[j, j] >= 0.0 else -least
     if not fine:

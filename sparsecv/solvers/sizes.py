@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,9 @@ from .solution import Status, worst
 
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
 FIRST_NODES = 20_000  # nodes it gets beyond that: some 2 ms
+SURELY = 16  # columns whose tree cannot be large
+HANDOVER = 200_000  # nodes after which sizes are tried alone, up to 45 columns: some 40 ms
+BRANCHES, FAILURES = 200, 3  # nodes each of them gets, and how many may fail in a row
 
 
 def solve_sizes(
@@ -32,9 +36,10 @@ def solve_sizes(
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
 
-    Up to 45 columns this is :func:`best_subsets`. Beyond, its tree is cut short: it proves the
-    sizes near p and gives every other an incumbent, and each size left is branched on alone,
-    started from its neighbour's support.
+    Up to 45 columns this is :func:`best_subsets`; where its tree is large, as where γ is and many
+    columns are worth nearly the same, sizes are first tried alone. Beyond, the tree is cut short:
+    it proves the sizes near p and gives every other an incumbent, and each size left is branched
+    on alone, started from its neighbour's support.
 
     Parameters
     ----------
@@ -52,9 +57,7 @@ def solve_sizes(
     """
     starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
     if problem.p <= TREE_ONLY:
-        return best_subsets(
-            problem, sizes=sizes, warm_starts=starts, time_limit=time_limit, stop=stop
-        )
+        return _few_columns(problem, sizes, starts, Limits(time_limit, None, stop))
     limits = Limits(time_limit, None, stop)
     share = None if time_limit is None else time_limit / 4.0
     wanted = checked_sizes(problem, sizes)
@@ -72,27 +75,93 @@ def solve_sizes(
             node_limit=FIRST_NODES,
             stop=stop,
         )
+    if tree.proved.all() or limits.reached(0) is not None:
+        return tree
+    return _branch_on(problem, tree, limits, transferred, known)
+
+
+def _few_columns(
+    problem: SparseRidgeProblem,
+    sizes: ArrayLike | None,
+    starts: list[NDArray[np.intp]],
+    limits: Limits,
+) -> BestSubsets:
+    """One tree for all sizes, with an attempt at each size alone once it has grown large."""
+    work: dict[str, Any] = {"stop": limits.stop}
+    first = HANDOVER if problem.p > SURELY else None
+    tree = best_subsets(
+        problem,
+        sizes=sizes,
+        warm_starts=starts,
+        time_limit=limits.remaining(),
+        node_limit=first,
+        **work,
+    )
+    if tree.proved.all() or limits.reached(0) is not None:
+        return tree
+    tree = _branch_on(problem, tree, limits, most=BRANCHES)
     left = np.flatnonzero(~tree.proved)
     if left.size == 0 or limits.reached(0) is not None:
         return tree
+    rest = best_subsets(
+        problem,
+        sizes=tree.sizes[left],
+        warm_starts=[tree.supports[i] for i in left],
+        time_limit=limits.remaining(),
+        **work,
+    )
+    supports, proved = list(tree.supports), tree.proved.copy()
+    objective, lower = tree.objective.copy(), tree.lower_bound.copy()
+    for i, support in zip(left, rest.supports, strict=True):
+        supports[i] = support
+    objective[left], proved[left] = rest.objective, rest.proved
+    lower[left] = np.minimum(np.maximum(lower[left], rest.lower_bound), rest.objective)
+    return replace(
+        tree,
+        supports=supports,
+        objective=objective,
+        lower_bound=lower,
+        proved=proved,
+        status=rest.status,
+        n_nodes=tree.n_nodes + rest.n_nodes,
+        seconds=limits.elapsed(),
+        open_nodes=rest.open_nodes,
+        settled=None,
+    )
+
+
+def _branch_on(
+    problem: SparseRidgeProblem,
+    tree: BestSubsets,
+    limits: Limits,
+    transferred: NDArray[np.bool_] | None = None,
+    known: Mapping[int, Certificate] | None = None,
+    most: int | None = None,
+) -> BestSubsets:
+    """Branch on every size that is not proved, alone; with ``most`` nodes for each, if given."""
+    wanted, known = tree.sizes, known or {}
+    transferred = np.zeros(wanted.size, dtype=bool) if transferred is None else transferred
+    left = np.flatnonzero(~tree.proved)
     gram = GramForm.of(problem) if transferred.any() or wants_gram(problem) else None
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
     settled = np.zeros(wanted.size, dtype=bool)
-    nodes, statuses = tree.n_nodes, []
+    nodes, failures, statuses = tree.n_nodes, 0, []
     for done, i in enumerate(left):
-        reached = limits.reached(nodes)
+        reached = limits.reached(0)
+        if reached is None and most is not None and failures == FAILURES:
+            reached = Status.NODE_LIMIT
         if reached is not None:
             statuses.append(reached)
             break
         remaining = limits.remaining()
-        one = Limits(None if remaining is None else remaining / (left.size - done), None, stop)
+        share = None if remaining is None else remaining / (left.size - done)
         neighbour = [supports[i - 1]] if i > 0 and not transferred[i] else []
         found = branch_and_bound(
             problem.replace(tau=int(wanted[i])),
             warm_starts=[supports[i], *neighbour],
             tol=0.0,
-            limits=one,
+            limits=Limits(share, most, limits.stop),
             gram=gram,
             certificate=known.get(int(wanted[i])),
         )
@@ -102,6 +171,7 @@ def solve_sizes(
             objective[i] = found.objective
         lower[i] = max(lower[i], min(found.lower_bound, objective[i]))
         proved[i] = found.status is Status.OPTIMAL
+        failures = 0 if proved[i] else failures + 1
         settled[i] = transferred[i] and proved[i] and found.n_branched == 0
         statuses.append(found.status)
     return replace(

@@ -140,3 +140,14 @@ def test_enumeration_of_many_columns() -> None:
     assert not few_supports(problem.replace(gamma=1e-9), [1])
     nothing = SparseRidgeProblem(X, 0.0 * y, gamma=1.0, tau=1)
     assert [s.tolist() for s in best_by_enumeration(nothing, np.array([2]))] == [[0, 1]]
+
+
+def test_columns_of_very_different_length() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 4)) * np.array([1e13, 1.0, 1e-4, 1e-3])
+    y = 1e5 * X[:, 2] + 1e4 * X[:, 3] + 0.3 * rng.standard_normal(40)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    for gammas in ([1e2, 1e-8], [1e-8, 1e2]):
+        for gamma, supports in zip(gammas, gamma_path(problem, gammas, [2]), strict=True):
+            tree = best_subsets(problem.replace(gamma=gamma), sizes=[2])
+            np.testing.assert_array_equal(supports[0], tree.supports[0])

@@ -1,0 +1,89 @@
+"""Trees that would visit nearly every support: sizes are branched on alone instead."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    Status,
+    StopFlag,
+    best_subsets,
+    gamma_path,
+    sizes,
+    solve,
+    solve_sizes,
+)
+
+
+def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Columns of which every one is worth nearly the same where γ is large."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)) + 3.0 * rng.standard_normal((n, 1))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X[:, :4].sum(axis=1) + rng.standard_normal(n)
+    return X, y - y.mean()
+
+
+@pytest.mark.parametrize("gamma", [100.0, 1e4])
+def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
+    X, y = alike()
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=20)
+    tree = best_subsets(problem)
+    assert tree.n_nodes > 2 * sizes.HANDOVER
+    found = solve_sizes(problem)
+    assert found.status is Status.OPTIMAL
+    assert found.proved.all()
+    assert found.n_nodes < tree.n_nodes / 2
+    np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-12)
+    assert np.all(found.lower_bound <= tree.objective)
+    paths = gamma_path(problem, [1.0, gamma], np.arange(1, 21))
+    for support, objective in zip(paths[1], tree.objective, strict=True):
+        assert problem.objective(support) == pytest.approx(objective, rel=1e-12)
+    one = solve(problem.replace(tau=9))
+    assert one.status is Status.OPTIMAL
+    assert one.objective == pytest.approx(tree.objective[8], rel=1e-9)
+
+
+def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sizes, "BRANCHES", 1)
+    monkeypatch.setattr(sizes, "HANDOVER", 500)
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((22, 18)), rng.standard_normal(22)
+    problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=18)
+    tree, found = best_subsets(problem), solve_sizes(problem)
+    assert found.proved.all()
+    assert found.status is Status.OPTIMAL
+    np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-10)
+    assert np.all(found.lower_bound <= found.objective)
+    assert found.n_nodes > tree.n_nodes
+
+
+def test_limits_of_sizes_alone() -> None:
+    X, y = alike()
+    problem = SparseRidgeProblem(X, y, gamma=1e4, tau=20)
+    stop = StopFlag()
+    stop.set()
+    found = solve_sizes(problem, stop=stop)
+    assert found.status is Status.INTERRUPTED
+    exact = best_subsets(problem).objective
+    found = solve_sizes(problem, time_limit=0.0)
+    assert found.status is Status.TIME_LIMIT
+    assert np.all(found.lower_bound <= exact * (1.0 + 1e-12))
+    assert solve(problem.replace(tau=9), node_limit=100).status is Status.NODE_LIMIT
+
+
+@pytest.mark.parametrize("cv", [4, "loo"])
+def test_cross_validation_where_trees_are_large(cv: object) -> None:
+    X, y = alike(24, 20)
+    options = {"cv": cv, "gammas": 1e4, "taus": [3, 10], "rule": "minimum", "random_state": 0}
+    found = SparseRidgeCV(**options).fit(X, y)
+    assert found.certified_
+    grid = SparseRidgeCV(method="grid", **options).fit(X, y)
+    np.testing.assert_allclose(
+        found.cv_results_["cv_error"], grid.cv_results_["cv_error"], rtol=1e-9
+    )
+    assert SparseRidge(10, 1e4).fit(X, y).status_ == "optimal"

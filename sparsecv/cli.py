@@ -88,7 +88,7 @@ def cv(
         str,
         typer.Option(
             help="What the model is chosen by: minimum, one-se, stability, corrected, "
-            "repeated or averaged; auto: repeated where that is quick, else minimum."
+            "repeated or averaged; auto: repeated for K folds of up to 30 columns, else minimum."
         ),
     ] = "auto",
     repeats: Annotated[
@@ -169,6 +169,7 @@ def cv(
             model,
             choices,
             rule=rule,
+            status=ruled.status,
             method=method,
             backend=backend,
             seconds=time.perf_counter() - started,

@@ -32,21 +32,9 @@ from .fold_data import FoldData, RowFolds
 from .folds import make_folds
 from .model import FittedModel, fitted_model
 from .results import CVResult
-from .rule_evidence import (
-    REPEATS,
-    Runs,
-    checked_repeats,
-    extra_runs,
-    gather,
-    partition_again,
-)
-from .selection_rules import (
-    checked_rule,
-    choose,
-    chosen_model,
-    quick_rules,
-    resolved_rule,
-)
+from .rule_evidence import REPEATS, checked_repeats, partition_again
+from .rule_run import Ruled, run_by_rule
+from .selection_rules import checked_rule, chosen_model
 from .solvers import SparseRidgeProblem, Status, solve, worst
 
 
@@ -292,7 +280,7 @@ class SparseRidgeCV(_SparseLinearModel):
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
-        How the final model is chosen: "auto" ("repeated" where K folds are drawn here, up to 45
+        How the final model is chosen: "auto" ("repeated" where K folds are drawn here, up to 30
         columns and without a time limit, else "minimum"), "minimum" (least CV error), "one-se"
         (least τ within one
         standard error of it), "stability" (least CV error + λ·stability, λ by nested folds),
@@ -306,17 +294,18 @@ class SparseRidgeCV(_SparseLinearModel):
     Attributes
     ----------
     tau_, gamma_ : the chosen pair
-        With the rule averaged, the number of columns in the average, and γ of its largest weight.
+        With the rule averaged, the number of columns in the average, and NaN.
     rule_ : str
         The rule, "auto" resolved.
     choices_ : dict of str to sparsecv.selection_rules.Choice
         What every rule would choose; those that cost further fits where asked for or cheap.
     cv_error_ : float
-        Its h(γ, τ), in the units of y².
+        Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions.
     tau_1se_ : int
-        Smallest τ at ``gamma_`` within one standard error of the best.
+        Smallest τ within one standard error of the least CV error, at the γ of that.
     certified_ : bool
-        Whether no pair of the grid can be better by the rule's criterion.
+        Whether no pair of the grid can be better by the rule's criterion; of one-se and averaged,
+        whether everything looked at is proved.
     cv_results_ : dict of arrays
         "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
         "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
@@ -328,7 +317,7 @@ class SparseRidgeCV(_SparseLinearModel):
     status_ : str
         "optimal" where every fold and every model is proved, else the limit that was reached.
     n_nodes_ : int
-        Nodes of the whole search.
+        Nodes of all searches the rule asked for.
     """
 
     def __init__(
@@ -387,36 +376,32 @@ class SparseRidgeCV(_SparseLinearModel):
         data = RowFolds(A, b, folds, design.protocol.refit_intercept)
         finished = _print_line if self.verbose else None
         repeats = checked_repeats(self.repeats)
-        rule = resolved_rule(self.rule, folds, design.p, settings)
-        asked = extra_runs([rule], folds, repeats)
-        runs = Runs(settings, asked)
-        if gammas is None:
-            result = alternate(data, taus, runs.next(), finished=finished)
-            self.trace_ = result.trace
-        else:
-            result = cross_validate(data, gammas, taus, runs.next(), finished=finished)
-        rules = tuple({*quick_rules(result, data, settings, repeats), rule})
 
-        def again(number: int) -> RowFolds:
-            other = partition_again(folds, self.random_state, number)
+        def first(own: Settings) -> CVResult:
+            if gammas is None:
+                return alternate(data, taus, own, finished=finished)
+            return cross_validate(data, gammas, taus, own, finished=finished)
+
+        def again(number: int, asked: bool) -> RowFolds:
+            # comparisons that nobody asked for draw nothing from the user's random numbers
+            other = partition_again(folds, self.random_state if asked else 0, number)
             return RowFolds(A, b, other, design.protocol.refit_intercept)
 
-        def cross_validated(other: FoldData, name: str, cost: float) -> CVResult:
+        def more(other: FoldData, values: Array, own: Settings, name: str, asked: bool) -> CVResult:
             shown = finished if asked else None
             if shown is not None:
                 print(name)
-            every = result.gammas, result.taus
-            return cross_validate(other, *every, runs.next(cost), finished=shown)
+            return cross_validate(other, values, taus, own, finished=shown)
 
-        evidence = gather(result, data, rules, cross_validated, again=again, repeats=repeats)
-        self.choices_ = choose(result, data, rules, evidence)
-        self.rule_ = rule
-        self._choose(result, design, data.full(), evidence.status)
+        ruled = run_by_rule(data, self.rule, repeats, settings, first=first, more=more, again=again)
+        if gammas is None:
+            self.trace_ = ruled.result.trace
+        self.rule_, self.choices_ = ruled.rule, ruled.choices
+        self._choose(ruled, design, data.full())
         return self
 
-    def _choose(
-        self, result: CVResult, design: Design, full: SparseRidgeProblem, others: Status
-    ) -> None:
+    def _choose(self, ruled: Ruled, design: Design, full: SparseRidgeProblem) -> None:
+        result = ruled.result
         best, choice = result.best(), self.choices_[self.rule_]
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
         self.tau_1se_ = best.one_se
@@ -429,17 +414,17 @@ class SparseRidgeCV(_SparseLinearModel):
             self.cv_results_[name] = result.table(name)
         model = chosen_model(design, full, result, choice)
         self._keep(model)
-        self.status_ = str(worst([result.status, others]))
-        self.n_nodes_ = int(self.cv_results_["n_nodes"].sum())
+        self.status_ = str(worst([result.status, ruled.status]))
+        self.n_nodes_ = int(self.cv_results_["n_nodes"].sum()) + ruled.n_nodes
         if not self.certified_:
             what = (
                 f"the least CV error on the grid is at least {best.lower_bound:.6g}, that of the "
                 f"chosen pair at most {best.upper:.6g}"
                 if self.rule_ == "minimum"
-                else f"another pair may be better by the rule {self.rule_}"
+                else f"rule {self.rule_} might choose otherwise"
             )
             warnings.warn(
-                f"not every fold was solved: {what}",
+                f"not every fold and model was proved: {what}",
                 UnprovedWarning,
                 stacklevel=3,
             )

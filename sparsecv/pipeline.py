@@ -21,12 +21,13 @@ from .errors import InputError
 from .fold_data import FoldData, MomentFolds, RowFolds
 from .folds import Folds, make_folds
 from .model import FittedModel, fitted_model
-from .moments import fold_moments
+from .moments import FoldMoments, fold_moments
 from .readers import RowSource
 from .results import CVResult
-from .rule_evidence import Runs, extra_runs, gather, partition_again
-from .selection_rules import Choice, choose, chosen_model, quick_rules, resolved_rule
-from .solvers import TREE_ONLY, Status
+from .rule_evidence import partition_again
+from .rule_run import Ruled, run_by_rule
+from .selection_rules import Choice, chosen_model
+from .solvers import TREE_ONLY
 
 IN_MEMORY_BYTES = 200_000_000  # larger tables are read once, block by block
 SHARED_TREE_BYTES = 1_500_000_000  # leave-one-out needs every row
@@ -74,27 +75,7 @@ def prepare(
     InputError
         Bad values, bad folds, or leave-one-out of a table that does not fit in memory.
     """
-    return _prepare(source, make_folds(folds, source.n, seed=seed), protocol, progress)
-
-
-def partition(
-    prepared: Prepared,
-    folds: Folds,
-    progress: Callable[[int, int], None] | None = None,
-) -> FoldData:
-    """The prepared rows in other folds; a table that is read in one pass is read again."""
-    data, protocol = prepared.data, prepared.design.protocol
-    if isinstance(data, RowFolds):
-        return RowFolds(data.X, data.y, folds, protocol.refit_intercept)
-    return _prepare(prepared.source, folds, protocol, progress).data
-
-
-def _prepare(
-    source: RowSource,
-    layout: Folds,
-    protocol: Protocol,
-    progress: Callable[[int, int], None] | None,
-) -> Prepared:
+    layout = make_folds(folds, source.n, seed=seed)
     size = 8 * source.n * (source.p + 1)
     if size <= IN_MEMORY_BYTES or layout.leave_one_out:
         if size > SHARED_TREE_BYTES:
@@ -107,11 +88,29 @@ def _prepare(
         X, y = design.apply(X, y)
         data: FoldData = RowFolds(X, y, layout, protocol.refit_intercept)
         return Prepared(source, design, data, layout)
-    if layout.label is None or 8 * layout.k * (source.p + 1) ** 2 > SHARED_TREE_BYTES:
-        raise InputError(f"{layout.k} folds of a table this large do not fit in memory: use fewer")
-    moments = fold_moments(source, layout.label, layout.k, progress)
+    moments = _moments(source, layout, progress)
     design = make_design(moments.summary(), protocol, source.feature_names)
     return Prepared(source, design, MomentFolds(moments, design, layout), layout)
+
+
+def _moments(
+    source: RowSource, layout: Folds, progress: Callable[[int, int], None] | None
+) -> FoldMoments:
+    if layout.label is None or 8 * layout.k * (source.p + 1) ** 2 > SHARED_TREE_BYTES:
+        raise InputError(f"{layout.k} folds of a table this large do not fit in memory: use fewer")
+    return fold_moments(source, layout.label, layout.k, progress)
+
+
+def partition(
+    prepared: Prepared,
+    folds: Folds,
+    progress: Callable[[int, int], None] | None = None,
+) -> FoldData:
+    """The prepared rows in other folds; a table that is read in one pass is read again."""
+    data, design = prepared.data, prepared.design
+    if isinstance(data, RowFolds):
+        return RowFolds(data.X, data.y, folds, design.protocol.refit_intercept)
+    return MomentFolds(_moments(prepared.source, folds, progress), design, folds)
 
 
 def size_notice(p: int, time_limit: float | None) -> tuple[str | None, float | None]:
@@ -154,27 +153,6 @@ def run(
     return cross_validate(data, gammas, wanted, settings, **hooks)
 
 
-@dataclass(frozen=True)
-class Ruled:
-    """A cross-validation and what rules choose from it and from further ones.
-
-    Attributes
-    ----------
-    result : CVResult
-        Of the first partition.
-    rule : str
-        "auto" resolved.
-    choices : dict of str to Choice
-    status : Status
-        Of the further ones.
-    """
-
-    result: CVResult
-    rule: str
-    choices: dict[str, Choice]
-    status: Status
-
-
 def run_rule(
     prepared: Prepared,
     gammas: Array | None,
@@ -187,38 +165,26 @@ def run_rule(
     checkpoint: str | None = None,
     progress: Callable[[str, int, int], None],
 ) -> Ruled:
-    """Cross-validate, and again on other folds where ``rule`` or cheap comparisons ask for it."""
-    rule = resolved_rule(rule, prepared.folds, prepared.design.p, settings)
-    asked = extra_runs([rule], prepared.folds, repeats)
-    runs = Runs(settings, asked)
-    result = run(
-        prepared,
-        gammas,
-        taus,
-        runs.next(),
-        checkpoint=checkpoint,
-        progress=lambda g, i, k: progress(f"γ = {g:.4g}", i, k),
-    )
+    """Cross-validate and choose by a rule; what it asks for is kept in ``checkpoint``, too."""
 
-    def again(number: int) -> FoldData:
+    def first(own: Settings) -> CVResult:
+        def tell(gamma: float, i: int, k: int) -> None:
+            progress(f"γ = {gamma:.4g}", i, k)
+
+        return run(prepared, gammas, taus, own, checkpoint=checkpoint, progress=tell)
+
+    def again(number: int, asked: bool) -> FoldData:
         other = partition_again(prepared.folds, seed, number)
         return partition(prepared, other, lambda i, n: progress("reading rows", i, n))
 
-    def solve(data: FoldData, name: str, cost: float) -> CVResult:
-        return run(
-            prepared,
-            result.gammas,
-            result.taus,
-            runs.next(cost),
-            checkpoint=checkpoint if asked else None,
-            progress=lambda g, i, k: progress(f"{name}, γ = {g:.4g}", i, k),
-            data=data,
-        )
+    def more(data: FoldData, values: Array, own: Settings, name: str, asked: bool) -> CVResult:
+        def tell(gamma: float, i: int, k: int) -> None:
+            progress(f"{name}, γ = {gamma:.4g}", i, k)
 
-    rules = {*quick_rules(result, prepared.data, settings, repeats), rule}
-    evidence = gather(result, prepared.data, rules, solve, again=again, repeats=repeats)
-    choices = choose(result, prepared.data, tuple(rules), evidence)
-    return Ruled(result, rule, choices, evidence.status)
+        kept = checkpoint if asked else None
+        return run(prepared, values, taus, own, checkpoint=kept, progress=tell, data=data)
+
+    return run_by_rule(prepared.data, rule, repeats, settings, first=first, more=more, again=again)
 
 
 def _identity(

@@ -17,13 +17,14 @@ from .model import FittedModel
 from .pipeline import Prepared, versions
 from .results import CVResult, GammaResult
 from .selection_rules import RULES, Choice
+from .solvers import Status
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LEAST = {  # what a rule minimises
     "minimum": "h",
     "one-se": "τ within one standard error",
-    "stability": "h + λ·stability",
+    "stability": "mean of the folds + λ·stability",
     "corrected": "bias-corrected h",
     "repeated": "mean of h over partitions",
     "averaged": "(every model, weighted by that)",
@@ -107,7 +108,7 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
     """Print what other rules would choose, and the one that was asked for."""
     chosen = {(c.tau, c.gamma) for c in choices.values() if c.weights is None}
-    if len(chosen) == 1 and choices[rule].weights is None:
+    if len(chosen) == 1 and choices[rule].weights is None and choices[rule].certified:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):
@@ -119,9 +120,18 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
             least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
         row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
         if choice.weights is not None:
-            row[2:] = ["", "", LEAST[name]]
+            row[2:] = ["", f"≤ {row[3]}", LEAST[name]]
+        if not choice.certified:
+            row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)
     console.print(table)
+    choice = choices[rule]
+    if rule == "averaged":
+        what = f"all models, {choice.tau} columns"
+    else:
+        what = f"τ = {choice.tau}, γ = {number(choice.gamma)}"
+    proof = "" if choice.certified else " (not proved: the rule might choose otherwise)"
+    console.print(f"the model is chosen by the rule [bold]{rule}[/]: {what}{proof}")
 
 
 def _print_grid(console: Console, result: CVResult) -> None:
@@ -246,6 +256,7 @@ def cv_document(
     choices: dict[str, Choice],
     *,
     rule: str,
+    status: Status,
     method: str,
     backend: str,
     seconds: float,
@@ -282,10 +293,11 @@ def cv_document(
             "tau_1se": best.one_se,
         },
         "rule": rule,
+        "rule_status": str(status),
         "rules": {
             name: {
                 "tau": c.tau,
-                "gamma": c.gamma,
+                "gamma": None if c.weights is not None else c.gamma,
                 "cv_error": c.cv_error,
                 "criterion": c.criterion,
                 "certified": c.certified,

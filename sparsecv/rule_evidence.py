@@ -26,11 +26,12 @@ from .stability_criterion import Selection, select
 
 AVERAGES = frozenset({"repeated", "averaged"})  # rules that look at several partitions
 REPEATS = 6  # partitions that are averaged, the first among them
-PAIRS_COST = 2.0  # models without two folds, in runs of the first partition (exact at five folds)
 BLOCK = 10_000_000  # losses held at a time
-LEAST = 1e-3  # seconds a cross-validation is given after the time limit
+LEAST = 1e-3  # seconds a cross-validation is given at least
+MOST_PAIRS = 25_000_000  # rows of all pairs of folds together: 200 MB
+APART = 1.5  # least ratio of neighbouring γ that other partitions are asked about
 
-Solve = Callable[[FoldData, str, float], CVResult]
+Solve = Callable[[FoldData, Array, str, float], CVResult]
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,33 @@ class Evidence:
     Attributes
     ----------
     others : list of CVResult
-        Of other partitions, at the γ and τ of the first.
+        Of other partitions, every h exact: what a time limit leaves open is of no use, as its
+        supports may have seen the rows they are judged on.
+    wanted : int
+        Other partitions that were asked for.
+    at : ndarray of int
+        Positions of the γ they were asked about.
     errors : PartialErrors or None
         A candidate is number g·|τ| + t.
     selection : Selection or None
-        Algorithm 1 of the stability paper on them.
-    exact : bool
-        Whether every model without two folds is proved.
+        Algorithm 1 of the stability paper on them; None also where time ran out.
     status : Status
         Optimal, or the limit that was met.
+    n_nodes : int
     """
 
     others: list[CVResult] = field(default_factory=list)
+    wanted: int = 0
+    at: NDArray[np.intp] | None = None
     errors: PartialErrors | None = None
     selection: Selection | None = None
-    exact: bool = True
     status: Status = Status.OPTIMAL
+    n_nodes: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all partitions asked for are there."""
+        return len(self.others) == self.wanted
 
 
 class Runs:
@@ -71,6 +83,11 @@ class Runs:
     def __init__(self, settings: Settings, more: float) -> None:
         self._settings, self._left = settings, 1.0 + more
         self._budget = Budget(settings.time_limit)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time is up."""
+        return self._budget.share(1.0) == 0.0
 
     def next(self, cost: float = 1.0) -> Settings:
         """Settings of the next one, with its share of what is left of the time."""
@@ -100,7 +117,40 @@ def extra_runs(rules: Collection[str], folds: Folds, repeats: int) -> float:
     """Work that rules ask for beyond the first partition, in runs of that one."""
     more = AVERAGES.intersection(rules) and redrawn(folds)
     found = float(repeats - 1) if more else 0.0
-    return found + (PAIRS_COST if "stability" in rules else 0.0)
+    return found + (_pairs_cost(folds) if "stability" in rules else 0.0)
+
+
+def _pairs_cost(folds: Folds) -> float:
+    """Pairs of folds, in runs of the first partition."""
+    return (folds.k - 1) / 2.0
+
+
+def refuse_rule(rule: str, data: FoldData) -> None:
+    """Refuse a rule that these folds do not allow.
+
+    Raises
+    ------
+    InputError
+    """
+    folds = data.folds
+    if rule == "repeated" and not (folds.leave_one_out or redrawn(folds)):
+        raise InputError(
+            "rule repeated draws partitions of its own: give the folds as a number K or size:M"
+        )
+    if rule == "corrected" and folds.label is None:
+        raise InputError("rule corrected needs folds that hold out every row once")
+    if rule != "stability":
+        return
+    checked_partition(folds.label, folds.n)
+    if folds.k < 3:
+        raise InputError(f"rule stability needs at least 3 folds; got {folds.k}")
+    if not isinstance(data, RowFolds):
+        raise InputError("rule stability needs the rows in memory: this table is too large")
+    if folds.k * (folds.k - 1) // 2 * folds.n > MOST_PAIRS:
+        raise InputError(
+            f"rule stability leaves out every two of {folds.k} folds of {folds.n} rows, which is "
+            "too much: use fewer folds"
+        )
 
 
 def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
@@ -132,11 +182,12 @@ def gather(
     data: FoldData,
     rules: Collection[str],
     solve: Solve,
+    runs: Runs,
     *,
     again: Callable[[int], FoldData],
     repeats: int = REPEATS,
 ) -> Evidence:
-    """Solve what rules ask for beyond the first partition.
+    """Solve what rules ask for beyond the first partition, as far as time allows.
 
     Parameters
     ----------
@@ -145,9 +196,12 @@ def gather(
     data : FoldData
         Its folds.
     rules : collection of str
+        That :func:`refuse_rule` lets pass.
     solve : callable
-        Cross-validates other folds of the same rows at the γ and τ of ``result``; is told what
-        they are and their cost in runs of the first partition.
+        Cross-validates other folds of the same rows at some γ and the τ of ``result``; is told
+        what they are and their cost in runs of the first partition.
+    runs : Runs
+        Knows whether there is time left.
     again : callable
         The same rows in partition number 1, 2, ...
     repeats : int
@@ -156,35 +210,50 @@ def gather(
     Returns
     -------
     Evidence
-
-    Raises
-    ------
-    InputError
-        Folds that were given, not drawn, and the rule "repeated"; folds that do not hold out every
-        row once, fewer than 3 of them, or rows not in memory and the rule "stability".
     """
-    others: list[CVResult] = []
-    if "repeated" in rules and not (data.folds.leave_one_out or redrawn(data.folds)):
-        raise InputError(
-            "rule repeated draws partitions of its own: give the folds as a number K or size:M"
-        )
-    if AVERAGES.intersection(rules) and redrawn(data.folds):
-        others = [
-            solve(again(number), f"partition {number + 1} of {repeats}", 1.0)
-            for number in range(1, repeats)
-        ]
-    status = worst([Status.OPTIMAL, *(one.status for one in others)])
-    if "stability" not in rules:
-        return Evidence(others, status=status)
-    if not isinstance(data, RowFolds):
-        raise InputError("rule stability needs the rows in memory: this table is too large")
-    label, k = checked_partition(data.folds.label, data.folds.n)
-    if k < 3:
-        raise InputError(f"rule stability needs at least 3 folds; got {k}")
-    apart = RowFolds(data.X, data.y, pair_folds(label, k), data.refit_intercept)
-    pairs = solve(apart, "pairs of folds", PAIRS_COST)
-    errors = _partial_errors(result, data, pairs, apart)
-    return Evidence(others, errors, select(errors), pairs.complete, worst([status, pairs.status]))
+    at = _apart(result)
+    every: list[CVResult] = []
+    wanted = repeats - 1 if AVERAGES.intersection(rules) and redrawn(data.folds) else 0
+    for number in range(1, wanted + 1):
+        if runs.spent:
+            break
+        name = f"partition {number + 1} of {repeats}"
+        every.append(solve(again(number), result.gammas[at], name, 1.0))
+    others = [one for one in every if one.complete]
+    status = worst([Status.OPTIMAL, *(one.status for one in every)])
+    if len(every) < wanted:
+        status = Status.TIME_LIMIT
+    errors = selection = None
+    if "stability" in rules and not runs.spent:
+        assert isinstance(data, RowFolds)
+        label, k = checked_partition(data.folds.label, data.folds.n)
+        apart = RowFolds(data.X, data.y, pair_folds(label, k), data.refit_intercept)
+        pairs = solve(apart, result.gammas, "pairs of folds", _pairs_cost(data.folds))
+        every.append(pairs)
+        status = worst([status, pairs.status])
+        if pairs.complete:
+            errors = _partial_errors(result, data, pairs, apart)
+            selection = select(errors)
+    elif "stability" in rules:
+        status = Status.TIME_LIMIT
+    nodes = sum(one.n_nodes for other in every for one in other.by_gamma)
+    return Evidence(others, wanted, at, errors, selection, status, nodes)
+
+
+def _apart(result: CVResult) -> NDArray[np.intp]:
+    """Positions of γ for other partitions: all, or of an alternation's those not too close."""
+    if not result.trace:
+        return np.arange(result.gammas.size)
+    order = np.argsort(result.gammas, kind="stable")
+    best = int(np.flatnonzero(order == result.best().gamma_index)[0])
+    kept = [int(order[best])]
+    for way in (order[best + 1 :], order[:best][::-1]):
+        last = result.gammas[kept[0]]
+        for g in way:
+            if max(result.gammas[g], last) >= APART * min(result.gammas[g], last):
+                kept.append(int(g))
+                last = result.gammas[g]
+    return np.array(sorted(kept), dtype=np.intp)
 
 
 def pair_folds(label: NDArray[np.intp], k: int) -> Folds:

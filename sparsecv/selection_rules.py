@@ -19,16 +19,17 @@ from .cross_validation import Settings
 from .design import Design
 from .errors import InputError
 from .fold_data import FoldData, RowFolds
-from .folds import Folds
 from .model import FittedModel, fitted_model
 from .results import TIE, Array, CVResult, GammaResult, least
-from .rule_evidence import AVERAGES, Evidence, redrawn
-from .solvers import TREE_ONLY, SparseRidgeProblem
+from .rule_evidence import AVERAGES, Evidence, redrawn, refuse_rule
+from .solvers import SparseRidgeProblem
 from .stability_criterion import criterion
 
 RULES = ("minimum", "one-se", "stability", "corrected", "repeated", "averaged")
 QUICK = 20_000  # fits of folds' supports that are made without being asked for,
-QUICK_COLUMNS, QUICK_LOSSES = 20, 50_000_000  # and the columns and losses they may have
+QUICK_COLUMNS, QUICK_LOSSES = 20, 50_000_000  # the columns and losses they may have,
+QUICK_TREES = 400  # and the trees of further folds
+AUTO_COLUMNS = 30  # up to which other partitions are solved by default
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Choice:
         λ of the rule stability, chosen by nested folds.
     weights : ndarray, shape (γ, τ), or None
         Of the rule averaged (:mod:`sparsecv.averaging`); ``tau`` then is the number of columns in
-        the average, and ``gamma`` and the positions belong to the least criterion of "repeated".
+        the average, ``gamma`` is NaN, and ``cv_error`` is the same bound as ``criterion``.
     """
 
     rule: str
@@ -68,25 +69,29 @@ class Choice:
     weights: Array | None = field(default=None, compare=False, repr=False)
 
 
-def resolved_rule(rule: str, folds: Folds, p: int, settings: Settings) -> str:
+def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
     """The rule that is meant, "auto" resolved.
 
     "auto" is "repeated", whose models had the least test errors of all that choose one pair (the
-    README's table), where partitions are drawn here, every tree can be finished, time is not
-    limited and no outside solver is to be called; else "minimum".
+    README's table), where partitions of rows in memory are drawn here, columns are at most 30, time
+    is not limited and no outside solver is to be called; else "minimum".
 
     Raises
     ------
     InputError
-        An unknown rule, or one that needs h at every τ where only the best is searched for.
+        An unknown rule, one that these folds do not allow, or one that needs h at every τ where
+        only the best is searched for.
     """
     if rule == "auto":
-        small = p <= TREE_ONLY and settings.time_limit is None
-        whole = not (settings.grid or settings.searches)
-        return "repeated" if redrawn(folds) and small and whole else "minimum"
+        small = data.p <= AUTO_COLUMNS and settings.time_limit is None
+        here = redrawn(data.folds) and isinstance(data, RowFolds)
+        return (
+            "repeated" if here and small and not (settings.grid or settings.searches) else "minimum"
+        )
     checked_rule(rule)
     if rule != "minimum" and settings.searches:
         raise InputError(f"rule {rule} needs h at every tau: use method exact or grid")
+    refuse_rule(rule, data)
     return rule
 
 
@@ -154,14 +159,17 @@ def quick_rules(
     fits = folds.k * result.taus.size * result.gammas.size
     found = ["minimum", "one-se"]
     small = data.p <= QUICK_COLUMNS and settings.time_limit is None and not settings.grid
+    trees = folds.k * result.gammas.size
     once = folds.label is not None
     if once and small and isinstance(data, RowFolds) and folds.k >= 3:
         pairs = fits * (folds.k + 3) // 2
-        if pairs <= QUICK and pairs * folds.n <= QUICK_LOSSES:
+        few = trees * (folds.k - 1) // 2 <= QUICK_TREES
+        if few and pairs <= QUICK and pairs * folds.n <= QUICK_LOSSES:
             found.append("stability")
     if once and fits <= QUICK:
         found.append("corrected")
-    if folds.leave_one_out or (redrawn(folds) and small and repeats * fits <= QUICK):
+    few = small and isinstance(data, RowFolds) and trees * (repeats - 1) <= QUICK_TREES
+    if folds.leave_one_out or (redrawn(folds) and few):
         found += ["repeated", "averaged"]
     return tuple(found)
 
@@ -180,7 +188,8 @@ def choose(
     data : FoldData
     rules : sequence of str
         "minimum": least h. "one-se": least τ at the same γ within one standard error of it.
-        "stability": least h + λ·μ̂_h, λ by nested folds (Algorithm 1, stability paper).
+        "stability": least error + λ·μ̂_h, λ by nested folds (Algorithm 1, stability paper, where
+        folds count equally whatever their rows).
         "corrected": least bias-corrected error. "repeated": least h on average over several
         partitions; leave-one-out has only one. Of equal ones the smaller τ, then the larger γ.
         "averaged": the average of the grid's models with weights h^(−n/10), h averaged like that.
@@ -217,17 +226,21 @@ def chosen_model(
     )
 
 
-def _average(result: CVResult, surface: Array, choice: Choice) -> Choice:
+def _average(result: CVResult, at: NDArray[np.intp], surface: Array, choice: Choice) -> Choice:
     """The rule averaged, from the rule repeated and its surface."""
-    weights = model_weights(surface, result.gammas, result.folds.n)
+    weights = np.zeros((result.gammas.size, result.taus.size))
+    weights[at] = model_weights(surface, result.gammas[at], result.folds.n)
     pairs = np.argwhere(weights > 0.0)
     columns = [result.by_gamma[g].models[t] for g, t in pairs]
     proved = choice.certified and all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)
+    bound = float((weights[at] * surface).sum())
     return replace(
         choice,
         rule="averaged",
+        gamma=float("nan"),
         tau=int(np.unique(np.concatenate(columns)).size),
-        criterion=float((weights * surface).sum()),
+        cv_error=bound,
+        criterion=bound,
         certified=proved,
         weights=weights,
     )
@@ -236,6 +249,7 @@ def _average(result: CVResult, surface: Array, choice: Choice) -> Choice:
 def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> Choice:
     best, weight = result.best(), None
     g, t, certified = best.gamma_index, best.tau_index, result.complete
+    at = np.arange(result.gammas.size) if evidence.at is None else evidence.at
     every = [result, *evidence.others]
     if rule == "minimum":
         value, certified = best.cv_error, best.certified
@@ -243,25 +257,26 @@ def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> 
         t = int(np.flatnonzero(result.taus == best.one_se)[0])
         value = float(result.by_gamma[g].cv_error[t])
     else:
+        certified = certified and all(bool(one.model_proved.all()) for one in result.by_gamma)
         if rule in AVERAGES:
             surface, low, high = (
-                np.mean([one.table(name) for one in every], axis=0)
+                np.mean([one.table(name) for one in _at(every, at)], axis=0)
                 for name in ("cv_error", "lower", "upper")
             )
         elif rule == "corrected":
-            if data.folds.label is None:
-                raise InputError("rule corrected needs folds that hold out every row once")
             surface = np.array([corrected_errors(data, one) for one in result.by_gamma])
-        elif evidence.selection is None or evidence.errors is None:
-            raise InputError("rule stability needs models without two folds: gather them first")
+        elif evidence.selection is None or evidence.errors is None:  # time ran out
+            weight, surface, certified = 0.0, result.table("cv_error"), False
         else:
             weight = evidence.selection.lambda_
             surface = criterion(evidence.errors, weight).reshape(len(result.by_gamma), -1)
-            certified = certified and evidence.exact
-        g, t = least(surface, result.taus, result.gammas)
+        g, t = least(surface, result.taus, result.gammas[at] if rule in AVERAGES else result.gammas)
         value = float(surface[g, t])
         if rule in AVERAGES:
-            certified = bool(low.min() >= high[g, t] - 2.0 * TIE * abs(high[g, t]))
+            certified = evidence.whole and bool(
+                low.min() >= high[g, t] - 2.0 * TIE * abs(high[g, t])
+            )
+            g = int(at[g])
     one = result.by_gamma[g]
     found = Choice(
         rule,
@@ -276,4 +291,12 @@ def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> 
     )
     if rule != "averaged":
         return found
-    return _average(result, surface, replace(found, certified=all(r.complete for r in every)))
+    proved = evidence.whole and all(one.complete for one in every)
+    return _average(result, at, surface, replace(found, certified=proved))
+
+
+def _at(every: Sequence[CVResult], at: NDArray[np.intp]) -> list[CVResult]:
+    """The first cross-validation at the γ that the others were asked about, and the others."""
+    first = every[0]
+    chosen = replace(first, gammas=first.gammas[at], by_gamma=[first.by_gamma[g] for g in at])
+    return [chosen, *every[1:]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from sparsecv import SparseRidge, SparseRidgeCV, pipeline, risk, rule_evidence
+from sparsecv.alternating import alternate
 from sparsecv.averaging import model_weights
 from sparsecv.cli import main
+from sparsecv.cross_validation import Settings, cross_validate
 from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.fold_data import RowFolds
 from sparsecv.folds import make_folds
 from sparsecv.partial_errors import partial_errors
-from sparsecv.rule_evidence import partition_again
-from sparsecv.selection_rules import RULES
+from sparsecv.rule_evidence import Runs, _apart, gather, partition_again
+from sparsecv.selection_rules import RULES, choose
 from sparsecv.stability_criterion import select
 
 Array = NDArray[np.float64]
@@ -61,9 +65,10 @@ def test_rules_side_by_side() -> None:
     }
     plain = found["minimum"]
     for rule, model in found.items():
-        assert set(model.choices_) == set(RULES)
+        assert list(model.choices_) == list(RULES)
         choice = plain.choices_[rule]
-        assert (model.tau_, model.gamma_) == (choice.tau, choice.gamma)
+        assert model.tau_ == choice.tau
+        np.testing.assert_equal(model.gamma_, choice.gamma)  # NaN for an average
         assert model.support_.size == model.tau_
         assert model.certified_
         assert (choice.lambda_ is not None) == (rule == "stability")
@@ -283,7 +288,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert document["rule"] == rule
         assert len(document["model"]["support"]) == same.tau_
         assert document["rules"][rule]["tau"] == same.tau_
-        assert document["rules"][rule]["gamma"] == pytest.approx(same.gamma_)
+        gamma = None if rule == "averaged" else pytest.approx(same.gamma_)
+        assert document["rules"][rule]["gamma"] == gamma
+        assert document["rule_status"] == "optimal"
         assert document["rules"]["corrected"]["criterion"] == pytest.approx(
             same.choices_["corrected"].criterion
         )
@@ -298,17 +305,20 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert "rule" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("rule", "cross_validations"), [("minimum", 1), ("stability", 2), ("repeated", 6)]
+)
 def test_further_folds_are_kept_in_a_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rule: str, cross_validations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = made(40, 5)
     table, file = tmp_path / "t.csv", tmp_path / "r.json"
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
-    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", "stability"]
+    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", rule]
+    arguments += ["--time-limit", "1000"]  # nothing that is not asked for
     assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
     first = json.loads(file.read_text())
-    # five partitions more than the first, and the pairs of folds
-    assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * 7
+    assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * cross_validations
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
@@ -333,3 +343,91 @@ def test_a_table_read_in_one_pass(
     assert streamed == pytest.approx(whole, rel=1e-9)
     assert main([*arguments[:-1], "stability"]) == 2
     assert "in memory" in capsys.readouterr().err
+
+
+def test_partitions_that_were_not_finished_do_not_count() -> None:
+    """Where time runs out supports are those of all rows, which have seen what judges them."""
+    X, y = made(40, 5)
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    first = cross_validate(data, [1.0, 30.0], [1, 2, 3])
+    other = cross_validate(RowFolds(X, y, make_folds(5, 40, seed=1), True), [1.0, 30.0], [1, 2, 3])
+    unfinished = deepcopy(other)
+    unfinished.by_gamma[1].exact[:] = False
+    unfinished.by_gamma[1].status = "time limit"
+    parts = iter([other, unfinished])
+    evidence = gather(
+        first,
+        data,
+        {"repeated"},
+        lambda *_: next(parts),
+        Runs(Settings(), 2.0),
+        again=lambda number: data,
+        repeats=3,
+    )
+    assert evidence.others == [other]
+    assert str(evidence.status) == "time limit"
+    choice = choose(first, data, ["repeated"], evidence)["repeated"]
+    mean = (first.table("cv_error") + other.table("cv_error")) / 2.0
+    assert choice.criterion == pytest.approx(mean.min())
+    assert not choice.certified
+    late = gather(
+        first,
+        data,
+        {"repeated", "stability"},
+        lambda *_: pytest.fail("there is no time left"),
+        Runs(Settings(time_limit=1e-9), 2.0),
+        again=lambda number: data,
+        repeats=3,
+    )
+    assert str(late.status) == "time limit"
+    found = choose(first, data, ["repeated", "stability"], late)
+    for one in found.values():
+        assert (one.tau, one.gamma) == (first.best().tau, first.best().gamma)
+        assert not one.certified
+
+
+def test_every_model_counts_for_the_proof() -> None:
+    X, y = made(40, 5)
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    result = cross_validate(data, [1.0, 30.0], [1, 2, 3])
+    assert choose(result, data, ["corrected"])["corrected"].certified
+    result.by_gamma[0].model_proved = np.array([True, False, True])
+    assert not choose(result, data, ["corrected"])["corrected"].certified
+
+
+def test_other_partitions_skip_gammas_that_are_close() -> None:
+    X, y = made(40, 5)
+    found = SparseRidgeCV(random_state=0, rule="repeated", repeats=2).fit(X, y)
+    gammas = found.cv_results_["gamma"]
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    every = alternate(data, np.arange(1, 6))
+    at = _apart(every)
+    assert 8 <= at.size < every.gammas.size
+    assert every.best().gamma_index in at
+    kept = np.sort(every.gammas[at])
+    assert np.all(kept[1:] >= 1.5 * kept[:-1])
+    assert found.gamma_ in gammas
+
+
+def test_what_nobody_asked_for_cannot_fail() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, size=(12, 4)).astype(float)
+    y = rng.standard_normal(12)
+    for rule in ("minimum", "corrected"):
+        for gamma in (1e-29, 1e-26):
+            for cv in (4, 6):
+                options = {"rule": rule, "gammas": [gamma], "cv": cv, "random_state": 0}
+                try:
+                    with_limit = SparseRidgeCV(time_limit=1000.0, **options).fit(X, y)
+                except InputError:
+                    continue
+                assert SparseRidgeCV(**options).fit(X, y).tau_ == with_limit.tau_
+
+
+def test_comparisons_leave_the_random_numbers_alone() -> None:
+    X, y = made(30, 4)
+    state, plain = np.random.RandomState(5), np.random.RandomState(5)
+    found = SparseRidgeCV(gammas=1.0, rule="minimum", random_state=state).fit(X, y)
+    assert set(found.choices_) == set(RULES)
+    SparseRidgeCV(gammas=1.0, rule="minimum", random_state=plain, time_limit=100.0).fit(X, y)
+    assert state.randint(1 << 30) == plain.randint(1 << 30)

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from .all_sizes import checked_sizes, pad_support, prefer
 from .completion_kernels import complete
 from .problem import SparseRidgeProblem
+from .sizes import solve_sizes
 
 MOST = 5_000_000  # supports: some 10 ms
 SOUND = 1e-7  # least share of the longest column's square that γ may be: nine digits are left
-SLACK = 1e-9  # supports this close in gain are told apart by fresh fits
+SLACK = 1e-12  # of a start's gain: rounding must not hide its equal
+EXPLAINED = 1e-4  # least share of y'y unexplained: below, gains do not tell objectives apart
 
 
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
@@ -49,8 +51,8 @@ def best_by_enumeration(
     Returns
     -------
     list of ndarray of intp
-        One support per size, increasing. Supports whose gains differ by less than 1e-9 of them
-        count as tied, and a start is kept before others.
+        One support per size, increasing. Where hardly anything of y is left unexplained they come
+        from :func:`solve_sizes`.
 
     Raises
     ------
@@ -74,15 +76,18 @@ def best_by_enumeration(
     given: dict[int, list[NDArray[np.intp]]] = {}
     for start in starts:
         given.setdefault(start.size, []).append(start)
-    found = []
+    found: list[NDArray[np.intp]] = []
     for size in wanted.tolist():
         options = given.get(size, [])
         record = max((problem.fit(s).gain for s in options), default=0.0)
         picks = np.full(size, -1, dtype=np.int64)
-        complete(G, b, ridge, none, 0, every, p, size, record * (1.0 + SLACK), *work, picks)
+        complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), *work, picks)
         if picks[0] >= 0:
             options = [*options, np.sort(picks).astype(np.intp)]
         if not options:  # nothing explains y
             options = [pad_support(np.empty(0, dtype=np.intp), size, p)]
-        found.append(options[prefer([problem.fit(s) for s in options], options)])
+        best = options[prefer([problem.fit(s) for s in options], options)]
+        if problem.objective(best) < EXPLAINED * problem.yy:
+            return solve_sizes(problem, sizes=wanted, warm_starts=[*found, best]).supports
+        found.append(best)
     return found

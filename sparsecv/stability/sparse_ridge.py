@@ -29,11 +29,11 @@ from ..solvers import (
     perspective_relaxation,
     solve_sizes,
 )
+from ..solvers.enumeration import SOUND
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
-GRAM_COLUMNS = 1000  # up to which coefficients come from the Gram matrix,
-SOUND = 1e-7  # where γ is not below this share of its diagonal: at least nine digits are left
+GRAM_COLUMNS = 1000  # up to which coefficients come from the Gram matrix, where γ allows it
 Support = NDArray[np.intp]
 
 

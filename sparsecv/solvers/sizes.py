@@ -97,7 +97,7 @@ def _few_columns(
         node_limit=first,
         **work,
     )
-    if tree.proved.all() or limits.reached(0) is not None:
+    if tree.proved.all() or first is None or limits.reached(0) is not None:
         return tree
     tree = _branch_on(problem, tree, limits, most=BRANCHES)
     left = np.flatnonzero(~tree.proved)

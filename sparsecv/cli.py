@@ -120,7 +120,7 @@ def cv(
     from .datasets import resolve
     from .rule_evidence import checked_repeats
     from .selection_rules import checked_rule
-    from .solvers import Status
+    from .solvers import Status, worst
 
     started = time.perf_counter()
     console = open_console(quiet)
@@ -169,7 +169,7 @@ def cv(
             model,
             choices,
             rule=rule,
-            status=ruled.status,
+            status=worst([result.status, ruled.status]),
             method=method,
             backend=backend,
             seconds=time.perf_counter() - started,

@@ -281,7 +281,8 @@ class SparseRidgeCV(_SparseLinearModel):
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
         How the final model is chosen: "auto" ("repeated" where K folds are drawn here, up to 30
-        columns and without a time limit, else "minimum"), "minimum" (least CV error), "one-se"
+        columns, without a time limit and where one partition is solved quickly, in 5 million nodes;
+        else "minimum"), "minimum" (least CV error), "one-se"
         (least τ within one
         standard error of it), "stability" (least CV error + λ·stability, λ by nested folds),
         "corrected" (least bias-corrected error), "repeated" (least CV error on average over

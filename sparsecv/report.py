@@ -27,7 +27,7 @@ LEAST = {  # what a rule minimises
     "stability": "mean of the folds + λ·stability",
     "corrected": "bias-corrected h",
     "repeated": "mean of h over partitions",
-    "averaged": "(every model, weighted by that)",
+    "averaged": "(every model, weighted by mean h)",
 }
 
 
@@ -108,7 +108,7 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
     """Print what other rules would choose, and the one that was asked for."""
     chosen = {(c.tau, c.gamma) for c in choices.values() if c.weights is None}
-    if len(chosen) == 1 and choices[rule].weights is None and choices[rule].certified:
+    if rule == "minimum" and len(chosen) == 1 and choices[rule].certified:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):

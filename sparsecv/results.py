@@ -184,8 +184,12 @@ class CVResult:
         return np.array([getattr(r, name) for r in self.by_gamma])
 
     def best(self) -> Best:
-        """Least CV error; of equal ones the smaller τ, then the larger γ."""
-        error = self.table("cv_error" if self.tolerance is None else "upper")
+        """Least CV error; of equal ones the smaller τ, then the larger γ.
+
+        Where some are not proved the least upper end counts: supports of folds that time did not
+        suffice for come from other rows, and their errors may be far too small.
+        """
+        error = self.table("upper")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
         within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]

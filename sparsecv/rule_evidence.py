@@ -148,8 +148,8 @@ def refuse_rule(rule: str, data: FoldData) -> None:
         raise InputError("rule stability needs the rows in memory: this table is too large")
     if folds.k * (folds.k - 1) // 2 * folds.n > MOST_PAIRS:
         raise InputError(
-            f"rule stability leaves out every two of {folds.k} folds of {folds.n} rows, which is "
-            "too much: use fewer folds"
+            f"rule stability solves every pair of folds, {folds.k * (folds.k - 1) // 2:,} here: "
+            "use fewer folds"
         )
 
 

@@ -10,7 +10,14 @@ from .errors import InputError
 from .fold_data import FoldData
 from .results import Array, CVResult
 from .rule_evidence import AVERAGES, Evidence, Runs, extra_runs, gather
-from .selection_rules import RULES, Choice, choose, quick_rules, resolved_rule
+from .selection_rules import (
+    RULES,
+    Choice,
+    allowed_rule,
+    choose,
+    quick_rules,
+    resolved_rule,
+)
 from .solvers import Status
 
 
@@ -76,9 +83,10 @@ def run_by_rule(
     InputError
         A rule that is unknown or that these folds do not allow.
     """
-    rule = resolved_rule(rule, data, settings)
+    allowed_rule(rule, data, settings)
     runs = Runs(settings, extra_runs([rule], data.folds, repeats))
     result = first(runs.next())
+    rule = resolved_rule(rule, data, settings, result)
 
     def collect(rules: set[str], asked: bool) -> Evidence:
         def solve(other: FoldData, gammas: Array, name: str, cost: float) -> CVResult:

@@ -29,7 +29,7 @@ RULES = ("minimum", "one-se", "stability", "corrected", "repeated", "averaged")
 QUICK = 20_000  # fits of folds' supports that are made without being asked for,
 QUICK_COLUMNS, QUICK_LOSSES = 20, 50_000_000  # the columns and losses they may have,
 QUICK_TREES = 400  # and the trees of further folds
-AUTO_COLUMNS = 30  # up to which other partitions are solved by default
+AUTO_COLUMNS, AUTO_NODES = 30, 5_000_000  # up to which other partitions are solved by default
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,8 @@ class Choice:
     weights: Array | None = field(default=None, compare=False, repr=False)
 
 
-def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
-    """The rule that is meant, "auto" resolved.
-
-    "auto" is "repeated", whose models had the least test errors of all that choose one pair (the
-    README's table), where partitions of rows in memory are drawn here, columns are at most 30, time
-    is not limited and no outside solver is to be called; else "minimum".
+def allowed_rule(rule: str, data: FoldData, settings: Settings) -> None:
+    """Refuse what cannot be chosen by here.
 
     Raises
     ------
@@ -82,17 +78,27 @@ def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
         An unknown rule, one that these folds do not allow, or one that needs h at every τ where
         only the best is searched for.
     """
-    if rule == "auto":
-        small = data.p <= AUTO_COLUMNS and settings.time_limit is None
-        here = redrawn(data.folds) and isinstance(data, RowFolds)
-        return (
-            "repeated" if here and small and not (settings.grid or settings.searches) else "minimum"
-        )
     checked_rule(rule)
-    if rule != "minimum" and settings.searches:
+    if rule not in ("auto", "minimum") and settings.searches:
         raise InputError(f"rule {rule} needs h at every tau: use method exact or grid")
     refuse_rule(rule, data)
-    return rule
+
+
+def resolved_rule(rule: str, data: FoldData, settings: Settings, result: CVResult) -> str:
+    """The rule that is meant, "auto" resolved.
+
+    "auto" is "repeated", whose models had the least test errors of all that choose one pair (the
+    README's table), where partitions of rows in memory are drawn here, columns are at most 30, the
+    first partition took few nodes, time is not limited and no outside solver is to be called; else
+    "minimum".
+    """
+    if rule != "auto":
+        return rule
+    here = redrawn(data.folds) and isinstance(data, RowFolds) and settings.time_limit is None
+    if not here or data.p > AUTO_COLUMNS or settings.grid or settings.searches:
+        return "minimum"
+    nodes = sum(one.n_nodes for one in result.by_gamma)
+    return "repeated" if nodes <= AUTO_NODES else "minimum"
 
 
 def checked_rule(rule: str) -> None:
@@ -169,8 +175,10 @@ def quick_rules(
     if once and fits <= QUICK:
         found.append("corrected")
     few = small and isinstance(data, RowFolds) and trees * (repeats - 1) <= QUICK_TREES
+    if redrawn(folds) and few:
+        found.append("repeated")
     if folds.leave_one_out or (redrawn(folds) and few):
-        found += ["repeated", "averaged"]
+        found.append("averaged")
     return tuple(found)
 
 
@@ -261,15 +269,17 @@ def _choice(rule: str, result: CVResult, data: FoldData, evidence: Evidence) -> 
         if rule in AVERAGES:
             surface, low, high = (
                 np.mean([one.table(name) for one in _at(every, at)], axis=0)
-                for name in ("cv_error", "lower", "upper")
+                for name in ("upper", "lower", "upper")
             )
         elif rule == "corrected":
             surface = np.array([corrected_errors(data, one) for one in result.by_gamma])
+            surface += result.table("upper") - result.table("cv_error")
         elif evidence.selection is None or evidence.errors is None:  # time ran out
-            weight, surface, certified = 0.0, result.table("cv_error"), False
+            weight, surface, certified = 0.0, result.table("upper"), False
         else:
             weight = evidence.selection.lambda_
             surface = criterion(evidence.errors, weight).reshape(len(result.by_gamma), -1)
+            surface = surface + result.table("upper") - result.table("cv_error")
         g, t = least(surface, result.taus, result.gammas[at] if rule in AVERAGES else result.gammas)
         value = float(surface[g, t])
         if rule in AVERAGES:

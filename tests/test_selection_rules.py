@@ -82,7 +82,7 @@ def test_rules_side_by_side() -> None:
     ):
         big = SparseRidgeCV(**options).fit(X, y)
         assert set(big.choices_) == {"minimum", "one-se"} | (
-            {"repeated", "averaged"} if options.get("cv") == "loo" else set()
+            {"averaged"} if options.get("cv") == "loo" else set()
         )
     limited = SparseRidgeCV(gammas=1.0, time_limit=100.0).fit(X, y)
     assert set(limited.choices_) == {"minimum", "one-se", "corrected"}
@@ -431,3 +431,36 @@ def test_comparisons_leave_the_random_numbers_alone() -> None:
     assert set(found.choices_) == set(RULES)
     SparseRidgeCV(gammas=1.0, rule="minimum", random_state=plain, time_limit=100.0).fit(X, y)
     assert state.randint(1 << 30) == plain.randint(1 << 30)
+
+
+def test_errors_that_are_not_proved_are_not_chosen_by() -> None:
+    X, y = made(40, 5)
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    result = cross_validate(data, [1.0, 30.0], [1, 2, 3])
+    honest = choose(result, data, ["minimum", "repeated", "corrected", "averaged"])
+    late = result.by_gamma[0]
+    if honest["minimum"].gamma_index == 0:
+        late = result.by_gamma[1]
+    late.cv_error *= 1e-3  # as of supports that have seen the rows
+    late.lower *= 0.0
+    late.upper *= 100.0
+    late.exact[:] = False
+    found = choose(result, data, ["minimum", "repeated", "averaged"])
+    for rule in ("minimum", "repeated"):
+        assert (found[rule].tau, found[rule].gamma) == (
+            honest["minimum"].tau,
+            honest["minimum"].gamma,
+        )
+        assert not found[rule].certified
+    weights = found["averaged"].weights
+    assert weights is not None
+    assert found["averaged"].criterion == pytest.approx((weights * result.table("upper")).sum())
+    assert found["averaged"].criterion >= honest["minimum"].cv_error
+    corrected = choose(result, data, ["corrected"])["corrected"]
+    assert result.by_gamma[corrected.gamma_index].exact.all()
+
+
+def test_auto_gives_way_where_trees_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(30, 5)
+    monkeypatch.setattr("sparsecv.selection_rules.AUTO_NODES", 10)
+    assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "minimum"

@@ -1,9 +1,9 @@
 """Test errors of glmnet's elastic net, of MCP and of SCAD on the splits of selection_rules.py.
 
-    peers/bin/python experiments/selection_peers.py CSV [splits [data set ...]]
+    python experiments/selection_peers.py CSV [splits [data set ...]]
 
-Runs in the environment of requirements-peers.txt with sparsecv itself installed there, too. Every
-model chooses its λ (glmnet also its α) by the same five folds as the rules, on columns scaled to
+Needs an environment with sparsecv, skglm and python-glmnet (skglm 0.5 and python-glmnet 2.6.1 with
+numpy 2.4 gave results/selection_peers.csv). Every model chooses its λ (glmnet also its α) by the same five folds as the rules, on columns scaled to
 unit variance. Rows are appended to CSV as they come; ``selection_rules.py --table`` joins them.
 
 glmnet: 100 λ, α of .1, .3, .5, .7, .9, 1. MCP (γ = 3) and SCAD (γ = 3.7), ncvreg's defaults, by

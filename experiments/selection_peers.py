@@ -3,8 +3,9 @@
     python experiments/selection_peers.py CSV [splits [data set ...]]
 
 Needs an environment with sparsecv, skglm and python-glmnet (skglm 0.5 and python-glmnet 2.6.1 with
-numpy 2.4 gave results/selection_peers.csv). Every model chooses its λ (glmnet also its α) by the same five folds as the rules, on columns scaled to
-unit variance. Rows are appended to CSV as they come; ``selection_rules.py --table`` joins them.
+numpy 2.4 gave results/selection_peers.csv). Every model chooses its λ (glmnet also its α) by the
+same five folds as the rules, on columns scaled to unit variance. Rows are appended to CSV as they
+come; ``selection_rules.py --table`` joins them.
 
 glmnet: 100 λ, α of .1, .3, .5, .7, .9, 1. MCP (γ = 3) and SCAD (γ = 3.7), ncvreg's defaults, by
 skglm's coordinate descent along 100 λ from the largest down, to λ_max/1000 (λ_max/20 where columns

@@ -192,7 +192,7 @@ class CVResult:
         error = self.table("upper")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
-        within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
+        within = chosen.upper <= chosen.upper[t] + chosen.std_error[t]
         lower = float(self.table("lower").min())
         upper = float(chosen.upper[t])
         slack = max(2 * TIE, self.tolerance or 0.0)

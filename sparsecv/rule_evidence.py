@@ -312,11 +312,11 @@ def _losses(
     supports: list[NDArray[np.intp]],
 ) -> Array:
     """Squared errors (c, n) on all rows of the ridge fits without some folds."""
-    X, y = data.X, data.y
+    X, y, shift = data.X, data.y, np.zeros(data.p)
     if data.refit_intercept and left_out:
         assert data.folds.label is not None
         train = training_rows(data.folds.label, left_out)
-        X, y = X - X[train].mean(axis=0), y - y[train].mean()
+        shift, y = X[train].mean(axis=0), y - y[train].mean()
     found = np.empty((len(supports), y.size))
     known: dict[bytes, int] = {}
     for c, support in enumerate(supports):
@@ -325,5 +325,5 @@ def _losses(
             found[c] = found[first]
             continue
         coef = problem.replace(tau=max(1, support.size)).fit(support).coef
-        found[c] = (y - X[:, support] @ coef) ** 2
+        found[c] = (y - (X[:, support] - shift[support]) @ coef) ** 2
     return found

@@ -9,7 +9,7 @@ from .cross_validation import Settings
 from .errors import InputError
 from .fold_data import FoldData
 from .results import Array, CVResult
-from .rule_evidence import AVERAGES, Evidence, Runs, extra_runs, gather
+from .rule_evidence import AVERAGES, Evidence, Runs, extra_runs, gather, redrawn
 from .selection_rules import (
     RULES,
     Choice,
@@ -99,7 +99,7 @@ def run_by_rule(
     evidence = collect({rule}, True)
     choices = choose(result, data, [rule], evidence)
     quick = set(quick_rules(result, data, settings, repeats))
-    if rule in AVERAGES:  # both look at the same partitions
+    if rule in AVERAGES and redrawn(data.folds):  # both look at the same partitions
         choices |= choose(result, data, sorted(AVERAGES - {rule}), evidence)
     for rules in ({"minimum", "one-se", "corrected"}, {"stability"}, set(AVERAGES)):
         wanted = (rules & quick) - choices.keys()

@@ -48,8 +48,9 @@ class Choice:
         What the rule minimises: h, h + λ·stability, the corrected error or the mean of h over
         partitions. Of the rule averaged: Σ w·h, which the CV error of the average does not exceed.
     certified : bool
-        Whether no pair of the grid can be better by that criterion; for one-se and averaged,
-        whether everything it looks at is proved.
+        Whether no pair that was looked at can be better by that criterion: of the grid, or after
+        an alternation, with repeated, of the γ that are not too close. For one-se and averaged,
+        whether everything they look at is proved.
     lambda_ : float or None
         λ of the rule stability, chosen by nested folds.
     weights : ndarray, shape (γ, τ), or None

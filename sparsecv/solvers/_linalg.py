@@ -60,6 +60,15 @@ def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
             work[a, c] = R[a, columns[c]]
     for a in range(rows):
         work[a, m] = R[a, rows - 1]
+    triangularise(work, rows, m, least)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def triangularise(work, rows, m, least):  # type: ignore[no-untyped-def]
+    """Householder QR of the first ``rows`` rows and m + 1 columns of ``work``, in place.
+
+    Pivots of all columns but the last are made at least ``least``; 0 leaves them as they are.
+    """
     for c in range(m + 1):
         norm = 0.0
         for a in range(c, rows):

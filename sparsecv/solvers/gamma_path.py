@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from . import all_sizes_kernels as kernels
-from ._linalg import Array, from_mask
+from ._linalg import Array, from_mask, triangularise
 from .all_sizes import CHUNK, EPS, active_columns, checked_sizes, prefer
 from .problem import SparseRidgeProblem
 from .sizes import HANDOVER, solve_sizes
@@ -179,30 +179,13 @@ def stacked_factor(R, base, least, stack):  # type: ignore[no-untyped-def]
     """The same by Householder's QR of [X y] over √ridge·[I 0]."""
     m = R.shape[0]
     p, rows = m - 1, base.shape[0]
-    every = rows + p
     for c in range(m):
         for a in range(rows):
             stack[a, c] = base[a, c]
         for a in range(p):
             stack[rows + a, c] = least if a == c else 0.0
+    triangularise(stack, rows + p, p, 0.0)  # whether pivots are large enough is looked at after
     for c in range(m):
-        norm = 0.0
-        for a in range(c, every):
-            norm += stack[a, c] * stack[a, c]
-        norm = np.sqrt(norm)
-        if norm > 0.0:
-            alpha = -norm if stack[c, c] >= 0.0 else norm
-            head = stack[c, c] - alpha
-            scale = 1.0 / (norm * abs(head))
-            for q in range(c + 1, m):
-                dot = head * stack[c, q]
-                for a in range(c + 1, every):
-                    dot += stack[a, c] * stack[a, q]
-                dot *= scale
-                stack[c, q] -= dot * head
-                for a in range(c + 1, every):
-                    stack[a, q] -= dot * stack[a, c]
-            stack[c, c] = alpha
         for a in range(m):
             R[a, c] = stack[a, c] if a <= c else 0.0
     return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -87,7 +86,6 @@ def _few_columns(
     limits: Limits,
 ) -> BestSubsets:
     """One tree for all sizes, with an attempt at each size alone once it has grown large."""
-    work: dict[str, Any] = {"stop": limits.stop}
     first = HANDOVER if problem.p > SURELY else None
     tree = best_subsets(
         problem,
@@ -95,7 +93,7 @@ def _few_columns(
         warm_starts=starts,
         time_limit=limits.remaining(),
         node_limit=first,
-        **work,
+        stop=limits.stop,
     )
     if tree.proved.all() or first is None or limits.reached(0) is not None:
         return tree
@@ -108,7 +106,7 @@ def _few_columns(
         sizes=tree.sizes[left],
         warm_starts=[tree.supports[i] for i in left],
         time_limit=limits.remaining(),
-        **work,
+        stop=limits.stop,
     )
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()

@@ -16,9 +16,9 @@ import time
 import numpy as np
 from common import best_of, fold_rows, machine, run
 
-from sparsecv.design import Protocol
+from sparsecv.design.design import Protocol
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.greedy import forward_order
+from sparsecv.solvers.supports.greedy import forward_order
 
 CASES = (
     ("diabetes", 0.1),

@@ -16,11 +16,11 @@ import time
 import numpy as np
 from common import PAPER_GAMMAS, PAPER_SETS, fold_rows, machine, run
 
-from sparsecv import cross_validation
-from sparsecv.cross_validation import Settings
-from sparsecv.design import Protocol
-from sparsecv.fold_data import RowFolds
-from sparsecv.results import CVResult
+from sparsecv.cv import engine as cross_validation
+from sparsecv.cv.engine import Settings
+from sparsecv.cv.results import CVResult
+from sparsecv.design.design import Protocol
+from sparsecv.design.fold_data import RowFolds
 from sparsecv.solvers import solve
 
 SAMPLE = 25  # leave-one-out folds solved one by one

@@ -10,8 +10,8 @@ import time
 import numpy as np
 from common import PAPER_SETS, fold_rows, machine, run
 
-from sparsecv.alternating import alternate
-from sparsecv.design import Protocol
+from sparsecv.cv.alternating import alternate
+from sparsecv.design.design import Protocol
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _line(found: object, least: float) -> str:
-    from sparsecv.results import CVResult
+    from sparsecv.cv.results import CVResult
 
     assert isinstance(found, CVResult)
     best = found.best()

@@ -17,7 +17,7 @@ from importlib.metadata import version
 import numpy as np
 from common import PAPER_GAMMAS, machine
 
-from sparsecv import benchmark
+from sparsecv.cli import benchmark
 from sparsecv.solvers import available_backends
 
 PACKAGES = ("highspy", "gurobipy", "pyscipopt", "cvxpy")

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from sparsecv import __version__
-from sparsecv.cross_validation import Settings, cross_validate, default_taus
-from sparsecv.datasets import load_dataset
-from sparsecv.design import Protocol, Summary, make_design
-from sparsecv.fold_data import RowFolds
-from sparsecv.folds import make_folds
-from sparsecv.pipeline import versions
-from sparsecv.results import CVResult
-from sparsecv.synthetic import make_synthetic
+from sparsecv.cv.engine import Settings, cross_validate, default_taus
+from sparsecv.cv.results import CVResult
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.selection.pipeline import versions
+from sparsecv.tables.datasets import load_dataset
+from sparsecv.tables.synthetic import make_synthetic
 
 # The papers' four small data sets; their Diabetes has the sex column one-hot (11 columns).
 PAPER_SETS = {

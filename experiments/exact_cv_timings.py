@@ -11,7 +11,7 @@ from __future__ import annotations
 from common import PAPER_GAMMAS, PAPER_SETS, best_of, fold_rows, machine, peak_megabytes, run
 from threadpoolctl import threadpool_limits
 
-from sparsecv.design import Protocol
+from sparsecv.design.design import Protocol
 from sparsecv.solvers import best_subsets, best_subsets_rows_deleted
 
 # Minutes of Grid in Table 1 of the main paper (Mosek 10, leave-one-out), γ as in PAPER_GAMMAS.

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from common import fold_rows, machine, run
 
-from sparsecv.bound_plots import animate_bounds, plot_bounds
-from sparsecv.cross_validation import Settings
-from sparsecv.design import Protocol
+from sparsecv.cv.engine import Settings
+from sparsecv.design.design import Protocol
+from sparsecv.plots.bounds import animate_bounds, plot_bounds
 
 RESULTS = Path(__file__).parent / "results"
 

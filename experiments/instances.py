@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from common import rows
 
-from sparsecv.design import Protocol, Summary, make_design
+from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.solvers import SparseRidgeProblem
 
 # (n, p, τ, ρ, ν, γ), five seeds each

@@ -10,8 +10,8 @@ import time
 import numpy as np
 from common import fold_rows, machine, peak_megabytes, run
 
-from sparsecv.cross_validation import Settings
-from sparsecv.design import Protocol
+from sparsecv.cv.engine import Settings
+from sparsecv.design.design import Protocol
 
 CASES = (
     ("housing2", "5", 100.0, 20),

@@ -20,7 +20,7 @@ from common import machine
 
 CODE = """
 import json, sys, time
-from sparsecv.cli import main
+from sparsecv.cli.main import main
 from common import peak_megabytes
 main(["cv", "diabetes", "--gamma", "1", "--quiet"])
 before = peak_megabytes()

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from common import machine
 
-from sparsecv.folds import make_folds
-from sparsecv.plots import pyplot, save
+from sparsecv.design.folds import make_folds
+from sparsecv.plots.curves import pyplot, save
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors, select
-from sparsecv.synthetic import make_synthetic
+from sparsecv.tables.synthetic import make_synthetic
 
 GAMMAS = np.geomspace(2e-3, 2e3, 20)
 SETTINGS = ((50, 10), (10, 50))

@@ -15,7 +15,7 @@ import time
 import numpy as np
 from common import machine, rows
 
-from sparsecv.folds import make_folds
+from sparsecv.design.folds import make_folds
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors, select
 
 NAMES = (

@@ -21,12 +21,7 @@ import cvxpy
 import numpy as np
 from common import machine
 
-from sparsecv.solvers import (
-    Relaxation,
-    SparseRidgeProblem,
-    perspective_relaxation,
-    relaxation_path,
-)
+from sparsecv.solvers import Relaxation, SparseRidgeProblem, perspective_relaxation, relaxation_path
 
 
 def clarabel(

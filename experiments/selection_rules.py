@@ -31,9 +31,9 @@ from pathlib import Path
 import numpy as np
 from common import machine, rows
 
-from sparsecv.averaging import model_weights
-from sparsecv.folds import make_folds
-from sparsecv.rule_evidence import REPEATS
+from sparsecv.design.folds import make_folds
+from sparsecv.selection.averaging import model_weights
+from sparsecv.selection.evidence import REPEATS
 from sparsecv.stability import SparseRidgeLearner, at_weight, largest_tau, partial_errors, select
 
 NAMES = (

@@ -22,10 +22,10 @@ from sparsecv.solvers import (
     heuristic_support,
     perspective_relaxation,
 )
-from sparsecv.solvers import branch_and_bound_kernels as kernels
+from sparsecv.solvers.branching import single_kernels as kernels
+from sparsecv.solvers.branching.search import Search, enter_support, new_state
 from sparsecv.solvers.limits import Limits
-from sparsecv.solvers.root import GramForm, Root
-from sparsecv.solvers.search import Search, enter_support, new_state
+from sparsecv.solvers.relaxation.gram import GramForm, Root
 
 
 def fixed_in(problem: SparseRidgeProblem, members: np.ndarray) -> SparseRidgeProblem:

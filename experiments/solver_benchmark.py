@@ -30,8 +30,8 @@ from common import machine
 from instances import Instance, benchmark
 
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.greedy import forward_order
-from sparsecv.solvers.local_search import improve
+from sparsecv.solvers.supports.greedy import forward_order
+from sparsecv.solvers.supports.swaps import improve
 
 HERE = Path(__file__).parent
 STORE = HERE / "results" / "solver_benchmark.csv"

@@ -5,27 +5,32 @@ The estimators are loaded on first use, so that the command line starts without 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .cv import bounds
     from .estimators import SparseRidge, SparseRidgeCV
     from .stability import StabilityCV
 
-__all__ = ["SparseRidge", "SparseRidgeCV", "StabilityCV", "__version__"]
+__all__ = ["SparseRidge", "SparseRidgeCV", "StabilityCV", "__version__", "bounds"]
+
+_HOMES = {
+    "SparseRidge": ("estimators", "SparseRidge"),
+    "SparseRidgeCV": ("estimators", "SparseRidgeCV"),
+    "StabilityCV": ("stability", "StabilityCV"),
+    "bounds": ("cv.bounds", ""),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("SparseRidge", "SparseRidgeCV"):
-        from . import estimators
-
-        return getattr(estimators, name)
-    if name == "StabilityCV":
-        from .stability import StabilityCV
-
-        return StabilityCV
-    raise AttributeError(f"module 'sparsecv' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sparsecv' has no attribute {name!r}")
+    home, inside = _HOMES[name]
+    module = import_module(f".{home}", __name__)
+    return getattr(module, inside) if inside else module
 
 
 def __dir__() -> list[str]:

@@ -14,14 +14,14 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsecv import fold_solvers
-from sparsecv.cross_validation import Settings, cross_validate
-from sparsecv.datasets import load_dataset
-from sparsecv.design import Protocol, Summary, make_design
+from sparsecv.cv import fold_solvers
+from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.results import CVResult
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
-from sparsecv.fold_data import RowFolds
-from sparsecv.folds import make_folds
-from sparsecv.results import CVResult
+from sparsecv.tables.datasets import load_dataset
 
 Array = NDArray[np.float64]
 HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-norm")
@@ -87,7 +87,7 @@ def test_shared_tree_equals_a_tree_per_fold(
     shared = run(data, gammas, "exact")
     assert all(r.n_mio < 50 for r in shared.by_gamma)
     monkeypatch.setattr(
-        "sparsecv.cross_validation.solve_rows_deleted",
+        "sparsecv.cv.engine.solve_rows_deleted",
         lambda **work: fold_solvers.solve_folds(range(data.folds.k), **work),
     )
     single = run(data, gammas, "exact")

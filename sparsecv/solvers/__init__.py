@@ -3,29 +3,29 @@
 Nothing here knows of folds or cross-validation.
 """
 
-from .all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
-from .backends import available_backends, checked_backend, register_backend, solve
-from .benders import outer_approximation
-from .branch_and_bound import branch_and_bound
-from .certificate import Certificate, certify
-from .conic import conic_relaxation, export_mosek, solve_conic
-from .ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
-from .enumeration import best_by_enumeration, few_supports
-from .extras import SolverUnavailable
+from .api import available_backends, checked_backend, register_backend, solve
+from .branching.certificate import Certificate, certify
+from .branching.enumeration import best_by_enumeration, few_supports
+from .branching.families import JointResult, Neighbour, settle, solve_jointly
+from .branching.left_out import LeftOut
+from .branching.single import branch_and_bound
+from .branching.sizes import certificates_of, solve_sizes
 from .gamma_path import gamma_path
-from .heuristics import heuristic_support
-from .joint import JointResult, Neighbour, settle, solve_jointly
-from .left_out import LeftOut
+from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
+from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
+from .leaps.open_nodes import OpenNode, prediction_ranges
 from .limits import Limits, StopFlag
-from .open_nodes import OpenNode, prediction_ranges
-from .perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
+from .outside.benders import outer_approximation
+from .outside.conic import conic_relaxation, export_mosek, solve_conic
+from .outside.extras import SolverUnavailable
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
-from .root import GramForm, wants_gram
-from .row_deletion import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
-from .screening import Screening, screen
-from .sizes import TREE_ONLY, certificates_of, solve_sizes
-from .solution import Solution, Status, relative_gap, worst
-from .support_path import heuristic_path
+from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
+from .relaxation.gram import GramForm, wants_gram
+from .relaxation.perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
+from .relaxation.screening import Screening, screen
+from .result import Solution, Status, relative_gap, worst
+from .supports.beam import heuristic_support
+from .supports.path import heuristic_path
 
 __all__ = [
     "MAX_COLUMNS",

@@ -13,11 +13,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from . import all_sizes_kernels as kernels
-from ._linalg import Array, from_mask, triangularise
-from .all_sizes import CHUNK, EPS, active_columns, checked_sizes, prefer
+from .branching.sizes import HANDOVER, solve_sizes
+from .kernels.linalg import Array, from_mask, triangularise
+from .leaps import all_sizes_kernels as kernels
+from .leaps.all_sizes import CHUNK, EPS, active_columns, checked_sizes, prefer
 from .problem import SparseRidgeProblem
-from .sizes import HANDOVER, solve_sizes
 
 Support = NDArray[np.intp]
 

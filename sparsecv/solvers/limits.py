@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from .solution import Status
+from .result import Status
 
 
 class StopFlag:

@@ -1,7 +1,7 @@
 """Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
 
-from ..partial_errors import PartialErrors, partial_errors
-from ..stability_criterion import Selection, at_weight, criterion, select
+from ..selection.criterion import Selection, at_weight, criterion, select
+from ..selection.partial_errors import PartialErrors, partial_errors
 from .coordinate import Adaptive, Grid, descend
 from .estimator import StabilityCV
 from .learners import EstimatorLearner, Recipe, cart, svm, xgboost

@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 
 from ..errors import InputError
-from ..partial_errors import Array, Index, Learner
+from ..selection.partial_errors import Array, Index, Learner
 
 
 class Shelf:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from ..partial_errors import (
+from ..selection.criterion import Selection, checked_lambdas
+from ..selection.partial_errors import (
     Array,
     Index,
     Learner,
@@ -20,7 +21,6 @@ from ..partial_errors import (
     checked_partition,
     training_rows,
 )
-from ..stability_criterion import Selection, checked_lambdas
 
 ITERATIONS = 10
 Runner = Callable[[Callable[[Any], Array], list[Any]], Any]

@@ -19,7 +19,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from .. import __version__
 from ..errors import InputError
 from ..estimators import SparseRidge
-from ..partial_errors import (
+from ..selection.criterion import Selection, checked_lambdas, criterion, select
+from ..selection.partial_errors import (
     Array,
     Index,
     Learner,
@@ -29,7 +30,6 @@ from ..partial_errors import (
     partial_errors,
     training_rows,
 )
-from ..stability_criterion import Selection, checked_lambdas, criterion, select
 from .checkpoint import Shelf
 from .coordinate import Adaptive, Grid
 from .learners import EstimatorLearner, default_loss, folds_for

@@ -13,10 +13,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from ..design.folds import Folds, make_folds
 from ..errors import InputError
-from ..folds import Folds, make_folds
-from ..partial_errors import Array, Index
-from ..solvers.extras import missing
+from ..selection.partial_errors import Array, Index
+from ..solvers.outside.extras import missing
 from .coordinate import Grid
 from .losses import Loss
 

@@ -14,10 +14,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..design import Design, Summary, make_design
-from ..design import Protocol as Layout
+from ..design.design import Design, Summary, make_design
+from ..design.design import Protocol as Layout
 from ..errors import InputError
-from ..partial_errors import Array, Index
+from ..selection.partial_errors import Array, Index
 from ..solvers import (
     TREE_ONLY,
     Relaxation,
@@ -29,7 +29,7 @@ from ..solvers import (
     perspective_relaxation,
     solve_sizes,
 )
-from ..solvers.enumeration import SOUND
+from ..solvers.branching.enumeration import SOUND
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality

@@ -16,18 +16,20 @@ from sparsecv.solvers import (
     StopFlag,
     best_subsets,
     branch_and_bound,
-    branch_and_bound_kernels,
     solve,
     solve_sizes,
 )
-from sparsecv.solvers import root as root_module
-from sparsecv.solvers import sizes as sizes_module
-from sparsecv.solvers.completion_kernels import complete
+from sparsecv.solvers.branching import (
+    single_kernels as branch_and_bound_kernels,
+)
+from sparsecv.solvers.branching import sizes as sizes_module
+from sparsecv.solvers.branching.search import Search, new_state
+from sparsecv.solvers.kernels.completion import complete
 from sparsecv.solvers.limits import Limits
-from sparsecv.solvers.local_search import improve
-from sparsecv.solvers.root import Incumbent, reduced_root
-from sparsecv.solvers.search import Search, new_state
-from sparsecv.synthetic import make_synthetic
+from sparsecv.solvers.relaxation import gram as root_module
+from sparsecv.solvers.relaxation.gram import Incumbent, reduced_root
+from sparsecv.solvers.supports.swaps import improve
+from sparsecv.tables.synthetic import make_synthetic
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

@@ -21,7 +21,7 @@ from sparsecv.solvers import (
     certify,
     solve_sizes,
 )
-from sparsecv.solvers import sizes as sizes_module
+from sparsecv.solvers.branching import sizes as sizes_module
 from sparsecv.solvers.limits import Limits
 
 
@@ -134,7 +134,7 @@ def test_a_certificate_of_another_shape_is_refused() -> None:
 
 
 def test_too_large_a_tree_is_not_carried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv.solvers.certificate.MOST_LEAVES", 3)
+    monkeypatch.setattr("sparsecv.solvers.branching.certificate.MOST_LEAVES", 3)
     problem = wide(0)
     assert certify(problem, branch_and_bound(problem).support, margin=0.3) is None
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum, ugly_problem
 
-from sparsecv.solvers import SparseRidgeProblem, heuristic_support, heuristics
-from sparsecv.solvers.greedy import forward_order
-from sparsecv.solvers.heuristics import LocalSearch, beam
+from sparsecv.solvers import SparseRidgeProblem, heuristic_support
 from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.supports import beam as heuristics
+from sparsecv.solvers.supports.beam import LocalSearch, beam
+from sparsecv.solvers.supports.greedy import forward_order
 
 
 def correlated(seed: int, n: int, p: int, tau: int, gamma: float = 0.1) -> SparseRidgeProblem:

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import sparsecv.solvers.all_sizes as all_sizes
 from brute_force import (
     Array,
     Data,
@@ -19,7 +20,6 @@ from brute_force import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sparsecv.solvers.all_sizes as all_sizes
 from sparsecv.solvers import (
     MAX_COLUMNS,
     BestSubsets,
@@ -30,7 +30,7 @@ from sparsecv.solvers import (
     best_subsets,
     prediction_ranges,
 )
-from sparsecv.solvers.open_nodes import expand, size_bounds
+from sparsecv.solvers.leaps.open_nodes import expand, size_bounds
 
 
 def problem_of(data: Data) -> SparseRidgeProblem:

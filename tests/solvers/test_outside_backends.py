@@ -14,6 +14,7 @@ from brute_force import Data, enumerate_size, plain, ugly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum, ugly_problem
+from sparsecv.solvers.outside.prepare.oracle import MasterResult, Oracle
 
 from sparsecv.solvers import (
     Limits,
@@ -23,17 +24,24 @@ from sparsecv.solvers import (
     Status,
     StopFlag,
     available_backends,
-    benders,
     checked_backend,
-    conic,
-    extras,
-    gurobi_master,
-    gurobi_models,
-    highs_master,
-    outside_backends,
     solve,
 )
-from sparsecv.solvers.oracle import MasterResult, Oracle
+from sparsecv.solvers.outside import (
+    benders,
+    conic,
+    extras,
+    gurobi_models,
+)
+from sparsecv.solvers.outside import (
+    gurobi as gurobi_master,
+)
+from sparsecv.solvers.outside import (
+    highs as highs_master,
+)
+from sparsecv.solvers.outside import (
+    registry as outside_backends,
+)
 
 MASTERS = [name for name in ("highs", "gurobi", "scip") if name in available_backends()]
 OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]
@@ -450,7 +458,7 @@ def test_a_tolerance_is_relative_to_the_objective(name: str) -> None:
 def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:
     if "scip" not in available_backends():
         pytest.skip("scip is not installed")
-    from sparsecv.solvers.scip_master import solve_scip
+    from sparsecv.solvers.outside.prepare.scip import solve_scip
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 240))

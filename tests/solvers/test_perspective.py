@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecv.solvers import GramForm, SparseRidgeProblem
-from sparsecv.solvers.perspective import (
+from sparsecv.solvers.relaxation.perspective import (
     dual_bounds,
     perspective_relaxation,
     relaxation_path,
@@ -182,7 +182,7 @@ def test_residual_form_is_the_same_relaxation(part: float, monkeypatch: pytest.M
     for gamma in (0.1, 3.0, 200.0):
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=5)
         by_gram = perspective_relaxation(problem, epsilon=part * gamma)
-        monkeypatch.setattr("sparsecv.solvers.root.GRAM_COLUMNS", 10)
+        monkeypatch.setattr("sparsecv.solvers.relaxation.gram.GRAM_COLUMNS", 10)
         by_rows = perspective_relaxation(problem, epsilon=part * gamma)
         monkeypatch.undo()
         assert by_rows.converged

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.perspective import perspective_relaxation
-from sparsecv.solvers.screening import screen
+from sparsecv.solvers.relaxation.perspective import perspective_relaxation
+from sparsecv.solvers.relaxation.screening import screen
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

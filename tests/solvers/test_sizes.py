@@ -11,10 +11,10 @@ from sparsecv.solvers import (
     StopFlag,
     best_subsets,
     gamma_path,
-    sizes,
     solve,
     solve_sizes,
 )
+from sparsecv.solvers.branching import sizes
 
 
 def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -16,12 +16,14 @@ from sparsecv.solvers import (
     Status,
     StopFlag,
     available_backends,
-    backends,
     best_subsets,
     checked_backend,
     register_backend,
     relative_gap,
     solve,
+)
+from sparsecv.solvers import (
+    api as backends,
 )
 
 

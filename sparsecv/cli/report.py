@@ -1,0 +1,347 @@
+"""What the command line prints: rich tables, and the JSON document."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .. import __version__
+from ..cv.results import CVResult, GammaResult
+from ..design.model import FittedModel
+from ..selection.pipeline import Prepared, versions
+from ..selection.rules import RULES, Choice
+from ..solvers import Status
+from .benchmark import Row, averages
+
+BAR = 24  # characters of the longest bar
+EIGHTHS = " ▏▎▍▌▋▊▉"
+LEAST = {  # what a rule minimises
+    "minimum": "h",
+    "one-se": "τ within one standard error",
+    "stability": "mean of the folds + λ·stability",
+    "corrected": "bias-corrected h",
+    "repeated": "mean of h over partitions",
+    "averaged": "(every model, weighted by mean h)",
+}
+
+
+def number(value: float) -> str:
+    """Six significant digits, without an exponent where that is short."""
+    return f"{value:.6g}"
+
+
+def bar(value: float, longest: float, width: int = BAR) -> str:
+    """Draw a value as a bar of eighths of a character."""
+    if not (np.isfinite(value) and longest > 0):
+        return ""
+    eighths = round(8 * width * min(max(value / longest, 0.0), 1.0))
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def print_trace(console: Console, result: CVResult) -> None:
+    """Print the iterations of the alternating minimisation."""
+    console.print(
+        "alternating minimisation: best τ at γ, then γ for those supports", style="italic"
+    )
+    table = Table()
+    for head in ("γ", "τ", "CV error", "next γ", "for τ", "predicted"):
+        table.add_column(head, justify="right")
+    for step in result.trace:
+        sure = "" if step.certified else "≈"
+        table.add_row(
+            number(step.gamma),
+            str(step.tau),
+            sure + number(step.cv_error),
+            number(step.next_gamma),
+            str(step.next_tau),
+            number(step.predicted),
+        )
+    console.print(table)
+    console.print(f"ended: {result.ended}", style="dim")
+
+
+def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
+    """Print h(γ, τ) for every γ of a grid, the table of the best γ and the choice."""
+    folds, protocol = prepared.folds, prepared.design.protocol
+    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    console.print(
+        f"[bold]{escape(prepared.source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
+        f"{kind}, {protocol.name} protocol, {protocol.scale}"
+    )
+    best = result.best()
+    if len(result.gammas) > 1 and not result.trace:
+        _print_grid(console, result)
+    _print_gamma(console, result.by_gamma[best.gamma_index], best.tau, best.one_se)
+    sure = "" if bool(result.by_gamma[best.gamma_index].exact.all()) else " (not proved)"
+    one = f"; within one standard error: τ = {best.one_se}{sure}"
+    one = "" if best.one_se == best.tau else one
+    grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
+    within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
+    proof = (
+        f"proved best {grid}{within}"
+        if best.certified
+        else (
+            f"not proved: the least error {grid} lies in "
+            f"[{number(best.lower_bound)}, {number(best.upper)}]"
+        )
+    )
+    console.print(
+        f"[bold green]best: τ = {best.tau}, γ = {number(best.gamma)}, CV error "
+        f"{number(best.cv_error)}[/] ± {number(best.std_error)} ({proof}){one}"
+    )
+    mios = sum(r.n_mio for r in result.by_gamma)
+    nodes = sum(r.n_nodes for r in result.by_gamma)
+    problems = folds.k * result.taus.size * len(result.gammas)
+    trees = f"{mios:,} tree{'s' if mios != 1 else ''}" if mios else "the whole data's trees alone"
+    console.print(
+        f"{problems:,} training problems by {trees}, {nodes:,} nodes, {result.seconds:.2f} s",
+        style="dim",
+    )
+
+
+def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
+    """Print what other rules would choose, and the one that was asked for."""
+    chosen = {(c.tau, c.gamma) for c in choices.values() if c.weights is None}
+    if rule == "minimum" and len(chosen) == 1 and choices[rule].certified:
+        return
+    table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
+    for head in ("rule", "τ", "γ", "CV error", "what is least"):
+        table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
+    for name in (name for name in RULES if name in choices):
+        choice = choices[name]
+        least = LEAST[name] + ("" if name == "one-se" else f" = {number(choice.criterion)}")
+        if choice.lambda_ is not None:
+            least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
+        row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
+        if choice.weights is not None:
+            row[2:] = ["", f"≤ {row[3]}", LEAST[name]]
+        if not choice.certified:
+            row[-1] += ", not proved"
+        table.add_row(*row, style="bold" if name == rule else None)
+    console.print(table)
+    choice = choices[rule]
+    if rule == "averaged":
+        what = f"all models, {choice.tau} columns"
+    else:
+        what = f"τ = {choice.tau}, γ = {number(choice.gamma)}"
+    proof = "" if choice.certified else " (not proved: the rule might choose otherwise)"
+    console.print(f"the model is chosen by the rule [bold]{rule}[/]: {what}{proof}")
+
+
+def _print_grid(console: Console, result: CVResult) -> None:
+    """One column per γ, wrapped to the width of the console; ≈ marks what is not proved."""
+    unproved = "" if result.complete else "; ≈ marks what is not proved"
+    console.print(f"CV error h(γ, τ); the least of each γ in bold{unproved}", style="italic")
+    least = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
+    cells = [
+        [("" if exact else "≈") + number(h) for h, exact in zip(r.cv_error, r.exact, strict=True)]
+        for r in result.by_gamma
+    ]
+    heads = [f"γ={gamma:.4g}" for gamma in result.gammas]
+    widths = [3 + max(map(len, [head, *rows])) for head, rows in zip(heads, cells, strict=True)]
+    for shown in _chunks(widths, console.width - 4 - len(str(result.taus[-1]))):
+        table = Table()
+        table.add_column("τ", justify="right")
+        for g in shown:
+            table.add_column(heads[g], justify="right", no_wrap=True)
+        for t, tau in enumerate(result.taus):
+            row = [f"[bold]{cells[g][t]}[/]" if t == least[g] else cells[g][t] for g in shown]
+            table.add_row(str(tau), *row)
+        console.print(table)
+
+
+def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
+    """Split columns into runs that fit side by side."""
+    run: list[int] = []
+    for column, width in enumerate(widths):
+        if run and sum(widths[c] for c in run) + width > room:
+            yield run
+            run = []
+        run.append(column)
+    yield run
+
+
+def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
+    console.print(f"γ = {number(result.gamma)}", style="italic")
+    table = Table()
+    proved = bool(result.exact.all())
+    heads = ["τ", "CV error", "± s.e."] + ([] if proved else ["proved interval"])
+    rows = []
+    for t, size in enumerate(result.taus):
+        row = [str(size), number(result.cv_error[t]), number(result.std_error[t])]
+        if not proved:
+            interval = f"[{number(result.lower[t])}, {number(result.upper[t])}]"
+            row.append("exact" if result.exact[t] else interval)
+        rows.append(row)
+    widths = [max(len(row[c]) for row in [heads, *rows]) + 3 for c in range(len(heads))]
+    room = console.width - sum(widths) - 4 - len(" 1 s.e.")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("above the least", overflow="fold")
+    above = result.cv_error - result.cv_error.min()
+    for t, size in enumerate(result.taus):
+        mark = " best" if size == tau else (" 1 s.e." if size == one_se else "")
+        drawn = bar(float(above[t]), float(above.max()), min(BAR, max(room, 3))) + mark
+        style = "bold green" if size == tau else None
+        table.add_row(*map(escape, rows[t]), drawn.strip(), style=style)
+    console.print(table)
+
+
+def print_model(console: Console, prepared: Prepared, model: FittedModel) -> None:
+    """Print the coefficients in original units and the training certificate."""
+    console.print("model on all rows, original units", style="italic")
+    table = Table()
+    table.add_column("feature", overflow="fold")
+    table.add_column("coefficient", justify="right")
+    for column in model.support:
+        table.add_row(escape(prepared.names[column]), number(model.coef[column]))
+    table.add_row("(intercept)", number(model.intercept), style="dim")
+    console.print(table)
+    if np.isnan(model.objective):
+        console.print("average of the grid's models, weights h^(-n/10)", style="dim")
+        return
+    gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
+    console.print(
+        f"training objective {number(model.objective)}, proved lower bound "
+        f"{number(model.lower_bound)} ({gap})",
+        style="dim",
+    )
+
+
+def print_benchmark(console: Console, rows: Sequence[Row]) -> None:
+    """Print every run, and the mean reductions over γ."""
+    for name, folds in dict.fromkeys((row.dataset, row.folds) for row in rows):
+        table = Table(title=f"{name}, {folds}", title_justify="left")
+        for head in ("γ", "way", "problems", "fewer", "nodes", "fewer", "s"):
+            justify: Any = "left" if head == "way" else "right"
+            table.add_column(head, justify=justify, no_wrap=True)
+        before = None
+        for row in rows:
+            if (row.dataset, row.folds) != (name, folds):
+                continue
+            table.add_row(
+                "" if row.gamma == before else number(row.gamma),
+                row.way,
+                f"{row.mio:,}",
+                percent(row.reduction),
+                f"{row.nodes:,}",
+                percent(row.node_reduction),
+                f"{row.seconds:.3g}",
+            )
+            before = row.gamma
+        console.print(table)
+    summary = Table(title="mean over γ")
+    for head in ("folds", "way", "data", "fewer problems", "fewer nodes"):
+        summary.add_column(head, justify="left" if head in ("folds", "way", "data") else "right")
+    for folds, way, name, problems, nodes in averages(rows):
+        summary.add_row(folds, way, name, percent(problems), percent(nodes))
+    console.print(summary)
+
+
+def percent(value: float) -> str:
+    """A share in percent; empty where there is none."""
+    return "" if np.isnan(value) else f"{100.0 * value:.1f} %"
+
+
+def cv_document(
+    prepared: Prepared,
+    result: CVResult,
+    model: FittedModel,
+    choices: dict[str, Choice],
+    *,
+    rule: str,
+    status: Status,
+    method: str,
+    backend: str,
+    seconds: float,
+) -> dict[str, Any]:
+    """The document ``sparsecv cv --json`` writes."""
+    folds, best = prepared.folds, result.best()
+    more: dict[str, Any] = {}
+    if result.trace:
+        more["trace"] = [vars(step) for step in result.trace]
+        more["ended"] = result.ended
+    if result.tolerance is not None:
+        more["tolerance"] = result.tolerance
+    return more | {
+        "sparsecv": __version__,
+        "dataset": prepared.source.name,
+        "n": folds.n,
+        "p": prepared.design.p,
+        "feature_names": [prepared.names[c] for c in prepared.design.kept],
+        "target": prepared.source.target_name,
+        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
+        "protocol": prepared.design.protocol.name,
+        "scale": prepared.design.protocol.scale,
+        "method": method,
+        "backend": backend,
+        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
+        "best": {
+            "tau": best.tau,
+            "gamma": best.gamma,
+            "cv_error": best.cv_error,
+            "std_error": best.std_error,
+            "lower_bound": best.lower_bound,
+            "upper_bound": best.upper,
+            "certified": best.certified,
+            "tau_1se": best.one_se,
+        },
+        "rule": rule,
+        "rule_status": str(status),
+        "rules": {
+            name: {
+                "tau": c.tau,
+                "gamma": None if c.weights is not None else c.gamma,
+                "cv_error": c.cv_error,
+                "criterion": c.criterion,
+                "certified": c.certified,
+                **({} if c.lambda_ is None else {"lambda": c.lambda_}),
+            }
+            for name, c in choices.items()
+        },
+        "model": model_document(prepared, model),
+        "seconds": seconds,
+        "cpu_count": os.cpu_count(),
+        "versions": versions(),
+    }
+
+
+def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
+    kept = prepared.design.kept
+    return {
+        "gamma": result.gamma,
+        "tau": result.taus.tolist(),
+        "cv_error": [
+            float(h) if proved else None
+            for h, proved in zip(result.cv_error, result.exact, strict=True)
+        ],
+        "incumbent": result.cv_error.tolist(),
+        "std_error": result.std_error.tolist(),
+        "lower": result.lower.tolist(),
+        "upper": result.upper.tolist(),
+        "support": [[prepared.names[kept[c]] for c in s] for s in result.models],
+        "n_mio": result.n_mio,
+        "n_nodes": result.n_nodes,
+        "seconds": result.seconds,
+        "mio_by_tau": result.mio_by_tau.tolist(),
+    } | ({"history": result.history} if result.history else {})
+
+
+def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
+    """The model as it stands in JSON; coefficients have the order of ``support``."""
+    return {
+        "support": [prepared.names[c] for c in model.support],
+        "coef": [float(model.coef[c]) for c in model.support],
+        "intercept": model.intercept,
+        # an average of models has no objective
+        "objective": None if np.isnan(model.objective) else model.objective,
+        "lower_bound": None if np.isnan(model.objective) else model.lower_bound,
+        "gap": None if np.isnan(model.objective) else model.gap,
+        "proved": model.proved,
+    }

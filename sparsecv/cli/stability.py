@@ -1,0 +1,179 @@
+"""``sparsecv stability``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .. import __version__
+from ..errors import InputError
+from . import options as shared
+
+
+def stability(
+    data: shared.Data,
+    learner: Annotated[
+        str, typer.Option(help="sparse-ridge, cart, xgboost or svm.")
+    ] = "sparse-ridge",
+    target: shared.Target = None,
+    folds: Annotated[str, typer.Option(help="K, size:M or loo.")] = "5",
+    tau: Annotated[
+        str, typer.Option(help="sparse-ridge: all (τ log τ <= n), A:B or a list.")
+    ] = "all",
+    gamma: Annotated[
+        str | None,
+        typer.Option(help="sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 by default."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--lambda",
+            help="Weights of the stability: one, or a list or LO:HI:N, to which 0 is added.",
+        ),
+    ] = None,
+    loss: Annotated[
+        str, typer.Option(help="auto, squared, absolute, zero-one, hinge or log.")
+    ] = "auto",
+    search: Annotated[
+        str | None, typer.Option(help="grid or coordinate (descent); the paper's by default.")
+    ] = None,
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="sparse-ridge: exact, heuristic, rounding (the paper's) or auto (exact up to 20 "
+            "columns)."
+        ),
+    ] = "auto",
+    classify: Annotated[
+        bool, typer.Option("--classify", help="The response holds labels.")
+    ] = False,
+    test: Annotated[float, typer.Option(help="Share of the rows kept apart for a test.")] = 0.0,
+    one_hot: shared.OneHot = False,
+    drop: shared.Drop = None,
+    seed: Annotated[int, typer.Option(help="Of the folds and the test rows.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
+    json_file: shared.Json = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished fits; a rerun goes on from it.")
+    ] = None,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Choose a model by cross-validation error and stability, the weight by nested folds."""
+    from ..plots import curves as plots
+    from ..selection import pipeline
+    from ..tables.datasets import resolve
+    from . import grids as options
+    from . import stability_job as work
+
+    started = time.perf_counter()
+    console = shared.open_console(quiet)
+    if plot is not None:
+        plots.check_writable(str(plot))
+        if learner != "sparse-ridge" or search == "coordinate":
+            raise InputError("--plot needs --learner sparse-ridge and a grid")
+    shared.check_json(json_file)
+    shared.check_jobs(jobs)
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
+    taus, gammas = options.parse_taus(tau), None if gamma is None else options.parse_gammas(gamma)
+    if gamma is not None and gammas is None:
+        raise InputError("--gamma auto: stability needs values of gamma")
+    source = resolve(str(data), target=target, one_hot=one_hot, drop=shared.names_in(drop))
+    done = work.run(
+        source,
+        learner,
+        folds=folds,
+        taus=None if taus is None else taus.tolist(),
+        gammas=None if gammas is None else gammas.tolist(),
+        lambdas=_weights(weights),
+        loss=loss,
+        search=search,
+        classify=classify,
+        test=test,
+        seed=seed,
+        n_jobs=jobs,
+        checkpoint=checkpoint,
+        solver=solver,
+    )
+    found = {
+        "sparsecv": __version__,
+        "dataset": source.name,
+        "n": source.n,
+        "p": source.p,
+        **work.document(done),
+        "seconds": time.perf_counter() - started,
+        "versions": pipeline.versions(),
+    }
+    show(console, found)
+    if json_file is not None:
+        shared.write_json(json_file, found)
+    if plot is not None:
+        work.plot(done, str(plot), f"{source.name}, {found['folds']['k']} folds")
+    raise typer.Exit(0)
+
+
+def _weights(text: str | None) -> Any:
+    """Values of --lambda, with 0."""
+    from . import grids as options
+
+    if text is None:
+        return None
+    values = [0.0] if text.strip() == "0" else options.parse_weights(text)
+    return values if len(values) == 1 else np.append(0.0, values)
+
+
+def show(console: Console, found: dict[str, Any]) -> None:
+    """Print λ, the choice and what it is worth."""
+    console.print(
+        f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
+        f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"
+    )
+    if found["lambdas"] and len(found["lambdas"]) > 1:
+        table = Table(title="weight λ of the stability")
+        table.add_column("λ", justify="right")
+        table.add_column("nested error", justify="right")
+        for line in found["lambdas"]:
+            mark = " ◀" if line["lambda"] == found["lambda"] else ""
+            table.add_row(f"{line['lambda']:.4g}", f"{line['nested_error']:.6g}{mark}")
+        console.print(table)
+    table = Table()
+    for head in ("", "hyperparameters", "CV error", "stability", "corrected", "test error"):
+        table.add_column(head, justify="left" if head in ("", "hyperparameters") else "right")
+    by_params = {_text(_only_params(line)): line for line in found["candidates"]}
+    rows = (
+        (f"λ = {found['lambda']:.4g}", found["best_params"], found["test_error"]),
+        ("λ = 0", found["params_without_stability"], found["test_error_without_stability"]),
+    )
+    for name, params, error in rows[: 1 if found["lambda"] == 0.0 else 2]:
+        line = by_params.get(_text(params))
+        numbers = (
+            ["", "", ""]
+            if line is None
+            else [f"{line[key]:.6g}" for key in ("cv_error", "stability", "corrected")]
+        )
+        table.add_row(name, _text(params), *numbers, "" if error is None else f"{error:.6g}")
+    console.print(table)
+    if found["nested_error"] is not None:
+        console.print(f"least nested error over λ: {found['nested_error']:.6g}")
+    console.print(f"{found['seconds']:.2f} s", style="dim")
+
+
+def _only_params(line: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in line.items() if k not in ("cv_error", "stability", "corrected")}
+
+
+def _text(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+        for name, value in sorted(params.items())
+    )

@@ -1,0 +1,275 @@
+"""What ``sparsecv stability`` runs: a ready-made learner on a table, its results and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from ..design.design import Array
+from ..errors import InputError
+from ..estimators import SparseRidge
+from ..plots.curves import pyplot, save
+from ..stability.estimator import StabilityCV
+from ..stability.learners import Recipe, cart, svm, xgboost
+from ..stability.losses import checked_loss
+from ..stability.sparse_ridge import SparseRidgeLearner, largest_tau
+from ..tables.sources import RowSource
+
+LEARNERS = ("sparse-ridge", "cart", "xgboost", "svm")
+
+
+@dataclass
+class Job:
+    """A finished selection.
+
+    Attributes
+    ----------
+    search : StabilityCV
+    learner : str
+    train, test : (X, y)
+        Rows chosen on, and rows held out; ``test`` is None without.
+    test_error, plain_test_error : float or None
+        Mean test losses of the model chosen, and of the one chosen at λ = 0.
+    surface : ndarray, shape (candidates,), or None
+        Test losses of every candidate fitted to all training rows (sparse ridge).
+    """
+
+    search: StabilityCV
+    learner: str
+    train: tuple[Array, Array]
+    test: tuple[Array, Array] | None
+    test_error: float | None
+    plain_test_error: float | None
+    surface: Array | None
+
+
+def recipe(
+    learner: str,
+    n: int,
+    p: int,
+    *,
+    classification: bool,
+    seed: int,
+    taus: Sequence[int] | None,
+    gammas: Sequence[float] | None,
+) -> Recipe:
+    """A learner by its name, with its grids.
+
+    Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
+
+    Raises
+    ------
+    InputError
+        An unknown name, or τ and γ for a learner that has none.
+    """
+    if learner not in LEARNERS:
+        raise InputError(f"--learner must be one of {', '.join(LEARNERS)}; got {learner!r}")
+    if learner == "sparse-ridge":
+        if classification:
+            raise InputError("sparse-ridge is a regression; try --learner cart, xgboost or svm")
+        grid: dict[str, list[Any]] = {
+            "gamma": list(gammas) if gammas is not None else np.geomspace(2e-3, 2e3, 20).tolist(),
+            "tau": list(taus) if taus is not None else list(range(1, largest_tau(n, p) + 1)),
+        }
+        return Recipe(SparseRidge(), grid, {"gamma": 1.0 / np.sqrt(n)})
+    if taus is not None or gammas is not None:
+        raise InputError(f"--tau and --gamma belong to sparse-ridge; {learner} has its own grid")
+    if learner == "cart":
+        return cart(classification, seed)
+    if learner == "xgboost":
+        return xgboost(classification, seed)
+    return svm(classification, p, n, seed)
+
+
+def run(
+    source: RowSource,
+    learner: str,
+    *,
+    folds: str = "5",
+    taus: Sequence[int] | None = None,
+    gammas: Sequence[float] | None = None,
+    lambdas: Any = None,
+    loss: str = "auto",
+    search: str | None = None,
+    classify: bool = False,
+    test: float = 0.0,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    checkpoint: Any = None,
+    solver: str = "auto",
+) -> Job:
+    """Select by stability-regularised nested cross-validation.
+
+    Parameters
+    ----------
+    source : RowSource
+    learner : str
+    folds : str
+        "loo", K or "size:M".
+    taus, gammas : sequences, optional
+        Sparse ridge only.
+    lambdas : array, optional
+    loss : str
+    search : str, optional
+        "grid", or "coordinate". A grid for sparse ridge and SVM, descent for trees by default.
+    classify : bool
+        The response holds labels.
+    test : float
+        Share of the rows that is held out for a test.
+    seed : int
+        Of the folds and the test rows.
+    n_jobs : int, optional
+    checkpoint : path, optional
+    solver : str
+        Of sparse ridge; see :class:`StabilityCV`.
+
+    Raises
+    ------
+    InputError
+        Bad options, or labels that are none.
+    """
+    X, y = source.load()
+    if not 0.0 <= test < 1.0:
+        raise InputError(f"--test must be a share in [0, 1); got {test}")
+    if classify and type_of_target(y) not in ("binary", "multiclass"):
+        raise InputError("--classify needs a response of labels; this one is continuous")
+    if classify:  # numbered 0, 1, …: some learners take nothing else
+        y = np.unique(y, return_inverse=True)[1].astype(np.float64)
+    order = np.random.default_rng(seed).permutation(y.size)
+    held = np.sort(order[: round(test * y.size)])
+    rows = np.setdiff1d(np.arange(y.size), held)
+    made = recipe(
+        learner,
+        rows.size,
+        X.shape[1],
+        classification=classify,
+        seed=seed,
+        taus=taus,
+        gammas=gammas,
+    )
+    way = search or ("coordinate" if learner in ("cart", "xgboost") else "grid")
+    chosen = StabilityCV(
+        made.estimator,
+        made.param_grid,
+        cv=int(folds) if folds.isdecimal() else folds,
+        lambdas=lambdas,
+        loss=loss,
+        search=way,
+        start=made.start if way == "coordinate" else None,
+        n_jobs=n_jobs,
+        random_state=seed,
+        checkpoint=checkpoint,
+        solver=solver,
+    )
+    chosen.fit(X[rows], y[rows])
+    train = (X[rows], y[rows])
+    if not held.size:
+        return Job(chosen, learner, train, None, None, None, None)
+    measure = checked_loss(chosen.loss_)
+    error = float(measure(chosen.best_estimator_, X[held], y[held]).mean())
+    limits = {"time_limit": getattr(chosen.best_estimator_, "time_limit", None)}
+    own = limits if learner == "sparse-ridge" else {}
+    plain = made.estimator.set_params(**chosen.params_without_stability_, **own).fit(*train)
+    plain_error = float(measure(plain, X[held], y[held]).mean())
+    surface = None
+    if learner == "sparse-ridge":
+        surface = _surface(made, train, X[held], y[held], solver)
+    return Job(chosen, learner, train, (X[held], y[held]), error, plain_error, surface)
+
+
+def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array, solver: str) -> Array:
+    """Test errors of every (γ, τ) fitted to all training rows."""
+    grid, n = made.param_grid, train[1].size
+    path = SparseRidgeLearner(
+        np.vstack([train[0], X]), np.append(train[1], y), grid["tau"], grid["gamma"], solver=solver
+    )
+    losses = path(np.arange(n), range(path.size))
+    return np.asarray(losses[:, n:].mean(axis=1))
+
+
+def document(job: Job) -> dict[str, Any]:
+    """The results as JSON has them."""
+    found = job.search
+    results, weights = found.cv_results_, found.lambda_results_
+    return {
+        "learner": job.learner,
+        "search": found.search,
+        "solver": found.solver if job.learner == "sparse-ridge" else None,
+        "loss": found.loss_,
+        "folds": {"kind": found.folds_.kind, "k": found.folds_.k},
+        "n_train": int(job.train[1].size),
+        "n_test": 0 if job.test is None else int(job.test[1].size),
+        "lambda": found.lambda_,
+        "nested_error": found.nested_error_,
+        "best_params": found.best_params_,
+        "params_without_stability": found.params_without_stability_,
+        "cv_error": float(results["cv_error"][found.best_index_]),
+        "stability": float(results["stability"][found.best_index_]),
+        "test_error": job.test_error,
+        "test_error_without_stability": job.plain_test_error,
+        "n_fits": int(found.n_fits_),
+        "candidates": [
+            {**params, "cv_error": float(error), "stability": float(change), "corrected": float(c)}
+            for params, error, change, c in zip(
+                results["params"],
+                results["cv_error"],
+                results["stability"],
+                results["corrected"],
+                strict=True,
+            )
+        ],
+        "lambdas": [
+            {"lambda": float(weight), "nested_error": float(error)}
+            for weight, error in zip(
+                weights["lambda"], weights.get("nested_error", []), strict=False
+            )
+        ],
+    }
+
+
+def plot(job: Job, path: str, title: str) -> None:
+    """Heatmaps of the CV error, and of the test error where rows were held out, over two grids.
+
+    The stability paper's Figures 1 and 2; minimisers are marked.
+
+    Raises
+    ------
+    InputError
+        The learner has not two hyperparameters on a whole grid, or the file cannot be written.
+    """
+    found = job.search
+    names = list(found.param_grid)
+    if len(names) != 2 or found.search != "grid":
+        raise InputError("--plot needs a grid of two hyperparameters: sparse-ridge, --search grid")
+    plt = pyplot()
+    shape = tuple(len(found.param_grid[name]) for name in names)
+    panels = [("cross-validation error", found.cv_results_["cv_error"])]
+    if job.surface is not None:
+        panels.append(("test error", job.surface))
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(5.6 * len(panels), 4.4), squeeze=False, layout="constrained"
+    )
+    chosen = np.unravel_index(found.best_index_, shape)
+    for panel, (head, values) in zip(axes[0], panels, strict=True):
+        surface = np.log10(np.maximum(np.reshape(values, shape), 1e-300))
+        image = panel.imshow(surface, origin="lower", aspect="auto", cmap="viridis_r")
+        least = np.unravel_index(int(np.argmin(values)), shape)
+        panel.plot(least[1], least[0], "x", color="red", markersize=9, label="least")
+        panel.plot(
+            chosen[1], chosen[0], "o", mfc="none", color="red", markersize=11, label="chosen"
+        )
+        panel.set_title(f"{head} (log10)", fontsize=10)
+        for axis, name in ((panel.xaxis, names[1]), (panel.yaxis, names[0])):
+            grid = found.param_grid[name]
+            ticks = np.unique(np.linspace(0, len(grid) - 1, 6).round().astype(int))
+            axis.set_ticks(ticks, [f"{grid[t]:.3g}" for t in ticks])
+            axis.set_label_text({"gamma": "γ", "tau": "τ"}.get(name, name))
+        figure.colorbar(image, ax=panel)
+    axes[0][0].legend(fontsize=8)
+    figure.suptitle(title.replace("$", r"\$"))
+    save(figure, str(Path(path)))

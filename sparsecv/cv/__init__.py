@@ -1,0 +1,1 @@
+"""The cross-validation error h(γ, τ): exact, searched for, or bounded."""

@@ -1,0 +1,209 @@
+"""Bounds on one fold's held-out error without solving its problem (Section 2, main paper).
+
+h_j is the sum of squared errors of an optimal solution of the training problem on the rows held
+out. Each bound stands alone; :func:`fold_bounds` takes the best of all, and :func:`compute_bounds`
+is the main paper's Algorithm 2.
+
+Theorems 1 and 2 and Corollary 1 concern the training problem alone:
+:func:`sparsecv.solvers.ellipsoid` builds the ellipsoid of Theorem 1, and its methods
+``prediction_range`` (Theorem 2), ``spread_bound`` (Corollary 1) and ``error_range`` (problem 9)
+follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..solvers import Ellipsoid, Relaxation, SparseRidgeProblem, Spectrum, ellipsoid
+
+Array = NDArray[np.float64]
+Bounds = tuple[float, float]
+OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
+OF_GAMMA = (1e-3, 0.1, 0.5, 0.9)  # shares kept out of it
+
+
+def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
+    """Least and greatest square of numbers known to lie in [low, high]: Corollary 2, main paper.
+
+    For a prediction in [ξ_lo, ξ_hi] call it with low = ξ_lo − y and high = ξ_hi − y.
+    """
+    least = np.maximum(np.maximum(low, -high), 0.0)
+    return least**2, np.maximum(low**2, high**2)
+
+
+def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
+    """Bound h_j row by row: Theorem 2 with Corollary 2, main paper.
+
+    Parameters
+    ----------
+    region : Ellipsoid
+        Of the training problem (Theorem 1).
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold's held-out rows and responses.
+
+    Returns
+    -------
+    lower, upper : float
+        In the units of y².
+    """
+    t = np.asarray(targets, dtype=np.float64)
+    low, high = region.prediction_range(rows)
+    least, most = squared_error_bounds(low - t, high - t)
+    return float(least.sum()), float(most.sum())
+
+
+def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
+    """Bound h_j for the whole fold at once: Corollary 1, main paper, with W the held-out rows.
+
+    Parameters and returns as in :func:`row_bounds`.
+    """
+    H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    error = float(np.linalg.norm(np.asarray(targets, dtype=np.float64) - H @ region.centre))
+    spread = float(np.sqrt(region.spread_bound(H)))
+    return max(error - spread, 0.0) ** 2, (error + spread) ** 2
+
+
+def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
+    """Bound h_j by its least and greatest value over the ellipsoid: problem (9), main paper.
+
+    At least as good as :func:`row_bounds` and :func:`spread_bounds` where XᵀX is nonsingular.
+    Parameters and returns as in :func:`row_bounds`.
+    """
+    return region.error_range(rows, targets)
+
+
+def in_sample_bound(beta: ArrayLike, rows: ArrayLike, targets: ArrayLike) -> float:
+    """F_j ≤ h_j: the error on the fold of an optimal model of ALL rows (Proposition 1).
+
+    Valid for an optimal β only, not for an incumbent.
+
+    Parameters
+    ----------
+    beta : array, shape (p,)
+        An optimal solution of the problem on all rows.
+    rows, targets : arrays, shape (m, p) and (m,)
+    """
+    H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    error = np.asarray(targets, dtype=np.float64) - H @ np.asarray(beta, dtype=np.float64)
+    return float(error @ error)
+
+
+def full_objective_bound(
+    training: SparseRidgeProblem, support: ArrayLike, rows: ArrayLike, targets: ArrayLike
+) -> float:
+    """Upper bound on u*, the optimal objective on all rows, from a fold's model (Proposition 2).
+
+    Parameters
+    ----------
+    training : SparseRidgeProblem
+        The problem without the fold.
+    support : array of int
+        At most τ columns.
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold: data such that training rows and these are all rows.
+    """
+    columns = np.asarray(support, dtype=np.intp)
+    fit = training.fit(columns)
+    H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    error = np.asarray(targets, dtype=np.float64) - H[:, columns] @ fit.coef
+    return fit.objective + float(error @ error)
+
+
+def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
+    """h_j ≥ u* − f^(N_j)(z): Corollary 3, main paper.
+
+    Parameters
+    ----------
+    full_lower : float
+        u*, or any lower bound on the optimal objective on all rows at the same γ and τ.
+    fold_upper : float
+        Objective of any support of at most τ columns on the rows outside the fold.
+    """
+    return max(full_lower - fold_upper, 0.0)
+
+
+def compute_bounds(
+    training: SparseRidgeProblem,
+    relaxation: Relaxation,
+    full_lower: float,
+    upper: float,
+    rows: ArrayLike,
+    targets: ArrayLike,
+    *,
+    epsilon: float = 0.0,
+    spectrum: Spectrum | None = None,
+) -> Bounds:
+    """Bound one fold's error by Algorithm 2 of the main paper (its last line corrected).
+
+    Theorem 2 and Corollary 2 around the fold's relaxation, and Corollary 3.
+
+    Parameters
+    ----------
+    training : SparseRidgeProblem
+        The problem without the fold.
+    relaxation : Relaxation
+        Its perspective relaxation at ``epsilon``.
+    full_lower : float
+        Lower bound on the optimal objective on all rows (v̄ in the paper).
+    upper : float
+        Objective of a rounded support on the training rows (u).
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold.
+
+    Returns
+    -------
+    lower, upper : float
+    """
+    region = ellipsoid(training, upper, epsilon=epsilon, beta=relaxation.beta, spectrum=spectrum)
+    low, high = row_bounds(region, rows, targets)
+    return max(low, objective_gap_bound(full_lower, upper)), high
+
+
+def fold_bounds(
+    training: SparseRidgeProblem,
+    centres: Sequence[Array],
+    full_lower: float,
+    upper: float,
+    rows: ArrayLike,
+    targets: ArrayLike,
+    *,
+    spectrum: Spectrum | None = None,
+) -> Bounds:
+    """The best bounds on h_j from several centres and values of ε, intersected.
+
+    Problem (9) and Corollary 2 for each centre with ε = 0, parts of γ (for what XᵀX does not see)
+    and parts of the least eigenvalue moved into the perspective (ε < 0), and Corollary 3.
+
+    Parameters
+    ----------
+    centres : sequence of arrays, shape (p,)
+        Coefficients near the relaxation's optimum: the first without extraction, for ε ≥ 0, the
+        last with it, for ε ≤ 0.
+    training, full_lower, upper, rows, targets, spectrum
+        As in :func:`compute_bounds`.
+
+    Returns
+    -------
+    lower, upper : float
+    """
+    spectrum = spectrum or Spectrum.of(training)
+    low, high = objective_gap_bound(full_lower, upper), np.inf
+    for epsilon in strengths(training.gamma, spectrum):
+        fitting = centres[-1:] if epsilon < 0.0 else (centres[:1] if epsilon > 0.0 else centres)
+        for centre in fitting:
+            region = ellipsoid(training, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
+            for bound in (region_bounds,) if spectrum.full_rank else (region_bounds, row_bounds):
+                least, most = bound(region, rows, targets)
+                low, high = max(low, least), min(high, most)
+    return low, max(high, low)
+
+
+def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
+    """Values of ε worth trying: 0, shares of γ, and shares of the eigenvalue there is."""
+    least = 2.0 * spectrum.least() * (1.0 - 1e-9)
+    below = [] if least <= 0.0 else [-share * least for share in OF_EIGENVALUE]
+    above = [] if spectrum.full_rank else [share * gamma for share in OF_GAMMA]
+    return [*below, 0.0, *above]

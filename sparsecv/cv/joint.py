@@ -1,0 +1,298 @@
+"""All folds of one τ by the tree of all rows; what it leaves open by the fold's own relaxations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.fold_data import FoldData, RowFolds
+from ..solvers import (
+    BestSubsets,
+    GramForm,
+    JointResult,
+    LeftOut,
+    Limits,
+    Neighbour,
+    Relaxation,
+    SparseRidgeProblem,
+    Spectrum,
+    Status,
+    StopFlag,
+    perspective_relaxation,
+    settle,
+    solve,
+    solve_jointly,
+    wants_gram,
+    worst,
+)
+from .bounds import OF_EIGENVALUE, OF_GAMMA, squared_error_bounds
+from .budget import Share
+from .fold_solvers import FoldOutcome, Tell, in_parallel
+from .fold_table import FoldTable, open_node_range
+
+Array = NDArray[np.float64]
+Support = NDArray[np.intp]
+ALIKE = 1e-6  # relative difference of objectives that rounding may make
+SURE = 1e-9  # relative gap at which an incumbent counts as optimal
+
+
+def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:
+    """The folds as rows left out of one Gram matrix; None where that form does not serve."""
+    if not isinstance(data, RowFolds) or not wants_gram(problem):
+        return None
+    return data.left_out(GramForm.of(problem))
+
+
+class JointFolds:
+    """Folds at one γ, solved together τ by τ, with what is still open of each.
+
+    Parameters
+    ----------
+    data : FoldData
+    table : FoldTable
+        Filled in.
+    left_out : LeftOut
+    """
+
+    def __init__(self, data: FoldData, table: FoldTable, left_out: LeftOut) -> None:
+        self.data, self.table, self.left_out = data, table, left_out
+        self.full = data.full().replace(gamma=table.gamma)
+        self.open: dict[tuple[int, int], Neighbour] = {}
+        self.n_nodes = 0
+        self._spectra: dict[int, Spectrum] = {}
+
+    def solve_tau(
+        self,
+        t: int,
+        start: Support,
+        limits: Limits,
+        *,
+        branch: bool,
+        n_jobs: int | None = None,
+    ) -> Status:
+        """One tree for all folds; then each open fold's relaxations, and its branching if wanted.
+
+        Parameters
+        ----------
+        t : int
+            Index of τ.
+        start : array of int
+            Best support of all rows.
+        limits : Limits
+        branch : bool
+            Solve every fold; otherwise what relaxations leave open is bracketed.
+        """
+        table = self.table
+        problem = self.full.replace(tau=int(table.taus[t]))
+        everyone = np.arange(self.left_out.count)
+        table.offer(t, everyone, start)
+        used = [start, *(table.supports[c] for c in np.unique(table.choice[t]))]
+        found = solve_jointly(self.left_out, problem, _same_size(used, problem), limits=limits)
+        self.n_nodes += found.n_nodes
+        for support in np.unique(found.support, axis=0):
+            members = np.flatnonzero((found.support == support).all(axis=1))
+            table.offer(t, members, support)
+        is_open = np.zeros(everyone.size, dtype=bool)
+        is_open[found.pairs[:, 1]] = True
+        coarse = self._coarse(t, found)
+        table.prove(t, np.flatnonzero(~is_open & ~coarse))
+        is_open &= ~coarse
+
+        def own(block: Sequence[int]) -> list[tuple[int, Neighbour]]:
+            done = []
+            for j in block:
+                if limits.reached(0) is not None:
+                    continue
+                one = settle(self.left_out, problem, j, found, limits, branch=False)
+                if branch and not one.solved:
+                    one = settle(self.left_out, problem, j, one, limits, branch=True)
+                done.append((j, one))
+            return done
+
+        blocks = [[int(j)] for j in np.flatnonzero(is_open)]
+        statuses = [Status.OPTIMAL]
+        for j, one in in_parallel(own, blocks, n_jobs):
+            self.n_nodes += one.n_nodes
+            self.enter(t, j, one)
+            statuses.append(one.status)
+            is_open[j] = False
+        statuses += self._solve_apart(t, problem, np.flatnonzero(coarse), limits) if branch else []
+        reached = limits.reached(0)
+        if is_open.any() and reached is not None:
+            statuses.append(reached)
+            if reached is not Status.INTERRUPTED:
+                self._out_of_time(t, problem, found, np.flatnonzero(is_open))
+        return worst(statuses)
+
+    def _coarse(self, t: int, found: JointResult) -> NDArray[np.bool_]:
+        """Folds whose objectives Gram matrices cannot tell apart well enough."""
+        fresh, known = self.table.objective[t], found.upper
+        off = ~(fresh <= known * (1.0 + ALIKE) + found.rounding)
+        return np.asarray(off | ~(found.rounding <= ALIKE * fresh) | ~np.isfinite(known))
+
+    def _solve_apart(
+        self, t: int, problem: SparseRidgeProblem, folds: NDArray[np.intp], limits: Limits
+    ) -> list[Status]:
+        """Solve folds from their own rows."""
+        statuses = []
+        for j in folds:
+            training = self.data.training(int(j)).replace(gamma=problem.gamma, tau=problem.tau)
+            solution = solve(
+                training,
+                tol=0.0,
+                warm_start=self.table.support(t, int(j)),
+                time_limit=limits.remaining(),
+                stop=limits.stop,
+            )
+            here = np.array([j])
+            self.table.searched[t, j] = True
+            self.table.offer(t, here, solution.support)
+            if solution.status is Status.OPTIMAL:
+                self.table.prove(t, here)
+            self.n_nodes += solution.n_nodes
+            statuses.append(solution.status)
+        return statuses
+
+    def _out_of_time(
+        self, t: int, problem: SparseRidgeProblem, found: JointResult, folds: NDArray[np.intp]
+    ) -> None:
+        """Bracket folds nobody had time for around the relaxation of all rows."""
+        gram = self.left_out.gram
+        relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
+        if self.data.folds.leave_one_out:
+            self.bracket_rows(t, relaxed, False)
+            self.bracket_rows(t, relaxed, True)
+            return
+        root = np.zeros((1, problem.p), dtype=np.int8)
+        lam = np.array([np.sqrt(relaxed.multiplier)])
+        for j in folds:
+            upper = min(float(found.upper[j]), float(self.table.objective[t, j]))
+            support, beta = found.support[j], relaxed.beta[None]
+            limit = Status.TIME_LIMIT
+            self.enter(t, int(j), Neighbour(support, upper, root, beta, lam, False, 0, limit))
+
+    @cached_property
+    def held_out(self) -> tuple[Array, Array]:
+        """Leave-one-out: every fold's row and response."""
+        held = [self.data.held_out(j) for j in range(self.left_out.count)]
+        return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
+
+    def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
+        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them."""
+        left_out, table = self.left_out, self.table
+        everyone = np.arange(left_out.count)
+        H, targets = self.held_out
+        half, least = table.gamma / 2.0, left_out.least
+        shares = OF_EIGENVALUE if extract else (0.0,)
+        if extract and not least.any():
+            return
+        # one value for all folds, the least of what they allow, keeps the spreads to one pass
+        shifts = [-share * float(least.min()) for share in shares]
+        if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
+            shifts = [share * half for share in OF_GAMMA]
+        for shift in shifts:
+            every = np.full(left_out.count, shift)
+            beta, bound = left_out.centres(relaxation, half, int(table.taus[t]), every)
+            spread = left_out.spreads(H, shift, everyone)
+            room = np.maximum(table.objective[t] - bound, 0.0) * (1 + 1e-9)
+            radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
+            predicted = np.einsum("ij,ij->i", H, beta)
+            slack = 1e-12 * np.abs(predicted)
+            low, high = predicted - radius - slack - targets, predicted + radius + slack - targets
+            least_error, most_error = squared_error_bounds(low, high)
+            finite = np.isfinite(radius)
+            table.narrow(
+                t,
+                everyone,
+                np.where(finite, least_error, 0.0),
+                np.where(finite, most_error, np.inf),
+            )
+            settled = bound >= table.objective[t] * (1.0 - SURE)
+            table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
+
+    def solve_fold(self, t: int, j: int, limits: Limits) -> None:
+        """Branch on what is open of one fold until it is solved."""
+        problem = self.full.replace(tau=int(self.table.taus[t]))
+        found = settle(self.left_out, problem, j, self.open[t, j], limits, branch=True)
+        self.n_nodes += found.n_nodes
+        self.enter(t, j, found)
+
+    def enter(self, t: int, j: int, found: Neighbour) -> None:
+        """Take over a fold's incumbent, and bracket its error where nodes are open."""
+        table, here = self.table, np.array([j])
+        table.searched[t, j] |= found.branched
+        table.offer(t, here, found.support)
+        if found.solved:
+            table.prove(t, here)
+            self.open.pop((t, j), None)
+            return
+        self.open[t, j] = found
+        gram = self.left_out.form(j)
+        if j not in self._spectra:
+            self._spectra[j] = Spectrum.of_gram(gram, self.left_out.n)
+        H, targets = self.data.held_out(j)
+        low, high = open_node_range(
+            gram,
+            found,
+            int(table.taus[t]),
+            table.gamma,
+            H,
+            targets,
+            self.left_out.n,
+            self._spectra[j],
+        )
+        table.narrow(t, here, np.array([low]), np.array([high]))
+
+
+def solve_folds_jointly(
+    left_out: LeftOut,
+    whole: BestSubsets,
+    *,
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    share: Share,
+    stop: StopFlag,
+    tell: Tell,
+    n_jobs: int | None,
+) -> FoldOutcome:
+    """Every fold at every τ to proven optimality, or bracketed where the time is up.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+    whole : BestSubsets
+        The problem on all rows, solved or not.
+    data, gamma, taus, share, stop, tell, n_jobs
+        As for the other fold solvers.
+    """
+    table = FoldTable(data, gamma, taus)
+    joint = JointFolds(data, table, left_out)
+    statuses = []
+    n_mio = 0
+    for t in range(taus.size):
+        limits = Limits(share(float(taus.size - t)), None, stop)
+        statuses.append(joint.solve_tau(t, whole.supports[t], limits, branch=True, n_jobs=n_jobs))
+        table.narrow_by_objective(t, float(whole.lower_bound[t]))
+        n_mio += 1 + int(table.searched[t].sum())
+        tell((t + 1) * data.folds.k // taus.size)
+        if stop.is_set():
+            break
+    if not stop.is_set():
+        table.bound_the_rest()
+    outcome = table.outcome(n_mio, joint.n_nodes, worst(statuses))
+    outcome.mio_by_tau += 1  # the tree of all rows
+    return outcome
+
+
+def _same_size(supports: Sequence[Support], problem: SparseRidgeProblem) -> NDArray[np.intp]:
+    """Distinct supports filled up to τ columns, in order, as rows of one array."""
+    rows = {}
+    for support in supports:
+        spare = np.setdiff1d(np.arange(problem.p), support)
+        full = np.sort(np.concatenate([support, spare])[: problem.tau]).astype(np.intp)
+        rows[full.tobytes()] = full
+    return np.array(list(rows.values()))

@@ -1,0 +1,211 @@
+"""What cross-validation found: h(γ, τ), its bounds, and which supports gave it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.folds import Folds
+from ..solvers import Status, worst
+
+Array = NDArray[np.float64]
+TIE = 1e-9  # relative difference of CV errors that counts as none
+
+
+@dataclass
+class GammaResult:
+    """Cross-validation at one γ for every wanted τ.
+
+    Arrays have one entry per τ. ``cv_error`` is h(γ, τ) of eq. (2), main paper, at the best
+    supports known; ``lower`` ≤ h ≤ ``upper`` always, and ``exact`` says where the three agree
+    because every fold was solved. ``std_error`` is that of the mean over folds.
+
+    ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, ``fold_error[t, j]`` the sum of
+    squared errors on its rows, and ``models[t]`` the best
+    support on all rows, both in solved columns; ``model_objective`` and ``model_bound`` are its
+    training objective and the proved bound, and ``model_proved`` says that it is the best.
+    ``status`` is "optimal" where every fold and every model is proved (where only the best τ was
+    searched for: where it is known to the tolerance), else the limit met. ``history`` has, for a
+    search of the best τ, a row [problems solved, index of τ, lower, upper] for every change.
+    """
+
+    gamma: float
+    taus: NDArray[np.intp]
+    cv_error: Array
+    std_error: Array
+    lower: Array
+    upper: Array
+    exact: NDArray[np.bool_]
+    n_mio: int
+    n_nodes: int
+    mio_by_tau: NDArray[np.intp]
+    seconds: float
+    supports: list[NDArray[np.intp]] = field(repr=False)
+    choice: NDArray[np.intp] = field(repr=False)
+    models: list[NDArray[np.intp]] = field(repr=False)
+    model_objective: Array = field(repr=False)
+    model_bound: Array = field(repr=False)
+    model_proved: NDArray[np.bool_] = field(repr=False)
+    status: str = "optimal"
+    history: list[list[float]] = field(default_factory=list, repr=False)
+    fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers, for a checkpoint file."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> GammaResult:
+        """Invert :meth:`to_dict`."""
+        kinds: dict[str, Any] = {
+            "taus": np.intp,
+            "exact": np.bool_,
+            "model_proved": np.bool_,
+            "mio_by_tau": np.intp,
+            "choice": np.intp,
+        }
+        values: dict[str, Any] = {}
+        for name, value in stored.items():
+            if name == "history":
+                values[name] = value
+            elif name in ("supports", "models"):
+                values[name] = [np.array(s, dtype=np.intp) for s in value]
+            elif isinstance(value, list):
+                values[name] = np.array(value, dtype=kinds.get(name, np.float64))
+            else:
+                values[name] = value
+        return cls(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return value
+
+
+def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
+    """Position (γ, τ) of the least value; of equal ones the smaller τ, then the larger γ."""
+    smallest = surface.min()
+    tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
+    g, t = min(tied, key=lambda gt: (taus[gt[1]], -gammas[gt[0]]))
+    return int(g), int(t)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The chosen (τ, γ).
+
+    ``lower_bound`` holds for the least CV error over the whole grid; ``certified`` means the
+    choice attains it. ``one_se`` is the smallest τ at the same γ whose error is within one
+    standard error of the best.
+    """
+
+    gamma_index: int
+    tau_index: int
+    gamma: float
+    tau: int
+    cv_error: float
+    std_error: float
+    upper: float
+    lower_bound: float
+    certified: bool
+    one_se: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iteration of the alternating minimisation: the τ step at ``gamma``, then the γ step.
+
+    Attributes
+    ----------
+    gamma : float
+    tau : int
+        Best τ at this γ.
+    cv_error : float
+        h(γ, τ) there.
+    certified : bool
+        Whether no τ does better at this γ (to the tolerance of a search).
+    next_gamma, next_tau, predicted
+        What the γ step proposes, and h there if every fold kept its support.
+    """
+
+    gamma: float
+    tau: int
+    cv_error: float
+    certified: bool
+    next_gamma: float
+    next_tau: int
+    predicted: float
+
+
+@dataclass
+class CVResult:
+    """Cross-validation over a grid of γ and τ.
+
+    ``tolerance`` is a relative one of the least CV error at each γ where only that was searched
+    for; h(γ, τ) then is an interval where τ could be ruled out early. Where τ and γ were minimised
+    in turn ``trace`` has the iterations and ``ended`` says how they did: "converged", "cycle",
+    "iterations" or "time limit".
+    """
+
+    folds: Folds
+    gammas: Array
+    taus: NDArray[np.intp]
+    by_gamma: list[GammaResult]
+    seconds: float
+    tolerance: float | None = None
+    trace: list[Step] = field(default_factory=list)
+    ended: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every h(γ, τ) is exact."""
+        return all(bool(r.exact.all()) for r in self.by_gamma)
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything asked for is proved: h at every τ, or the best τ to a tolerance."""
+        if self.tolerance is None:
+            return self.complete
+        return all(r.status == Status.OPTIMAL for r in self.by_gamma)
+
+    @property
+    def status(self) -> Status:
+        """Optimal where every fold and every model is proved, else the limit that was met."""
+        return worst(Status(r.status) for r in self.by_gamma)
+
+    def table(self, name: str) -> Array:
+        """Stack an array of the results, shape (γ, τ)."""
+        return np.array([getattr(r, name) for r in self.by_gamma])
+
+    def best(self) -> Best:
+        """Least CV error; of equal ones the smaller τ, then the larger γ.
+
+        Where some are not proved the least upper end counts: supports of folds that time did not
+        suffice for come from other rows, and their errors may be far too small.
+        """
+        error = self.table("upper")
+        g, t = least(error, self.taus, self.gammas)
+        chosen = self.by_gamma[g]
+        within = chosen.upper <= chosen.upper[t] + chosen.std_error[t]
+        lower = float(self.table("lower").min())
+        upper = float(chosen.upper[t])
+        slack = max(2 * TIE, self.tolerance or 0.0)
+        sure = bool(chosen.exact[t]) or self.tolerance is not None
+        return Best(
+            g,
+            t,
+            float(self.gammas[g]),
+            int(self.taus[t]),
+            float(chosen.cv_error[t]),
+            float(chosen.std_error[t]),
+            upper,
+            lower,
+            sure and lower >= upper - slack * abs(upper),
+            int(self.taus[np.flatnonzero(within)[0]]),
+        )

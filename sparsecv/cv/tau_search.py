@@ -1,0 +1,380 @@
+"""Algorithm 1 of the main paper: the best τ at one γ, by bounds first and few problems solved.
+
+Phase 1 brackets h_j(γ, τ) for every fold and τ by relaxations alone. Phase 2 takes the τ of least
+lower bound and solves its fold of widest interval, until the best τ is known to the tolerance.
+
+With ``bounds="paper"`` a fold is bracketed by Algorithm 2 around its own relaxation and every step
+of phase 2 is one problem; with "paper-exact" Corollary 3 has the optimum on all rows in place of
+its relaxation, as eq. (19) does, at the price of one problem per τ. With ``bounds="best"`` phase 1
+intersects the ellipsoids of several ε (problem 9), and phase 2 begins each τ with ONE tree, that of
+all rows, whose nodes settle most folds without any branching of their own
+(:func:`sparsecv.solvers.solve_jointly`); what it leaves open is bracketed by the nodes themselves
+before it is solved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.fold_data import FoldData
+from ..solvers import (
+    BestSubsets,
+    Limits,
+    Relaxation,
+    Solution,
+    Spectrum,
+    Status,
+    StopFlag,
+    heuristic_support,
+    relaxation_path,
+    solve,
+    worst,
+)
+from .bounds import compute_bounds, fold_bounds, strengths
+from .budget import Budget
+from .fold_solvers import FoldOutcome
+from .fold_table import FoldTable
+from .joint import SURE, JointFolds, rows_left_out
+
+Array = NDArray[np.float64]
+Support = NDArray[np.intp]
+JOINT_FOLDS = 8  # from here on the tree of all rows says enough about a fold
+
+
+@dataclass
+class TauSearch:
+    """Result of Algorithm 1.
+
+    Attributes
+    ----------
+    outcome : FoldOutcome
+    whole : BestSubsets
+        Incumbents and bounds of the problem on all rows.
+    history : list of list of float
+        Bounds on h(γ, τ) after every step: [problems solved so far, index of τ, lower, upper]. The
+        first entries, one per τ, are phase 1's; each later one replaces the bounds of one τ.
+    """
+
+    outcome: FoldOutcome
+    whole: BestSubsets
+    history: list[list[float]]
+
+
+def search_taus(
+    *,
+    data: FoldData,
+    gamma: float,
+    taus: NDArray[np.intp],
+    bounds: str,
+    backend: str,
+    tol: float,
+    mio_limit: int | None,
+    only_bounds: bool,
+    budget: Budget,
+    stop: StopFlag,
+    tell: Callable[[int], None],
+) -> TauSearch:
+    """Run Algorithm 1.
+
+    Parameters
+    ----------
+    data : FoldData
+    gamma : float
+    taus : array of int
+        Increasing.
+    bounds : str
+        "best", "paper" or "paper-exact".
+    backend : str
+        Solver of phase 2's problems.
+    tol : float
+        Stop at (UB − LB)/UB ≤ tol (ε in the paper).
+    mio_limit : int or None
+        Most problems to solve (r in the paper).
+    only_bounds : bool
+        Stop after phase 1.
+    budget, stop
+        Time limit and Ctrl-C.
+    tell : callable
+        Told how many folds of the most promising τ are exact.
+    """
+    search = _Search(data, gamma, taus, bounds, backend, budget, stop)
+    search.bracket(not only_bounds)
+    status = search.stopped()
+    if status is None and not only_bounds:
+        status = search.solve(tol, mio_limit, tell)
+    lower, upper = search.table.sums()
+    least = float(upper.min())
+    gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
+    if status is None:
+        status = Status.OPTIMAL if gap <= tol else Status.MIO_LIMIT
+    outcome = search.outcome(status)
+    return TauSearch(outcome, search.best_of_all_rows(status), search.history)
+
+
+class _Search:
+    def __init__(
+        self,
+        data: FoldData,
+        gamma: float,
+        taus: NDArray[np.intp],
+        bounds: str,
+        backend: str,
+        budget: Budget,
+        stop: StopFlag,
+    ) -> None:
+        self.data, self.gamma, self.taus, self.bounds = data, gamma, taus, bounds
+        self.paper, self.backend, self.budget, self.stop = bounds != "best", backend, budget, stop
+        self.started = time.perf_counter()
+        self.full = data.full().replace(gamma=gamma)
+        self.k, self.rows = data.folds.k, float(data.folds.sizes.sum())
+        self.table = FoldTable(data, gamma, taus)
+        self.history: list[list[float]] = []
+        self.n_mio = self.n_nodes = 0
+        self.supports: list[Support] = []
+        self.objective, self.bound = np.zeros(taus.size), np.zeros(taus.size)
+        self.proved = np.zeros(taus.size, dtype=bool)
+        self.joint: JointFolds | None = None
+        left_out = None
+        if not self.paper and self.k >= JOINT_FOLDS:
+            left_out = rows_left_out(data, self.full)
+        if left_out is not None:
+            self.joint = JointFolds(data, self.table, left_out)
+        self.given_up = np.zeros((taus.size, self.k), dtype=bool)  # beyond double precision
+        self.solved = np.zeros(taus.size, dtype=bool)  # τ whose problem on all rows is solved
+        self.whole_tree = np.zeros(taus.size, dtype=np.intp)  # and whether that counts
+        self.shared = np.zeros(taus.size, dtype=bool)  # τ whose tree has been tried on all folds
+
+    def stopped(self) -> Status | None:
+        """The limit that has been reached, if any."""
+        return Limits(self.budget.share(1.0), None, self.stop).reached(0)
+
+    # phase 1
+
+    def bracket(self, solve_some: bool) -> None:
+        """Relaxations of all rows and of every fold, and the bounds that follow.
+
+        ``solve_some`` allows the problems on all rows to be solved.
+        """
+        exact = self.bounds == "paper-exact" and solve_some
+        plain = relaxation_path(self.full, self.taus)
+        tight = plain if self.paper else relaxation_path(self.full, self.taus, extract=True)
+        for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
+            problem = self.full.replace(tau=int(tau))
+            support = _rounded(first, int(tau)) if self.paper else heuristic_support(problem)
+            self.supports.append(support)
+            self.objective[t] = problem.objective(support)
+            self.bound[t] = min(max(first.bound, second.bound), self.objective[t])
+            self.proved[t] = self.bound[t] >= self.objective[t] * (1.0 - SURE)
+            if exact:
+                self._solve_all_rows(t)
+        if self.joint is not None and self.data.folds.leave_one_out:
+            for t in range(self.taus.size):
+                self.table.offer(t, np.arange(self.k), self.supports[t])
+                for relaxation, extract in ((plain[t], False), (tight[t], True)):
+                    self.joint.bracket_rows(t, relaxation, extract)
+                self.table.narrow_by_objective(t, self.bound[t])
+        else:
+            for j in range(self.k):
+                if self.stopped() is not None:
+                    break
+                self._bracket_fold(j)
+        for t in range(self.taus.size):
+            self.table.offer(t, np.arange(self.k), self.supports[t])
+        self.table.bound_the_rest()
+        for t in range(self.taus.size):
+            self._note(t)
+
+    def _bracket_fold(self, j: int) -> None:
+        """One fold at every τ, by its own relaxations."""
+        training = self.data.training(j).replace(gamma=self.gamma)
+        H, targets = self.data.held_out(j)
+        spectrum = Spectrum.of(training)
+        here = np.array([j])
+        if self.paper:
+            rows = training.p if training.n is None else training.n
+            enough = rows > training.p  # then the paper takes ε = 0
+            tried = [e for e in strengths(self.gamma, spectrum) if e >= 0.0]
+            for epsilon in [0.0] if enough else tried:
+                for t, relaxation in enumerate(
+                    relaxation_path(training, self.taus, epsilon=epsilon)
+                ):
+                    problem = training.replace(tau=int(self.taus[t]))
+                    self.table.offer(t, here, _rounded(relaxation, problem.tau))
+                    low, high = compute_bounds(
+                        problem,
+                        relaxation,
+                        self.bound[t],
+                        float(self.table.objective[t, j]),
+                        H,
+                        targets,
+                        epsilon=epsilon,
+                        spectrum=spectrum,
+                    )
+                    self._enter_bounds(t, j, low, high, relaxation.bound)
+            return
+        plain = relaxation_path(training, self.taus)
+        tight = relaxation_path(training, self.taus, extract=True)
+        for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
+            problem = training.replace(tau=int(self.taus[t]))
+            for support in (self.supports[t], _rounded(first, problem.tau)):
+                self.table.offer(t, here, support)
+            low, high = fold_bounds(
+                problem,
+                (first.beta, second.beta),
+                self.bound[t],
+                float(self.table.objective[t, j]),
+                H,
+                targets,
+                spectrum=spectrum,
+            )
+            self._enter_bounds(t, j, low, high, max(first.bound, second.bound))
+
+    def _enter_bounds(self, t: int, j: int, low: float, high: float, relaxed: float) -> None:
+        here = np.array([j])
+        self.table.narrow(t, here, np.array([low]), np.array([high]))
+        if relaxed >= self.table.objective[t, j] * (1.0 - SURE):
+            self.table.prove(t, here)
+
+    # phase 2
+
+    def solve(
+        self, tol: float, mio_limit: int | None, tell: Callable[[int], None]
+    ) -> Status | None:
+        """Solve the fold of widest interval at the τ of least lower bound, again and again."""
+        while True:
+            lower, upper = self.table.sums()
+            t = int(np.argmin(lower))
+            if upper.min() - lower[t] <= tol * upper.min():
+                return None
+            if mio_limit is not None and self.n_mio >= mio_limit:
+                return Status.MIO_LIMIT
+            status = self.stopped()
+            if status is not None:
+                return status
+            if self.joint is not None and not self.solved[t]:
+                self._solve_all_rows(t)
+            elif self.joint is not None and not self.shared[t]:
+                self._share_tree(t)
+            else:
+                left = np.flatnonzero(~self.table.exact[t] & ~self.given_up[t])
+                if left.size == 0:  # searched to the end, but rounding leaves a gap
+                    return Status.PRECISION
+                width = self.table.upper[t, left] - self.table.lower[t, left]
+                self._solve_fold(t, int(left[np.argmax(width)]))
+            self._note(t)
+            tell(int(self.table.exact[t].sum()))
+
+    def _solve_all_rows(self, t: int) -> None:
+        """The problem on all rows: its objective bounds every fold's error (Corollary 3)."""
+        self.solved[t] = True
+        if not self.proved[t]:
+            self.n_mio += 1
+            self.whole_tree[t] = 1
+            problem = self.full.replace(tau=int(self.taus[t]))
+            limits = Limits(self.budget.share(1.0), None, self.stop)
+            self._improve(
+                t,
+                solve(
+                    problem,
+                    tol=0.0,
+                    warm_start=self.supports[t],
+                    time_limit=limits.remaining(),
+                    stop=self.stop,
+                ),
+            )
+        if not self.paper:
+            self.table.offer(t, np.arange(self.k), self.supports[t])
+            self.table.narrow_by_objective(t, self.bound[t])
+
+    def _share_tree(self, t: int) -> None:
+        """The tree of all rows, tried on every fold; it counts where its problem did not."""
+        assert self.joint is not None
+        self.shared[t] = True
+        if self.whole_tree[t] == 0:
+            self.whole_tree[t] = 1
+            self.n_mio += 1
+        limits = Limits(self.budget.share(1.0), None, self.stop)
+        self.joint.solve_tau(t, self.supports[t], limits, branch=False)
+        self.table.narrow_by_objective(t, self.bound[t])
+
+    def _solve_fold(self, t: int, j: int) -> None:
+        """One training problem to proven optimality."""
+        self.n_mio += 1
+        self.table.searched[t, j] = True
+        limits = Limits(self.budget.share(1.0), None, self.stop)
+        own = self.backend in ("auto", "native")
+        if self.joint is not None and (t, j) in self.joint.open and own:
+            self.joint.solve_fold(t, j, limits)
+            return
+        problem = self.data.training(j).replace(gamma=self.gamma, tau=int(self.taus[t]))
+        solution = solve(
+            problem,
+            backend=self.backend,
+            tol=0.0,
+            time_limit=limits.remaining(),
+            warm_start=self.table.support(t, j),
+            stop=self.stop,
+        )
+        self.n_nodes += solution.n_nodes
+        here = np.array([j])
+        self.table.offer(t, here, solution.support)
+        if solution.status is Status.OPTIMAL:
+            self.table.prove(t, here)
+        self.given_up[t, j] = solution.status is Status.PRECISION
+
+    def _improve(self, t: int, solution: Solution) -> None:
+        """Take over a solution of the problem on all rows."""
+        self.n_nodes += solution.n_nodes
+        if solution.objective <= self.objective[t]:
+            self.supports[t], self.objective[t] = solution.support, solution.objective
+        self.bound[t] = max(self.bound[t], min(solution.lower_bound, self.objective[t]))
+        self.proved[t] = solution.status is Status.OPTIMAL
+
+    # what is told
+
+    def outcome(self, status: Status) -> FoldOutcome:
+        """The table, with the trees of all rows counted."""
+        nodes = self.n_nodes + (self.joint.n_nodes if self.joint is not None else 0)
+        outcome = self.table.outcome(self.n_mio, nodes, status)
+        outcome.mio_by_tau += self.whole_tree
+        return outcome
+
+    def _note(self, t: int) -> None:
+        low, high = (float(side[t].sum()) for side in (self.table.lower, self.table.upper))
+        self.history.append([self.n_mio, t, low / self.rows, high / self.rows])
+
+    def best_of_all_rows(self, status: Status) -> BestSubsets:
+        """Incumbents of the problem on all rows; the most promising τ is solved."""
+        t = int(np.argmin(self.table.upper.sum(axis=1)))
+        if not self.proved[t]:
+            solution = solve(
+                self.full.replace(tau=int(self.taus[t])),
+                backend=self.backend,
+                warm_start=self.supports[t],
+                time_limit=self.budget.share(1.0),
+                stop=self.stop,
+            )
+            self._improve(t, solution)
+            status = worst([status, solution.status])
+        return BestSubsets(
+            self.taus,
+            self.supports,
+            self.objective,
+            self.bound,
+            self.proved,
+            status,
+            self.n_nodes,
+            time.perf_counter() - self.started,
+            [],
+        )
+
+
+def _rounded(relaxation: Relaxation, tau: int) -> Support:
+    """The τ columns of largest z, ties by |β|."""
+    order = np.lexsort((-np.abs(relaxation.beta), -relaxation.z))
+    return np.sort(order[:tau]).astype(np.intp)

@@ -1,0 +1,1 @@
+"""From columns to training problems and back: protocol, folds, moments."""

@@ -1,0 +1,199 @@
+"""From raw columns to the design the papers assume, and back to the user's units."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConstantColumnWarning, InputError
+
+Array = NDArray[np.float64]
+
+PROTOCOLS = ("honest", "paper")
+SCALES = ("unit-variance", "unit-norm", "none")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How data are centred and scaled.
+
+    Attributes
+    ----------
+    name : str
+        "honest": the intercept is refitted in every fold, y keeps its units. "paper": y and
+        columns are centred and scaled once, on all rows, and folds have no intercept.
+    scale : str
+        "unit-variance" (ddof = 0), "unit-norm" or "none".
+    intercept : bool
+        False: nothing is centred (honest only).
+    """
+
+    name: str = "honest"
+    scale: str = "unit-variance"
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        if self.name not in PROTOCOLS:
+            raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {self.name!r}")
+        if self.scale not in SCALES:
+            raise InputError(f"scale must be one of {', '.join(SCALES)}; got {self.scale!r}")
+        if self.name == "paper" and not self.intercept:
+            raise InputError("the paper protocol centres the data: it needs an intercept")
+
+    @property
+    def refit_intercept(self) -> bool:
+        """Whether each fold centres on its own training rows."""
+        return self.intercept and self.name == "honest"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """First and second moments of n rows of [X y]; the last entry belongs to y.
+
+    ``scatter`` is the sum of squares about the mean, ``low`` and ``high`` the extremes.
+    """
+
+    n: int
+    mean: Array
+    scatter: Array
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array) -> Summary:
+        """Summarise rows in memory."""
+        mean = np.append(X.mean(axis=0), y.mean())
+        scatter = np.append(((X - mean[:-1]) ** 2).sum(axis=0), ((y - mean[-1]) ** 2).sum())
+        low = np.append(X.min(axis=0), y.min())
+        high = np.append(X.max(axis=0), y.max())
+        return cls(X.shape[0], mean, scatter, low, high)
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Columns that hold one value, up to rounding."""
+        spread = np.sqrt(self.scatter / self.n)
+        return np.asarray((self.low == self.high) | (spread <= 1e-14 * self.largest))
+
+    @property
+    def largest(self) -> Array:
+        """Largest absolute value of every column."""
+        return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
+
+
+@dataclass(frozen=True)
+class Design:
+    """The affine map from raw columns to the columns that are solved.
+
+    Attributes
+    ----------
+    protocol : Protocol
+    p_raw : int
+        Columns before constant ones were left out.
+    kept : ndarray of int, shape (p,)
+    x_shift, x_scale : ndarray, shape (p,)
+    y_shift, y_scale : float
+        Solved values are (raw − shift) / scale.
+    x_mean, y_mean
+        Means of the kept raw columns and of y.
+    """
+
+    protocol: Protocol
+    p_raw: int
+    kept: NDArray[np.intp]
+    x_shift: Array
+    x_scale: Array
+    y_shift: float
+    y_scale: float
+    x_mean: Array
+    y_mean: float
+
+    @property
+    def p(self) -> int:
+        """Columns that are solved."""
+        return int(self.kept.size)
+
+    def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Map raw rows (n, p_raw), (n,) to the solved ones (n, p), (n,)."""
+        columns = X if self.kept.size == self.p_raw else X[:, self.kept]
+        return (columns - self.x_shift) / self.x_scale, (y - self.y_shift) / self.y_scale
+
+    def coefficients(self, beta: Array) -> tuple[Array, float]:
+        """Map solved coefficients (p,) to raw ones (p_raw,) and the intercept."""
+        coef = np.zeros(self.p_raw)
+        coef[self.kept] = beta * (self.y_scale / self.x_scale)
+        if not self.protocol.intercept:
+            return coef, 0.0
+        return coef, float(self.y_mean - self.x_mean @ coef[self.kept])
+
+
+def make_design(
+    summary: Summary, protocol: Protocol, names: Sequence[str], *, warn: bool = True
+) -> Design:
+    """Choose shifts and scales; columns that cannot matter are dropped with a warning.
+
+    With an intercept those are the constant columns. Without one a constant column is a level
+    that can be selected: it keeps its scale, and only columns of zeros are dropped.
+
+    Parameters
+    ----------
+    summary : Summary
+        Of all rows.
+    protocol : Protocol
+    names : sequence of str
+        One per raw column, for messages.
+    warn : bool
+        False where a part of the data is mapped: what it lacks the whole may have.
+
+    Raises
+    ------
+    InputError
+        Fewer than 2 rows, no column left, or (paper protocol) a constant response.
+    """
+    if summary.n < 2:
+        raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
+    p = len(names)
+    constant = summary.constant
+    useless = constant if protocol.intercept else summary.largest == 0.0
+    what = "constant" if protocol.intercept else "all-zero"
+    dropped = np.flatnonzero(useless[:p])
+    kept = np.flatnonzero(~useless[:p]).astype(np.intp)
+    if kept.size == 0:
+        raise InputError(f"every feature column is {what}: there is nothing to select from")
+    if dropped.size and warn:
+        listed = ", ".join(repr(names[c]) for c in dropped[:8]) + (
+            ", …" if dropped.size > 8 else ""
+        )
+        plural = "s" if dropped.size > 1 else ""
+        warnings.warn(
+            f"{what} column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=4
+        )
+    mean, scatter = summary.mean, summary.scatter
+    wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))
+    if wild.size:
+        name = repr(names[wild[0]]) if wild[0] < p else "of the response"
+        raise InputError(f"column {name} holds values too large to square: rescale it")
+    rows = {"unit-variance": summary.n, "unit-norm": 1}.get(protocol.scale)
+    scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
+    scale[:p][constant[:p]] = 1.0
+    if protocol.name == "paper":
+        if constant[p]:
+            raise InputError("the response is constant: the paper protocol cannot scale it")
+        y_scale = float(scale[p])
+    else:
+        y_scale = 1.0
+    centre = mean if protocol.intercept else np.zeros(p + 1)
+    return Design(
+        protocol,
+        p,
+        kept,
+        centre[kept],
+        scale[kept],
+        float(centre[p]),
+        y_scale,
+        mean[kept],
+        float(mean[p]),
+    )

@@ -1,0 +1,175 @@
+"""Which rows are held out when: leave-one-out, K folds, folds of a size, splitters, index pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+
+from ..errors import InputError
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Held-out sets of n rows.
+
+    Attributes
+    ----------
+    kind : str
+        "loo", "kfold", "size" or "custom".
+    n : int
+        Number of rows.
+    sizes : ndarray of int, shape (k,)
+        Rows held out in each fold.
+    label : ndarray of int, shape (n,), or None
+        Fold of every row, where the folds partition the rows and each trains on the rest.
+    pairs : list of (train, test) index arrays
+        Only where ``label`` is None.
+    """
+
+    kind: str
+    n: int
+    sizes: Index
+    label: Index | None
+    pairs: list[tuple[Index, Index]] = field(default_factory=list, repr=False)
+
+    @property
+    def k(self) -> int:
+        """Number of folds."""
+        return int(self.sizes.size)
+
+    @property
+    def leave_one_out(self) -> bool:
+        """Whether every row is a fold of its own."""
+        return self.label is not None and self.k == self.n
+
+    def split(self, j: int) -> tuple[Index, Index]:
+        """Training and held-out rows of fold j."""
+        if self.label is None:
+            return self.pairs[j]
+        held = self.label == j
+        return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def make_folds(
+    cv: Any, n: int, *, seed: Any = 0, X: Any = None, y: Any = None, groups: Any = None
+) -> Folds:
+    """Turn what a user calls folds into :class:`Folds`.
+
+    Parameters
+    ----------
+    cv : int, str, splitter or iterable
+        K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
+        scikit-learn splitter, or pairs of training and held-out row indices.
+    n : int
+        Number of rows.
+    seed : int, RandomState or None
+        For the shuffle; drawn once, so every γ and τ sees the same folds.
+    X, y, groups
+        Handed to a splitter's ``split``.
+
+    Raises
+    ------
+    InputError
+        Unknown text, fewer than 2 or more than n folds, or indices out of range.
+    """
+    if isinstance(cv, str):
+        text = cv.strip().lower()
+        if text == "loo":
+            return _leave_one_out(n)
+        if text.startswith("size:"):
+            return _sized(text, n, seed)
+        if not text.isdecimal():
+            raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
+        cv = _whole(text, n)
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        return _shuffled("kfold", int(cv), n, seed)
+    if hasattr(cv, "split"):
+        return _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
+    if isinstance(cv, Iterable):
+        return _from_pairs(cv, n)
+    raise InputError(
+        f"folds must be 'loo', a number K, 'size:M', a splitter or index pairs; got {cv!r}"
+    )
+
+
+def _leave_one_out(n: int) -> Folds:
+    return Folds("loo", n, np.ones(n, dtype=np.intp), np.arange(n, dtype=np.intp))
+
+
+def _sized(text: str, n: int, seed: Any) -> Folds:
+    digits = text.removeprefix("size:").strip()
+    size = _whole(digits, n) if digits.isdecimal() else 0
+    if size < 1:
+        raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {text!r}")
+    if 2 * size > n:
+        raise InputError(f"folds of size {size} need at least {2 * size} rows; there are {n}")
+    if size == 1:
+        return _leave_one_out(n)
+    return _shuffled("size", n // size, n, seed)
+
+
+def _whole(digits: str, n: int) -> int:
+    """The number ``digits`` spell; Python itself refuses thousands of them."""
+    if len(digits) > 18:
+        raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
+    return int(digits)
+
+
+def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
+    if k < 2:
+        raise InputError(f"at least 2 folds are needed; got {k}")
+    if k > n:
+        raise InputError(f"{k} folds need at least {k} rows; there are {n}")
+    if k == n:
+        return _leave_one_out(n)
+    label = np.empty(n, dtype=np.intp)
+    splitter = KFold(k, shuffle=True, random_state=seed)
+    for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)))):
+        label[test] = j
+    return Folds(kind, n, np.bincount(label, minlength=k).astype(np.intp), label)
+
+
+def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
+    checked: list[tuple[Index, Index]] = []
+    for j, pair in enumerate(pairs):
+        try:
+            train, test = (_rows(part, n) for part in pair)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"fold {j + 1}: {error}") from None
+        if train.size == 0 or test.size == 0:
+            raise InputError(f"fold {j + 1} has no training or no held-out rows")
+        if np.intersect1d(train, test).size:
+            raise InputError(f"fold {j + 1} holds out rows it also trains on")
+        checked.append((train, test))
+    if not checked:
+        raise InputError("no folds: the splitter or iterable gave no index pairs")
+    sizes = np.array([test.size for _, test in checked], dtype=np.intp)
+    label = np.full(n, -1, dtype=np.intp)
+    complete = sizes.sum() == n and all(train.size + test.size == n for train, test in checked)
+    for j, (_, test) in enumerate(checked):
+        label[test] = j
+    if complete and (label >= 0).all():
+        return _leave_one_out(n) if len(checked) == n else Folds("custom", n, sizes, label)
+    return Folds("custom", n, sizes, None, checked)
+
+
+def _rows(part: Any, n: int) -> Index:
+    rows = np.asarray(part)
+    if rows.dtype == bool:
+        if rows.shape != (n,):
+            raise ValueError(f"a mask needs one entry per row ({n}); got shape {rows.shape}")
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
+        raise ValueError("row indices must be a one-dimensional array of integers")
+    if rows.size and (rows.min() < 0 or rows.max() >= n):
+        raise ValueError(f"row indices must lie in 0..{n - 1}")
+    if np.unique(rows).size != rows.size:
+        raise ValueError("a row is listed twice")
+    return rows.astype(np.intp)

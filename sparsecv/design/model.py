@@ -1,0 +1,50 @@
+"""A fitted sparse linear model in the user's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..solvers import SparseRidgeProblem, relative_gap
+from .design import Array, Design
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """Coefficients of raw columns, and the training objective in solved units with its bound.
+
+    ``proved``: no other support has a smaller objective, up to rounding. An average of models has
+    no objective; it is proved where they all are.
+    """
+
+    support: NDArray[np.intp]
+    coef: Array
+    intercept: float
+    objective: float
+    lower_bound: float
+    proved: bool
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the training objective; NaN where there is none."""
+        if np.isnan(self.objective):
+            return float("nan")
+        return relative_gap(self.objective, self.lower_bound)
+
+
+def fitted_model(
+    design: Design,
+    problem: SparseRidgeProblem,
+    support: NDArray[np.intp],
+    lower_bound: float,
+    proved: bool,
+) -> FittedModel:
+    """Fit ``problem`` on ``support`` and map it back through ``design``."""
+    fit = problem.fit(support)
+    beta = np.zeros(design.p)
+    beta[support] = fit.coef
+    coef, intercept = design.coefficients(beta)
+    bound = min(lower_bound, fit.objective)
+    return FittedModel(design.kept[support], coef, intercept, fit.objective, bound, proved)

@@ -1,0 +1,6 @@
+"""scikit-learn's face: sparse ridge at given (τ, γ), and with both chosen by exact CV."""
+
+from .sparse_ridge import SparseRidge
+from .sparse_ridge_cv import SparseRidgeCV
+
+__all__ = ["SparseRidge", "SparseRidgeCV"]

@@ -1,0 +1,106 @@
+"""What both estimators share: input checks, units, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..design.design import Array, Design, Protocol, Summary, make_design
+from ..design.model import FittedModel, fitted_model
+from ..errors import InputError
+from ..solvers import SparseRidgeProblem
+from .validation import (
+    frame_names,
+    refuse_bad_columns,
+)
+
+
+class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: input checks, units, prediction."""
+
+    coef_: Array
+    intercept_: float
+    fit_intercept: bool
+    standardize: bool
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Predict the response.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        check_is_fitted(self)
+        given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
+        with warnings.catch_warnings():
+            if given is not None and fitted is not None:
+                # older scikit-learn cannot read the names of every frame library
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            values = validate_data(self, X, reset=False, dtype=np.float64)
+        if given is not None and fitted is not None and given != list(fitted):
+            raise InputError("the feature names should match those passed to fit, in their order")
+        return np.asarray(values @ self.coef_ + self.intercept_)
+
+    def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
+        """Rows as float64, and a name for every column."""
+        refuse_bad_columns(X)
+        frame = X
+        if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
+            raise InputError("y holds dates: it must be numeric")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+        )
+        y = y.astype(np.float64)
+        given = frame_names(frame)
+        if given is not None and not hasattr(self, "feature_names_in_"):
+            self.feature_names_in_ = np.array(given, dtype=object)
+        names = getattr(self, "feature_names_in_", None)
+        labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
+        for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
+            kind = "NaN" if np.isnan(X[:, j]).any() else "inf"
+            raise InputError(
+                f"Input X contains {kind} in column {labels[j]!r}: drop or impute those rows"
+            )
+        if not np.isfinite(y).all():
+            kind = "NaN" if np.isnan(y).any() else "inf"
+            raise InputError(f"Input y contains {kind}: drop those rows")
+        return X, y, labels
+
+    def _design(self, X: Array, y: Array, names: list[str]) -> tuple[Design, Array, Array]:
+        scale = "unit-variance" if self.standardize else "none"
+        protocol = Protocol("honest", scale, bool(self.fit_intercept))
+        design = make_design(Summary.of(X, y), protocol, names)
+        return design, *design.apply(X, y)
+
+    def _store(
+        self,
+        design: Design,
+        problem: SparseRidgeProblem,
+        support: NDArray[np.intp],
+        lower_bound: float,
+        proved: bool,
+    ) -> None:
+        self._keep(fitted_model(design, problem, support, lower_bound, proved))
+
+    def _keep(self, model: FittedModel) -> None:
+        self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
+        self.objective_, self.lower_bound_, self.gap_ = (
+            model.objective,
+            model.lower_bound,
+            model.gap,
+        )

@@ -1,0 +1,137 @@
+"""The best subset of given size at a given γ, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+
+from numpy.typing import ArrayLike
+
+from ..cv.engine import checked_jobs
+from ..errors import InputError, UnprovedWarning
+from ..solvers import SparseRidgeProblem, Status, solve
+from .base import SparseLinearModel
+from .validation import (
+    blas_threads,
+    checked_number,
+    checked_tau,
+    known_backend,
+)
+
+
+class SparseRidge(SparseLinearModel):
+    """Best-subset ridge regression, solved to proven optimality.
+
+    Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, main paper) on centred columns of
+    unit variance.
+
+    Parameters
+    ----------
+    tau : int or None
+        Largest number of features; None means min(p, 10).
+    gamma : float
+        Ridge weight γ > 0; scikit-learn's Ridge ``alpha`` is γ/2.
+    fit_intercept : bool
+        Centre X and y first.
+    standardize : bool
+        Divide every column by its standard deviation (ddof = 0) first. Coefficients are in the
+        original units either way.
+    backend : str
+        "auto" or a name from :func:`sparsecv.solvers.available_backends`.
+    time_limit : float or None
+        Seconds. When it is reached the best model so far is kept, ``lower_bound_`` still holds
+        and ``status_`` says so.
+    tol : float
+        Relative gap at which the search may stop.
+    n_jobs : int or None
+        Threads that search beyond 35 columns, as in joblib, and of the linear algebra library;
+        None means one and leaves the library alone.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p,)
+        Coefficients in original units.
+    intercept_ : float
+    support_ : ndarray of int
+        Selected columns, increasing.
+    objective_, lower_bound_, gap_ : float
+        Training objective on the scaled columns, its proved lower bound, their relative gap.
+    status_ : str
+        "optimal" or the limit that was reached.
+    n_nodes_ : int
+        Branch-and-bound nodes.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where X had column names.
+    """
+
+    def __init__(
+        self,
+        tau: int | None = None,
+        gamma: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        standardize: bool = True,
+        backend: str = "auto",
+        time_limit: float | None = None,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.tau = tau
+        self.gamma = gamma
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.backend = backend
+        self.time_limit = time_limit
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidge:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+            Numbers; a pandas or polars frame gives its column names.
+        y : array-like, shape (n,)
+
+        Raises
+        ------
+        InputError
+            A ValueError with one line that names the column or parameter at fault.
+        """
+        rows, response, names = self._checked_rows(X, y)
+        gamma = checked_number("gamma", self.gamma, above=0.0)
+        tol = checked_number("tol", self.tol, least=0.0)
+        limit = (
+            None
+            if self.time_limit is None
+            else checked_number("time_limit", self.time_limit, above=0.0)
+        )
+        known_backend(self.backend)
+        checked_jobs(self.n_jobs)
+        design, A, b = self._design(rows, response, names)
+        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, design.p)
+        with blas_threads(self.n_jobs):
+            problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
+            try:
+                solution = solve(
+                    problem,
+                    backend=self.backend,
+                    time_limit=limit,
+                    tol=tol,
+                    n_jobs=self.n_jobs,
+                )
+            except ValueError as error:  # γ below what double precision can tell from zero
+                raise InputError(str(error)) from error
+        proved = solution.status is Status.OPTIMAL
+        self._store(design, problem, solution.support, solution.lower_bound, proved)
+        self.status_ = str(solution.status)
+        self.n_nodes_ = solution.n_nodes
+        if solution.status is not Status.OPTIMAL:
+            warnings.warn(
+                f"{solution.status} reached with a relative gap of {self.gap_:.2g}: the support "
+                "may not be the best one",
+                UnprovedWarning,
+                stacklevel=2,
+            )
+        return self

@@ -1,0 +1,81 @@
+"""Checks of what users hand to the estimators: frames, numbers, names."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..errors import InputError
+from ..solvers import checked_backend
+
+
+def frame_names(X: Any) -> list[str] | None:
+    """Column names of a data frame of any library, where all are text."""
+    names = list(getattr(X, "columns", [])) if hasattr(X, "dtypes") else []
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def refuse_bad_columns(X: Any) -> None:
+    """Name the column where a frame holds text or dates, or two columns share a name."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"column name {twice!r} occurs more than once: rename one of them")
+    for name in names:
+        values = np.asarray(X[name])
+        if values.dtype.kind in "biufc":
+            continue
+        try:
+            if values.dtype.kind in "mM":
+                raise ValueError
+            values.astype(np.float64)
+        except (TypeError, ValueError):
+            example = f" (such as {values.flat[0]!r})" if values.size else ""
+            raise InputError(
+                f"column {name!r} is not numeric{example}: encode or drop it"
+                + ("" if values.dtype.kind in "mM" else "; could not convert string to float")
+            ) from None
+
+
+def checked_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None
+) -> float:
+    """A finite number, above or at least something."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise InputError(f"{name} must be a finite number; got {value!r}")
+    number = float(value)
+    if above is not None and not number > above:
+        raise InputError(f"{name} must be > {above:g}; got {value!r}")
+    if least is not None and not number >= least:
+        raise InputError(f"{name} must be >= {least:g}; got {value!r}")
+    return number
+
+
+def checked_tau(tau: Any, p: int) -> int:
+    """A sparsity from 1 to p."""
+    if isinstance(tau, bool) or not isinstance(tau, Integral):
+        raise InputError(f"tau must be a whole number or None; got {tau!r}")
+    if not 1 <= int(tau) <= p:
+        raise InputError(
+            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
+            f"got {tau}"
+        )
+    return int(tau)
+
+
+def known_backend(name: str) -> None:
+    """Refuse a solver that is unknown or cannot run here."""
+    try:
+        checked_backend(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def blas_threads(n_jobs: int | None) -> Any:
+    """Limit the linear algebra library to ``n_jobs`` threads; −1 and None leave it alone."""
+    return threadpool_limits(None if n_jobs is None or n_jobs < 1 else n_jobs)

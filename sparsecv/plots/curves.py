@@ -1,0 +1,150 @@
+"""Pictures (extra ``plot``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..cv.results import CVResult
+from ..errors import InputError
+
+MOST_LABELS = 12
+
+
+def pyplot() -> Any:
+    """Import matplotlib for writing files.
+
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError('pictures need matplotlib: pip install "sparsecv[plot]"') from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def check_writable(path: str, *, film: bool = False) -> None:
+    """Refuse a picture file that could not be written, before any work is done.
+
+    ``film`` allows .gif, which only newer versions of matplotlib write as a still picture.
+
+    Raises
+    ------
+    InputError
+        matplotlib is missing, or the suffix or folder does not exist.
+    """
+    plt = pyplot()
+    kinds = set(plt.figure().canvas.get_supported_filetypes()) | ({"gif"} if film else set())
+    plt.close()
+    suffix = Path(path).suffix.lstrip(".").lower()
+    if suffix not in kinds:
+        known = ", ".join("." + kind for kind in sorted(kinds))
+        raise InputError(f"--plot {path}: no such picture format; use one of {known}")
+    if not Path(path).absolute().parent.is_dir():
+        raise InputError(f"--plot {path}: the folder does not exist")
+
+
+def save(figure: Any, path: str) -> None:
+    """Write a figure and close it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written in that format.
+    """
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--plot {Path(path)}: {error}") from None
+    finally:
+        pyplot().close(figure)
+
+
+def plot_cv(result: CVResult, path: str, title: str) -> None:
+    """Draw the CV error against τ, one curve per γ, and write it to ``path``.
+
+    The best pair and the one-standard-error choice are marked; where errors are not proved the
+    interval is shaded.
+
+    Parameters
+    ----------
+    result : CVResult
+    path : str
+        The suffix chooses the format (.png, .pdf, .svg).
+    title : str
+
+    Raises
+    ------
+    InputError
+        matplotlib is missing, or the file cannot be written in that format.
+    """
+    plt = pyplot()
+    best = result.best()
+    figure, axes = plt.subplots(figsize=(7.0, 4.4), layout="constrained")
+    colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.9, len(result.gammas)))
+    for g, one in enumerate(result.by_gamma):
+        chosen = g == best.gamma_index
+        axes.plot(
+            one.taus,
+            one.cv_error,
+            color=colours[g],
+            linewidth=2.2 if chosen else 1.0,
+            zorder=3 if chosen else 2,
+            marker="o",
+            markersize=3,
+            label=f"γ = {one.gamma:.4g}" if chosen or len(result.gammas) <= MOST_LABELS else None,
+        )
+        if not one.exact.all():
+            axes.fill_between(one.taus, one.lower, one.upper, color=colours[g], alpha=0.15)
+    one = result.by_gamma[best.gamma_index]
+    t, s = best.tau_index, int(np.flatnonzero(one.taus == best.one_se)[0])
+    axes.errorbar(
+        one.taus[t],
+        one.cv_error[t],
+        yerr=one.std_error[t],
+        color="crimson",
+        marker="*",
+        markersize=15,
+        capsize=4,
+        zorder=5,
+        linestyle="none",
+        label=f"best: τ = {best.tau}" + ("" if best.certified else " (not proved)"),
+    )
+    axes.plot(
+        one.taus[s],
+        one.cv_error[s],
+        color="crimson",
+        marker="D",
+        markersize=8,
+        fillstyle="none",
+        zorder=5,
+        linestyle="none",
+        label=f"one standard error: τ = {best.one_se}",
+    )
+    axes.set_xlabel("sparsity τ")
+    axes.set_ylabel("cross-validation error h(γ, τ)")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    _focus(axes, result)
+    axes.set_title(title.replace("$", r"\$"))  # a name is not a formula
+    axes.legend(fontsize=7, ncols=2)
+    save(figure, path)
+
+
+def _focus(axes: Any, result: CVResult) -> None:
+    """Keep a wild curve or interval from flattening the others."""
+    errors = result.table("cv_error")
+    best = result.best()
+    low, high = float(errors.min()), float(errors.max())
+    shown = min(high, low + 6.0 * max(float(np.median(errors)) - low, 0.02 * abs(low)))
+    low = min(low, best.cv_error - best.std_error)
+    shown = max(shown, best.cv_error + best.std_error)
+    pad = 0.06 * (shown - low) or 0.05 * abs(low) or 1.0
+    axes.set_ylim(low - pad, shown + pad)

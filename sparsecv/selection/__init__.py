@@ -1,0 +1,1 @@
+"""Which model to take, from an evaluated surface h(γ, τ)."""

@@ -1,0 +1,83 @@
+"""The average of a grid's models, each weighted by its CV error.
+
+Best-subset models change a lot with few rows (Breiman 1996, "Heuristics of instability"), and many
+pairs (τ, γ) have CV errors that cannot be told apart: averaging their models rather than choosing
+one lowers the test error where rows are few. The weights h^(−n/10) are tempered Gaussian profile
+likelihoods of the held-out rows, h^(−n/2), which would nearly choose one pair.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..cv.results import CVResult
+from ..design.design import Array, Design
+from ..design.model import FittedModel
+from ..solvers import SparseRidgeProblem
+
+TEMPERATURE = 10.0
+LEAST = 1e-4  # of the largest weight: what is less is left out
+
+
+def model_weights(surface: Array, gammas: Array, n: int) -> Array:
+    """Weights h^(−n/10) of every pair, uniform before that in τ and log γ; they sum to 1.
+
+    Parameters
+    ----------
+    surface : ndarray, shape (γ, τ)
+        CV errors ≥ 0.
+    gammas : ndarray, shape (γ,)
+        In any order; a γ counts by the stretch of log γ it stands for.
+    n : int
+        Rows.
+
+    Returns
+    -------
+    ndarray, shape (γ, τ)
+    """
+    logs = np.log(np.maximum(surface, np.finfo(np.float64).tiny))
+    weight = np.exp(-(logs - logs.min()) * (n / TEMPERATURE)) * _stretches(gammas)[:, None]
+    weight[weight < LEAST * weight.max()] = 0.0
+    return np.asarray(weight / weight.sum())
+
+
+def _stretches(gammas: Array) -> Array:
+    """Half the distance between the neighbours of every log γ, the ends their own half."""
+    order = np.argsort(gammas, kind="stable")
+    steps = np.diff(np.log(gammas[order]))
+    if steps.sum() == 0.0:  # one value
+        return np.ones(gammas.size)
+    found = np.empty(gammas.size)
+    found[order] = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
+    return found
+
+
+def averaged_model(
+    design: Design, full: SparseRidgeProblem, result: CVResult, weights: Array, proved: bool
+) -> FittedModel:
+    """Average the models of all rows.
+
+    Parameters
+    ----------
+    design : Design
+    full : SparseRidgeProblem
+        All rows.
+    result : CVResult
+    weights : ndarray, shape (γ, τ)
+    proved : bool
+        Whether every model and every CV error is proved.
+
+    Returns
+    -------
+    FittedModel
+        It minimises no training objective: that and its bound are NaN.
+    """
+    beta, used = np.zeros(design.p), np.zeros(design.p, dtype=bool)
+    for g, t in np.argwhere(weights > 0.0):
+        one = result.by_gamma[g]
+        support = one.models[t]
+        fit = full.replace(gamma=one.gamma, tau=max(1, support.size)).fit(support)
+        beta[support] += weights[g, t] * fit.coef
+        used[support] = True
+    coef, intercept = design.coefficients(beta)
+    return FittedModel(design.kept[used], coef, intercept, float("nan"), float("nan"), proved)

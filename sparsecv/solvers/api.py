@@ -1,0 +1,188 @@
+"""One door to every solver: ``solve(problem, backend=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .branching.single import branch_and_bound
+from .branching.sizes import HANDOVER, solve_sizes
+from .leaps.all_sizes import BestSubsets, active_columns, best_subsets, checked_support
+from .limits import Limits, StopFlag
+from .outside.extras import SolverUnavailable
+from .outside.registry import lacking, outside_backends
+from .problem import SparseRidgeProblem
+from .result import Solution, Status, relative_gap
+
+
+class Backend(Protocol):
+    """A solver of one problem at fixed (γ, τ)."""
+
+    def __call__(
+        self,
+        problem: SparseRidgeProblem,
+        *,
+        time_limit: float | None,
+        node_limit: int | None,
+        tol: float,
+        warm_starts: Sequence[NDArray[np.intp]],
+        stop: StopFlag | None,
+        n_jobs: int | None,
+    ) -> Solution: ...
+
+
+_BACKENDS: dict[str, Backend] = {}
+TREE_COLUMNS = 35  # up to here the all-sizes tree is the faster way to one size, too
+
+
+def register_backend(name: str, backend: Backend) -> None:
+    """Make a solver available to :func:`solve` under ``name``."""
+    _BACKENDS[name] = backend
+
+
+def available_backends() -> list[str]:
+    """Names of the solvers that can run here, as :func:`solve` takes them."""
+    return sorted(name for name in _BACKENDS if lacking(name) is None)
+
+
+def checked_backend(name: str) -> str:
+    """Return the solver that ``name`` stands for; "auto" is the native one.
+
+    Raises
+    ------
+    ValueError
+        No such backend.
+    SolverUnavailable
+        Its package or licence is missing.
+    """
+    if name == "auto":
+        return "native"
+    if name not in _BACKENDS:
+        raise ValueError(f"unknown backend {name!r}; known: {', '.join(['auto', *_BACKENDS])}")
+    reason = lacking(name)
+    if reason is not None:
+        raise SolverUnavailable(f"backend {name}: {reason}")
+    return name
+
+
+def solve(
+    problem: SparseRidgeProblem,
+    *,
+    backend: str = "native",
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    tol: float = 1e-6,
+    warm_start: ArrayLike | None = None,
+    stop: StopFlag | None = None,
+    n_jobs: int | None = None,
+) -> Solution:
+    """Solve min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, main paper).
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    backend : str
+        "native" searches the all-sizes tree for few columns and branches on the perspective
+        relaxation for more. "highs", "gurobi" and "scip" prove by outer approximation
+        (generalised Benders decomposition). "mosek", "gurobi-conic" and "scip-conic" get the
+        perspective model; "gurobi-perspective", "gurobi-big-m" and "gurobi-indicator" are Gurobi's
+        own models. Or a registered one.
+    time_limit : float, optional
+        Seconds; the incumbent and a valid bound are returned when it is reached.
+    node_limit : int, optional
+        Branch-and-bound nodes.
+    tol : float
+        Relative gap at which the search may stop; 0 proves optimality up to rounding.
+    warm_start : array of int, optional
+        A support to start from.
+    stop : StopFlag, optional
+        Lets another thread end the search.
+    n_jobs : int, optional
+        Threads that share one branch-and-bound tree, as in joblib; 1 by default. The all-sizes
+        tree of few columns, HiGHS and SCIP have one.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    SolverUnavailable
+        An outside solver's package or licence is missing; also a ValueError.
+    ValueError
+        Unknown backend, a negative tolerance or limit, or a warm start outside 0..p−1.
+    """
+    if not tol >= 0.0:
+        raise ValueError(f"tol must be >= 0; got {tol}")
+    start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
+    return _BACKENDS[checked_backend(backend)](
+        problem,
+        time_limit=time_limit,
+        node_limit=node_limit,
+        tol=tol,
+        warm_starts=start,
+        stop=stop,
+        n_jobs=n_jobs,
+    )
+
+
+def _one_size(
+    problem: SparseRidgeProblem,
+    warm_starts: Sequence[NDArray[np.intp]],
+    tol: float,
+    limits: Limits,
+) -> BestSubsets:
+    """The all-sizes tree of few columns, for one size; of all of them where it grows large."""
+    work: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
+    most = limits.node_limit
+    tree = best_subsets(
+        problem,
+        tol=tol,
+        time_limit=limits.remaining(),
+        node_limit=HANDOVER if most is None else most,
+        stop=limits.stop,
+        **work,
+    )
+    if tree.status is not Status.NODE_LIMIT or most is not None:
+        return tree
+    work["warm_starts"] = tree.supports
+    return solve_sizes(problem, time_limit=limits.remaining(), stop=limits.stop, **work)
+
+
+def _native(
+    problem: SparseRidgeProblem,
+    *,
+    time_limit: float | None,
+    node_limit: int | None,
+    tol: float,
+    warm_starts: Sequence[NDArray[np.intp]],
+    stop: StopFlag | None,
+    n_jobs: int | None,
+) -> Solution:
+    limits = Limits(time_limit, node_limit, stop)
+    if active_columns(problem).size <= TREE_COLUMNS:
+        tree = _one_size(problem, warm_starts, tol, limits)
+        support, bound = tree.supports[0], float(tree.lower_bound[0])
+        status, n_nodes, seconds = tree.status, tree.n_nodes, tree.seconds
+    else:
+        search = branch_and_bound(
+            problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
+        )
+        support, bound = search.support, search.lower_bound
+        status, n_nodes, seconds = search.status, search.n_nodes, search.seconds
+    fit = problem.fit(support)
+    bound = min(bound, fit.objective)
+    gap = relative_gap(fit.objective, bound)
+    coef = np.zeros(problem.p)
+    coef[support] = fit.coef
+    if status is not Status.OPTIMAL and gap <= max(tol, 1e-9):
+        status = Status.OPTIMAL  # stopped with nothing left to prove
+    return Solution(support, coef, fit.objective, bound, gap, status, n_nodes, seconds)
+
+
+register_backend("native", _native)
+for _name, _backend in outside_backends().items():
+    register_backend(_name, _backend)

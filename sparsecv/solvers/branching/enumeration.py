@@ -1,0 +1,93 @@
+"""Small supports of many columns by looking at every one: a few nanoseconds each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.completion import complete
+from ..leaps.all_sizes import checked_sizes, pad_support, prefer
+from ..problem import SparseRidgeProblem
+from .sizes import solve_sizes
+
+MOST = 5_000_000  # supports: some 10 ms
+SOUND = 1e-7  # least share of the longest column's square that γ may be: nine digits are left
+SLACK = 1e-12  # of a start's gain: rounding must not hide its equal
+EXPLAINED = 1e-4  # least share of y'y unexplained: below, gains do not tell objectives apart
+
+
+def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
+    """Whether :func:`best_by_enumeration` is quick and precise here."""
+    if problem.gamma < SOUND * float(np.square(problem._base[:, : problem.p]).sum(axis=0).max()):
+        return False
+    total = 0
+    for size in sizes:
+        total += comb(problem.p, int(size))
+        if total > MOST:
+            return False
+    return True
+
+
+def best_by_enumeration(
+    problem: SparseRidgeProblem,
+    sizes: NDArray[np.intp],
+    *,
+    starts: Iterable[NDArray[np.intp]] = (),
+) -> list[NDArray[np.intp]]:
+    """Optimal supports of eq. (1), main paper, for every size, every support looked at.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used; γ as :func:`few_supports` wants it.
+    sizes : ndarray of int
+        In 1..p.
+    starts : supports, optional
+        Good ones; what is not better than they are is passed over faster.
+
+    Returns
+    -------
+    list of ndarray of intp
+        One support per size, increasing. Where hardly anything of y is left unexplained they come
+        from :func:`solve_sizes`.
+
+    Raises
+    ------
+    ValueError
+        Sizes out of 1..p.
+    """
+    wanted = checked_sizes(problem, sizes)
+    p, ridge = problem.p, problem.gamma / 2.0
+    G, b = np.ascontiguousarray(problem.G), problem.b
+    most = max(int(wanted[-1]), 2)
+    work = (
+        np.empty((1, p)),
+        np.empty(p),
+        np.empty(p),
+        np.empty((1, 1)),
+        np.empty((most - 1, p, p)),
+        np.empty((most - 1, p)),
+        np.empty(most, dtype=np.int64),
+    )
+    every, none = np.arange(p, dtype=np.int64), np.empty(0, dtype=np.int64)
+    given: dict[int, list[NDArray[np.intp]]] = {}
+    for start in starts:
+        given.setdefault(start.size, []).append(start)
+    found: list[NDArray[np.intp]] = []
+    for size in wanted.tolist():
+        options = given.get(size, [])
+        record = max((problem.fit(s).gain for s in options), default=0.0)
+        picks = np.full(size, -1, dtype=np.int64)
+        complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), *work, picks)
+        if picks[0] >= 0:
+            options = [*options, np.sort(picks).astype(np.intp)]
+        if not options:  # nothing explains y
+            options = [pad_support(np.empty(0, dtype=np.intp), size, p)]
+        best = options[prefer([problem.fit(s) for s in options], options)]
+        if problem.objective(best) < EXPLAINED * problem.yy:
+            return solve_sizes(problem, sizes=wanted, warm_starts=[*found, best]).supports
+        found.append(best)
+    return found

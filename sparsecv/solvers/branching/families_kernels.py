@@ -1,0 +1,349 @@
+"""Compiled search of one tree for many neighbours at once.
+
+A node of the whole data's tree is bounded for every neighbour it is still open for, first at the
+coefficients of the node's own relaxation, then at ones that follow the rows left out. It is
+branched on while it is open for many; what is open for a few is handed over to their own searches.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..kernels.completion import complete
+from ..kernels.linalg import Array
+from ..relaxation.descent import relax
+from .left_out_kernels import (
+    ACTIVE,
+    bound_all_rows,
+    bound_moved,
+    load_node,
+    passing,
+    prepare_moves,
+    residuals,
+    worth_moving,
+)
+from .pool_kernels import factor_support, try_support
+from .single_kernels import (
+    BRANCHED,
+    MARGIN,
+    NODES,
+    RIDGE,
+    ROUNDS,
+    TOP,
+    UPPER,
+    YY,
+    choose,
+    combinations,
+    count_node,
+    push,
+)
+
+FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
+# supports visited for all neighbours together: instead of a relaxation, instead of branching
+CHEAP, MOST = 2e4, 1e5
+
+
+class Joint(NamedTuple):
+    """Which neighbours the open nodes are open for, and what was handed over."""
+
+    folds: NDArray[np.int32]  # (depth, k)
+    counts: NDArray[np.int64]  # (depth,)
+    reals: Array  # neighbours up to which a node is handed over, relative bound at which the
+    #   whole data's relaxation may stop, tolerance, nodes handed over to a neighbour after which
+    #   it is left to a tree of its own
+    leaves: NDArray[np.int8]  # (leaves, p), and their β and √λ
+    leaf_beta: Array
+    leaf_lam: Array
+    pairs: NDArray[np.int64]  # (pairs, 2): leaf, neighbour
+    ints: NDArray[np.int64]  # leaves, pairs
+    load: NDArray[np.int64]  # (k,) nodes handed over to each neighbour
+    here: NDArray[np.int32]  # (k,)
+    retry: NDArray[np.int8]  # (k,)
+    c: Array  # (p,)
+    rounded: NDArray[np.int64]  # (tau,)
+    # a node's columns gathered for enumeration
+    order: NDArray[np.int64]  # (p,)
+    places: NDArray[np.int64]  # (p,) 0, 1, 2, …
+    one: NDArray[np.int32]  # (1,)
+    G: Array  # (p, p)
+    b: Array  # (p,)
+    last: NDArray[np.int64]  # (tau,) the last rounded relaxation
+
+
+@njit(cache=True, nogil=True)
+def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
+    """Record the current node as open for ``jt.here[:count]``, if that is anybody."""
+    if count == 0:
+        return
+    leaf, at = jt.ints[0], jt.ints[1]
+    for i in range(st.b.shape[0]):
+        jt.leaves[leaf, i] = st.state[i]
+        jt.leaf_beta[leaf, i] = st.beta[i]
+    jt.leaf_lam[leaf] = st.lam[0]
+    for a in range(count):
+        jt.pairs[at + a, 0], jt.pairs[at + a, 1] = leaf, jt.here[a]
+        jt.load[jt.here[a]] += 1
+    jt.ints[0], jt.ints[1] = leaf + 1, at + count
+
+
+@njit(cache=True, nogil=True)
+def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
+    """Try ``jt.rounded`` as incumbent of the neighbours the node is open for; number in doubt."""
+    gain = factor_support(nb, st.G, st.b, jt.rounded)
+    return try_support(nb, jt.rounded, gain, st.reals[YY], jt.here, count)
+
+
+@njit(cache=True, nogil=True)
+def fill(st, jt, m, k, n):  # type: ignore[no-untyped-def]
+    """Included columns and the k free ones of largest coefficients into ``jt.rounded``."""
+    tau = jt.rounded.shape[0]
+    for a in range(m):
+        jt.rounded[a] = st.chosen[a]
+    for a in range(k):
+        most, which = -1.0, -1
+        for f in range(n):
+            i = st.columns[f]
+            taken = False
+            for q in range(m, m + a):
+                taken = taken or jt.rounded[q] == i
+            if not taken and abs(st.beta[i]) > most:
+                most, which = abs(st.beta[i]), i
+        jt.rounded[m + a] = which
+    a, i = m + k, 0
+    while a < tau:  # fewer columns than τ are left: anything fills up
+        taken = False
+        for q in range(a):
+            taken = taken or jt.rounded[q] == i
+        if not taken:
+            jt.rounded[a] = i
+            a += 1
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
+    """Keep in ``jt.here`` the neighbours whose incumbent the node's bound does not reach.
+
+    ``value`` is the relaxation's on all rows: where it cannot be enough nothing is tried.
+    """
+    tau, ridge = st.support.shape[0], st.reals[RIDGE]
+    m = 0
+    for i in range(st.b.shape[0]):
+        if st.state[i] == 1:
+            m += 1
+    level = st.lam[0] * st.lam[0] * (ridge + d)
+    load_node(nb, st.G, st.b, st.state, st.beta, tau - m, level)
+    bound_all_rows(nb)
+    for a in range(count):
+        residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
+    keep = 1.0 - jt.reals[TOLERANCE]
+    count = passing(nb, jt.here, count, keep, value, jt.retry)
+    left = 0
+    for a in range(count):
+        j = jt.here[a]
+        if jt.retry[a] == 1:
+            target = nb.upper[j] * keep
+            if nb.scalars[ACTIVE] < 0.0:
+                prepare_moves(nb, st.G, d, st.lam[0])
+            if worth_moving(nb, j, value, target):
+                _, bound = bound_moved(nb, st.G, st.b, j, target, False, jt.c)
+                if bound >= target:
+                    continue
+        jt.here[left] = j
+        left += 1
+    return left
+
+
+@njit(cache=True, nogil=True)
+def few_completions(st, m, n, k, folds, most):  # type: ignore[no-untyped-def]
+    """Whether enumerating k of n columns for so many neighbours is worth ``most`` supports.
+
+    Gathering the columns and projecting the m included ones out costs n²(m + 4)/6 of them, and
+    where one pick is left, for which no products of free columns are needed, nm(m + 4)/6.
+    """
+    if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
+        return False
+    setup = n * (m + 4.0) * (m if k == 1 else n) / 6.0
+    return setup * folds <= most and (combinations(n, k, most) + setup) * folds <= most
+
+
+@njit(cache=True, nogil=True)
+def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def]
+    """Finish the current node by enumeration, for each neighbour it is open for.
+
+    Only its included and free columns are gathered, less what the neighbour's rows add to them.
+    Returns for how many the best completion could not be judged; ``jt.here`` begins with them.
+    """
+    size, doubtful = m + n, 0
+    for a in range(n):
+        jt.order[m + a] = st.columns[a]
+    for a in range(m):
+        jt.order[a] = st.chosen[a]
+    for place in range(count):
+        j = jt.here[place]
+        yy = st.reals[YY]
+        for a in range(size):
+            i = jt.order[a]
+            jt.b[a] = st.b[i]
+            if a < m or k > 1:
+                for q in range(size):
+                    jt.G[a, q] = st.G[i, jt.order[q]]
+            else:
+                jt.G[a, a] = st.G[i, i]
+        for r in range(nb.start[j], nb.start[j + 1]):
+            target = nb.T[r]
+            yy -= target * target
+            for a in range(size):
+                jt.c[a] = nb.D[r, jt.order[a]]
+            for a in range(size):
+                x = jt.c[a]
+                jt.b[a] -= x * target
+                if a < m or k > 1:
+                    for q in range(size):
+                        jt.G[a, q] -= x * jt.c[q]
+                else:
+                    jt.G[a, a] -= x * x
+        before = max(yy - nb.upper[j], -1.0)  # finite: no gain is negative
+        gain = complete(
+            jt.G,
+            jt.b,
+            st.reals[RIDGE],
+            jt.places,
+            m,
+            jt.places[m:],
+            n,
+            k,
+            before,
+            st.V,
+            st.c,
+            st.d,
+            st.L,
+            st.C,
+            st.unit,
+            st.picks,
+            st.found,
+        )
+        if gain > before:
+            for a in range(m):
+                jt.rounded[a] = jt.order[a]
+            for a in range(k):
+                jt.rounded[m + a] = jt.order[m + st.found[a]]
+            jt.one[0] = j
+            gain = factor_support(nb, st.G, st.b, jt.rounded)
+            if try_support(nb, jt.rounded, gain, st.reals[YY], jt.one, 1) > 0:
+                jt.here[doubtful] = j
+                doubtful += 1
+    return doubtful
+
+
+@njit(cache=True, nogil=True)
+def relax_node(st, k, target, hopeless):  # type: ignore[no-untyped-def]
+    """Go on with the current node's relaxation until its bound reaches ``target``."""
+    st.limits[0], st.limits[3] = target, hopeless
+    rounds = relax(
+        (st.Q, st.X, st.scratch, 0.0, st.scratch),
+        st.w,
+        st.b,
+        st.reals[YY],
+        st.state,
+        k,
+        st.beta,
+        st.g,
+        st.limits,
+        st.lam,
+        st.best,
+        st.top,
+        (st.active, st.columns, st.scratch, st.block, st.local),
+    )
+    st.ints[ROUNDS] += abs(rounds)
+
+
+@njit(cache=True, nogil=True)
+def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
+    """Search on for at most ``most_nodes`` nodes.
+
+    Returns 0 when done, 1 when the nodes are used up, 2 when the stack is full, 3 when there is no
+    room for another leaf or its pairs.
+    """
+    p, tau, folds = st.b.shape[0], st.support.shape[0], nb.yy.shape[0]
+    ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
+    d = st.w[0] - reals[RIDGE]
+    used = 0
+    while ints[TOP] > 0:
+        if used >= most_nodes:
+            return 1
+        if ints[TOP] + 2 > st.stack.shape[0]:
+            return 2
+        if jt.ints[0] >= jt.leaves.shape[0] or jt.ints[1] + folds > jt.pairs.shape[0]:
+            return 3
+        ints[TOP] -= 1
+        at = ints[TOP]
+        used += 1
+        ints[NODES] += 1
+        count = 0
+        for a in range(jt.counts[at]):
+            if jt.load[jt.folds[at, a]] <= jt.reals[PATIENCE]:
+                jt.here[count] = jt.folds[at, a]
+                count += 1
+        if count == 0:
+            continue
+        for i in range(p):
+            state[i], beta[i] = st.stack[at, i], st.stack_beta[at, i]
+        st.lam[0] = st.stack_lam[at]
+        m, n = count_node(st)
+        k = tau - m
+        if k <= 0 or k >= n:  # a single support
+            fill(st, jt, m, max(min(k, n), 0), n)
+            left = offer(st, jt, nb, count)
+            for a in range(left):
+                jt.here[a] = nb.doubt[a]
+            hand_over(st, jt, left)
+            continue
+        if few_completions(st, m, n, k, count, CHEAP):
+            hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, count))
+            continue
+        for i in range(p):
+            g[i] = st.b[i]
+        for i in range(p):
+            if beta[i] != 0.0:
+                for j in range(p):
+                    g[j] -= st.Q[i, j] * beta[i]
+        # first whether all rows are done with the node, then with room to spare for the others
+        st.best[0] = -np.inf
+        relax_node(st, k, reals[UPPER] + reals[MARGIN], 1.0)
+        closed = st.best[0] >= reals[UPPER]
+        if closed:
+            relax_node(st, k, reals[UPPER] * (1.0 + jt.reals[CAP]) + reals[MARGIN], 0.0)
+        m, n = count_node(st)  # the relaxation has used the lists
+        left = count
+        if closed:
+            left = still_open(st, jt, nb, count, d, st.best[1])
+        elif count > jt.reals[FEW]:
+            fill(st, jt, m, k, n)
+            same = True
+            for a in range(tau):
+                same = same and jt.rounded[a] == jt.last[a]
+                jt.last[a] = jt.rounded[a]
+            if not same:
+                offer(st, jt, nb, count)
+        if left == 0:
+            continue
+        if few_completions(st, m, n, k, left, MOST):
+            hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, left))
+            continue
+        if left <= jt.reals[FEW]:
+            hand_over(st, jt, left)
+            continue
+        i = choose(st)
+        ints[BRANCHED] += 1
+        for value in (2, 1):
+            row = ints[TOP]
+            for a in range(left):
+                jt.folds[row, a] = jt.here[a]
+            jt.counts[row] = left
+            push(st, i, value, 0.0)
+    return 0

@@ -1,0 +1,419 @@
+"""Compiled bounds of one node on many neighbours: the same data without some of the rows.
+
+Leaving out rows D with responses T changes a dual bound at fixed coefficients β only through the
+rows' residuals e = T − Dβ: the gradient Xᵀ(y − Xβ) loses Dᵀe, βᵀXᵀXβ loses |Dβ|², yᵀy loses |T|².
+Where that is not enough β follows the rows: with the columns A that have a coefficient, K the
+curvature of the node's relaxation on them and V = D_A K⁻¹,
+
+    β_A − Vᵀ(I − V D_Aᵀ)⁻¹e
+
+is the relaxation's optimum without the rows, as long as its pattern stays.
+
+Before either, one number per neighbour: the objective of every β the node allows is at least
+bound + (β − β̂)ᵀM(β − β̂) with M = G + shift·I (``ellipsoid``), so without the rows it is at least
+bound − eᵀ(I − D M⁻¹Dᵀ)⁻¹e.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..kernels.linalg import Array
+from .pool_kernels import REORDER, SOUND, add, dot, invert_factor
+
+
+class Neighbours(NamedTuple):
+    """Rows left out, what each neighbour's problem is, and work space."""
+
+    D: Array  # (R, p)
+    T: Array  # (R,)
+    start: NDArray[np.int64]  # (k + 1,)
+    yy: Array  # (k,)
+    shift: Array  # (k,) multiple of I added to G_j, taken off the perspective's weight
+    length: Array  # (p,) lengths of the columns, all rows in
+    lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where that says nothing
+    reals: Array  # γ/2, rounding relative to sums of squares, absolute margin, shift of M, yᵀy,
+    #   rounding of leverages
+    upper: Array  # (k,) incumbents
+    support: NDArray[np.int64]  # (k, tau)
+    doubt: NDArray[np.int32]  # (k,) neighbours a support could not be judged on
+    # a node: coefficients (p,), b − Gβ (p,), included and free columns as 0/1 (p,)
+    beta: Array
+    c: Array
+    inside: Array
+    free: Array
+    scalars: Array  # βᵀGβ, βᵀb, level of the k-th largest g², picks left, reach Σ|β_i|·length_i,
+    #   number of active columns or −1, |β|², bound on all rows with the shift of M
+    residual: Array  # (R,)
+    fitted: Array  # (R,)
+    active: NDArray[np.int64]  # (p,)
+    inverse: Array  # (p, p) K⁻¹ on the active columns
+    # a neighbour
+    moved: Array  # (p,) its coefficients
+    v: Array  # (p,)
+    top: Array  # (p + 2,)
+    V: Array  # (m, p)
+    S: Array  # (m, m)
+    e: Array  # (m,)
+    # a support
+    L: Array  # (tau, tau)
+    w: Array  # (tau,)
+
+
+QUADRATIC, LINEAR, LEVEL, PICKS, REACH, ACTIVE, SQUARE, WHOLE = 0, 1, 2, 3, 4, 5, 6, 7
+
+
+@njit(cache=True, nogil=True)
+def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-def]
+    """Form what all neighbours share of a node; O(p²) and O(p) for every row left out."""
+    p = b.shape[0]
+    quadratic, linear, reach = 0.0, 0.0, 0.0
+    for i in range(p):
+        nb.beta[i], nb.c[i] = beta[i], b[i]
+        nb.inside[i] = 1.0 if state[i] == 1 else 0.0
+        nb.free[i] = 1.0 if state[i] == 0 else 0.0
+    for i in range(p):
+        if beta[i] != 0.0:
+            for j in range(p):
+                nb.c[j] -= G[i, j] * beta[i]
+    for i in range(p):
+        quadratic += beta[i] * (b[i] - nb.c[i])
+        linear += beta[i] * b[i]
+        reach += abs(beta[i]) * nb.length[i]
+    nb.scalars[QUADRATIC], nb.scalars[LINEAR] = quadratic, linear
+    nb.scalars[LEVEL], nb.scalars[PICKS], nb.scalars[REACH] = level, picks, reach
+    nb.scalars[SQUARE] = dot(beta, beta, p)
+    nb.scalars[ACTIVE] = -1.0  # K⁻¹ is formed when first needed
+
+
+@njit(cache=True, nogil=True)
+def bound_all_rows(nb):  # type: ignore[no-untyped-def]
+    """Dual bound of the loaded node on all rows with G + shift·I as the quadratic part."""
+    shift, ridge, eps = nb.reals[3], nb.reals[0], nb.reals[1]
+    square = nb.scalars[SQUARE]
+    reach = nb.scalars[REACH] + np.sqrt(max(nb.reals[4], 0.0))
+    squares(nb.D, 0, 0, nb.e, nb.c, nb.beta, shift, eps * reach, nb.length, nb.v)
+    total = exact_sum(nb.v, nb.inside, nb.free, int(nb.scalars[PICKS]), nb.top) / (ridge - shift)
+    margin = eps * (reach * reach + abs(shift) * square) + nb.reals[2]
+    nb.scalars[WHOLE] = nb.reals[4] - nb.scalars[QUADRATIC] - shift * square - total - margin
+
+
+@njit(cache=True, nogil=True)
+def residuals(nb, first, last):  # type: ignore[no-untyped-def]
+    """Fitted values and residuals of some of the rows left out."""
+    p = nb.beta.shape[0]
+    for r in range(first, last):
+        total = dot(nb.D[r], nb.beta, p)
+        nb.fitted[r], nb.residual[r] = total, nb.T[r] - total
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def squares(D, first, m, e, c, beta, move, lost, length, v):  # type: ignore[no-untyped-def]
+    """v_i = (|c_i − Σ_r D_ri e_r − shift·β_i| + what rounding may add)²."""
+    p = beta.shape[0]
+    if m == 1:  # leave-one-out: one pass
+        error = e[0]
+        for i in range(p):
+            g = abs(c[i] - D[first, i] * error - move * beta[i]) + lost * length[i]
+            v[i] = g * g
+        return
+    for i in range(p):
+        v[i] = c[i] - move * beta[i]
+    for r in range(m):
+        error = e[r]
+        for i in range(p):
+            v[i] -= D[first + r, i] * error
+    for i in range(p):
+        g = abs(v[i]) + lost * length[i]
+        v[i] = g * g
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def spread_sum(v, inside, free, k, level):  # type: ignore[no-untyped-def]
+    """Σ v over included columns and an upper bound on the k largest v over free ones.
+
+    kλ + Σ max(v − λ, 0) bounds the k largest from above for any λ ≥ 0.
+    """
+    total, over = 0.0, 0.0
+    for i in range(v.shape[0]):
+        total += inside[i] * v[i]
+        over += free[i] * max(v[i] - level, 0.0)
+    return total + k * level + over
+
+
+@njit(cache=True, nogil=True)
+def exact_sum(v, inside, free, k, top):  # type: ignore[no-untyped-def]
+    """Σ v over included columns and exactly the k largest v over free ones."""
+    total = 0.0
+    for c in range(k + 1):
+        top[c] = 0.0
+    for i in range(v.shape[0]):
+        if inside[i] > 0.0:
+            total += v[i]
+        elif free[i] > 0.0 and v[i] > top[k]:
+            c = k
+            while c > 0 and top[c - 1] < v[i]:
+                top[c] = top[c - 1]
+                c -= 1
+            top[c] = v[i]
+    for c in range(k):
+        total += top[c]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def evaluate(D, first, m, e, c, beta, inside, free, length, v, top, node, fold, exactly):  # type: ignore[no-untyped-def]
+    """Dual bounds of a node on one neighbour: at β itself, with the best multiple of its residual.
+
+    Arrays are passed one by one, not in their tuple: this runs for every node and neighbour.
+
+    Parameters
+    ----------
+    D, first, m, e : rows left out, where the neighbour's begin, how many, their residuals
+    c, beta : b − Gβ and β
+    inside, free, length, v, top : as in Neighbours
+    node : picks left, level, reach of β, |β|²
+    fold : yy, shift, γ/2, βᵀG_jβ, βᵀb_j, relative and absolute rounding, target
+    exactly : select the largest g² exactly even where a bound on their sum reaches the target
+    """
+    k, level, reach, square = node
+    yy, move, ridge, quadratic, linear, eps, margin, target = fold
+    weight = ridge - move
+    reach += np.sqrt(max(yy, 0.0))
+    margin += eps * (reach * reach + abs(move) * square)
+    squares(D, first, m, e, c, beta, move, eps * reach, length, v)
+    quadratic += move * square
+    total = spread_sum(v, inside, free, k, level) / weight
+    plain, best = bound_pair(yy, quadratic, linear, total, move)
+    if exactly or best - margin < target:
+        total = exact_sum(v, inside, free, k, top) / weight
+        plain, best = bound_pair(yy, quadratic, linear, total, move)
+    return plain - margin, best - margin
+
+
+@njit(cache=True, nogil=True)
+def bound_pair(yy, quadratic, linear, total, move):  # type: ignore[no-untyped-def]
+    """yy − βᵀ(G + shift)β − total, and with shift = 0 the best over multiples of the residual."""
+    plain = yy - quadratic - total
+    best = plain
+    if move == 0.0:
+        above = yy - linear
+        below = above - linear + quadratic + total
+        if above > 0.0 and below > 0.0:
+            best = max(plain, above * above / below)
+    return plain, best
+
+
+@njit(cache=True, nogil=True)
+def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
+    """:func:`evaluate` on neighbour j at coefficients whose b − Gβ is c; ``nb.e`` its residuals."""
+    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
+    for r in range(m):
+        f = nb.T[first + r] - nb.e[r]
+        quadratic -= f * f
+        linear -= nb.T[first + r] * f
+    node = (int(nb.scalars[PICKS]), nb.scalars[LEVEL], reach, square)
+    ridge, eps, margin = nb.reals[0], nb.reals[1], nb.reals[2]
+    fold = (nb.yy[j], nb.shift[j], ridge, quadratic, linear, eps, margin, target)
+    inside, free, length, v, top = nb.inside, nb.free, nb.length, nb.v, nb.top
+    return evaluate(
+        nb.D, first, m, nb.e, c, beta, inside, free, length, v, top, node, fold, exactly
+    )
+
+
+@njit(cache=True, nogil=True)
+def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
+    """Bounds of the loaded node on neighbour j at the node's own coefficients."""
+    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
+    for r in range(m):
+        nb.e[r] = nb.residual[first + r]
+    quadratic, linear = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
+    reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
+    return evaluate_at(nb, j, nb.c, nb.beta, quadratic, linear, reach, square, target, exactly)
+
+
+@njit(cache=True, nogil=True)
+def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def]
+    """Which of the neighbours ``here[:count]`` stay open at the node's own coefficients.
+
+    ``value`` is the relaxation's on all rows, and value − e²/(1 − h) what is left of it without
+    a row: where even value − e² is too low nothing is tried. Those remain first in ``here``, in
+    ``retry`` 0; the ones worth another look have a 1 there. Returns how many remain.
+    """
+    D, start, T, yys, shift = nb.D, nb.start, nb.T, nb.yy, nb.shift
+    residual, fitted, e, c, beta = nb.residual, nb.fitted, nb.e, nb.c, nb.beta
+    inside, free, length, v, top, upper = nb.inside, nb.free, nb.length, nb.v, nb.top, nb.upper
+    lever, all_rows = nb.lever, nb.scalars[WHOLE]
+    ridge, eps, margin = nb.reals[0], nb.reals[1], nb.reals[2]
+    k, level = int(nb.scalars[PICKS]), nb.scalars[LEVEL]
+    reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
+    whole, along = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
+    left = 0
+    for a in range(count):
+        j = here[a]
+        first, m = start[j], start[j + 1] - start[j]
+        target = upper[j] * keep
+        error, quadratic, linear = 0.0, whole, along
+        for r in range(m):
+            f = fitted[first + r]
+            e[r] = residual[first + r]
+            error += e[r] * e[r]
+            quadratic -= f * f
+            linear -= T[first + r] * f
+        if all_rows - error * lever[j] >= target:
+            continue
+        hopeless = value - error < target
+        if not hopeless:
+            node = (k, level, reach, square)
+            fold = (yys[j], shift[j], ridge, quadratic, linear, eps, margin, target)
+            _, bound = evaluate(
+                D, first, m, e, c, beta, inside, free, length, v, top, node, fold, False
+            )
+            if bound >= target:
+                continue
+        here[left] = j
+        retry[left] = 0 if hopeless else 1
+        left += 1
+    return left
+
+
+@njit(cache=True, nogil=True)
+def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
+    """The inverse Cholesky factor of K on the active columns.
+
+    K is G less the extracted d, plus the weight where z = 1.
+    """
+    p = nb.beta.shape[0]
+    n = 0
+    weight = nb.reals[0] + d
+    for i in range(p):
+        if nb.beta[i] != 0.0 or nb.inside[i] > 0.0:
+            nb.active[n] = i
+            n += 1
+    nb.scalars[ACTIVE] = n
+    K = nb.inverse
+    mean = 0.0
+    for a in range(n):
+        mean += G[nb.active[a], nb.active[a]] / n
+    for a in range(n):
+        i = nb.active[a]
+        whole = nb.inside[i] > 0.0 or abs(nb.beta[i]) * np.sqrt(weight) >= root_lam
+        for c in range(a):
+            K[a, c] = (G[i, nb.active[c]] - dot(K[a], K[c], c)) / K[c, c]
+        total = G[i, i] + (nb.reals[0] if whole else -d) + 1e-9 * mean - dot(K[a], K[a], a)
+        K[a, a] = np.sqrt(max(total, 1e-9 * mean))
+    invert_factor(K, n, nb.top)
+
+
+@njit(cache=True, nogil=True)
+def worth_moving(nb, j, value, target):  # type: ignore[no-untyped-def]
+    """Whether a node of ``value`` on all rows can reach ``target`` without one row.
+
+    value − e²/(1 − h) is what the relaxation is worth without it as long as its pattern stays.
+    """
+    first, n = nb.start[j], int(nb.scalars[ACTIVE])
+    if nb.start[j + 1] - first > 1:
+        return True
+    D, inverse, v, active = nb.D, nb.inverse, nb.v, nb.active
+    h = 0.0
+    for a in range(n):
+        v[a] = D[first, active[a]]
+    for a in range(n):
+        y = dot(inverse[a], v, a + 1)
+        h += y * y
+    e = nb.residual[first]
+    return h < 1.0 - SOUND and value - e * e / (1.0 - h) >= target
+
+
+@njit(cache=True, nogil=True)
+def move(nb, j):  # type: ignore[no-untyped-def]
+    """Let β follow the rows neighbour j leaves out; whether that was possible.
+
+    On success ``nb.moved`` holds its coefficients and ``nb.e`` the residuals of the rows there.
+    """
+    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
+    n, p = int(nb.scalars[ACTIVE]), nb.beta.shape[0]
+    for r in range(m):
+        for a in range(n):
+            nb.v[a] = nb.D[first + r, nb.active[a]]
+            nb.V[r, a] = 0.0
+        for a in range(n):
+            add(nb.V[r], nb.inverse[a], dot(nb.inverse[a], nb.v, a + 1), a + 1)
+        nb.e[r] = nb.residual[first + r]
+    for r in range(m):
+        for s in range(r + 1):
+            total = 1.0 if r == s else 0.0
+            for a in range(n):
+                total -= nb.V[r, a] * nb.D[first + s, nb.active[a]]
+            for q in range(s):
+                total -= nb.S[r, q] * nb.S[s, q]
+            if r == s:
+                if total < SOUND:
+                    return False
+                nb.S[r, r] = np.sqrt(total)
+            else:
+                nb.S[r, s] = total / nb.S[s, s]
+    for r in range(m):
+        for q in range(r):
+            nb.e[r] -= nb.S[r, q] * nb.e[q]
+        nb.e[r] /= nb.S[r, r]
+    for back in range(m):
+        r = m - 1 - back
+        for q in range(r + 1, m):
+            nb.e[r] -= nb.S[q, r] * nb.e[q]
+        nb.e[r] /= nb.S[r, r]
+    for i in range(p):
+        nb.moved[i] = nb.beta[i]
+    for a in range(n):
+        total = 0.0
+        for r in range(m):
+            total += nb.V[r, a] * nb.e[r]
+        nb.moved[nb.active[a]] -= total
+    for r in range(m):
+        total = nb.T[first + r]
+        for a in range(n):
+            total -= nb.D[first + r, nb.active[a]] * nb.moved[nb.active[a]]
+        nb.e[r] = total
+    return True
+
+
+@njit(cache=True, nogil=True)
+def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def]
+    """Bounds on neighbour j at coefficients that follow its rows; −∞ where they cannot."""
+    if not move(nb, j):
+        return -np.inf, -np.inf
+    n, p = int(nb.scalars[ACTIVE]), nb.beta.shape[0]
+    for i in range(p):
+        c[i] = nb.c[i]
+    for a in range(n):
+        i = nb.active[a]
+        step = nb.moved[i] - nb.beta[i]
+        if step != 0.0:
+            add(c, G[i], -step, p)
+    quadratic, linear, reach, square = 0.0, 0.0, 0.0, 0.0
+    for a in range(n):
+        i = nb.active[a]
+        square += nb.moved[i] * nb.moved[i]
+        quadratic += nb.moved[i] * (b[i] - c[i])
+        linear += nb.moved[i] * b[i]
+        reach += abs(nb.moved[i]) * nb.length[i]
+    reach = max(reach, nb.scalars[REACH])
+    return evaluate_at(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
+
+
+@njit(cache=True, nogil=True)
+def centres(nb, G, b, d, root_lam, betas, plain):  # type: ignore[no-untyped-def]
+    """Every neighbour's own coefficients for the loaded node, and the bound at them."""
+    residuals(nb, 0, nb.T.shape[0])
+    prepare_moves(nb, G, d, root_lam)
+    c = np.empty(b.shape[0])
+    for j in range(nb.yy.shape[0]):
+        value, _ = bound_as_is(nb, j, np.inf, True)
+        betas[j], plain[j] = nb.beta, value
+        value, _ = bound_moved(nb, G, b, j, np.inf, True, c)
+        if value > plain[j]:
+            betas[j], plain[j] = nb.moved, value

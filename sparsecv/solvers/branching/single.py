@@ -1,0 +1,151 @@
+"""Branch-and-bound for one problem at fixed (γ, τ), at any p."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..limits import Limits
+from ..problem import SparseRidgeProblem
+from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
+from ..result import Status, relative_gap
+from ..supports.beam import LocalSearch
+from .certificate import Certificate, start_from
+from .search import Search, enter_support, new_state
+from .single_kernels import UPPER
+
+HEAD_START = 1.0  # seconds a search gets before a better support is looked for
+WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Support, its objective, a valid lower bound and how the search ended."""
+
+    support: NDArray[np.intp]
+    objective: float
+    lower_bound: float
+    status: Status
+    n_nodes: int
+    seconds: float
+    n_branched: int = 0
+
+
+def branch_and_bound(
+    problem: SparseRidgeProblem,
+    *,
+    warm_starts: Sequence[NDArray[np.intp]] = (),
+    tol: float = 1e-6,
+    limits: Limits | None = None,
+    gram: GramForm | None = None,
+    n_jobs: int | None = None,
+    certificate: Certificate | None = None,
+) -> SearchResult:
+    """Solve eq. (1), main paper, at the problem's γ and τ.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    warm_starts : supports
+        Of at most τ columns.
+    tol : float
+        Relative gap at which the search stops.
+    limits : Limits, optional
+    gram : GramForm, optional
+        Of the same data, to share among several γ and τ.
+    n_jobs : int, optional
+        Threads that share the tree, as in joblib; 1 by default. The result is as good with any
+        number, but which of several tied supports is returned may change.
+    certificate : Certificate, optional
+        Leaves of a neighbouring problem's tree at the same τ and columns, to start from.
+
+    Returns
+    -------
+    SearchResult
+        The lower bound holds at whatever moment the search stops.
+    """
+    limits = limits or Limits()
+    if gram is None and wants_gram(problem):
+        gram = GramForm.of(problem)
+    incumbent = Incumbent(problem, warm_starts, gram)
+    if certificate is not None and gram is not None:
+        return _transferred(problem, incumbent, certificate, gram, tol, limits)
+    incumbent.select_forward()
+    root, gram = reduced_root(problem, incumbent, tol, gram, limits)
+    target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+    if root.bound >= target:
+        bound = min(root.slack, root.bound)
+        return _result(problem, incumbent, bound, Status.OPTIMAL, 1, limits, tol)
+    if root.columns.size <= problem.tau:  # any other support holds a column screened out
+        incumbent.offer(root.columns)
+        return _result(problem, incumbent, root.slack, Status.OPTIMAL, 1, limits, tol)
+    if gram is None:  # out of time before there was anything to branch on
+        bound, status = min(root.slack, root.bound), limits.reached(0) or Status.TIME_LIMIT
+        return _result(problem, incumbent, bound, status, 1, limits, tol)
+    state = new_state(gram, problem, tol, root)
+    inside = np.isin(incumbent.support, root.columns)
+    enter_support(state, np.searchsorted(root.columns, incumbent.support[inside]))
+    state.reals[UPPER] = min(state.reals[UPPER], incumbent.objective)
+    search = Search(state, n_jobs)
+    ended = search.run(limits, HEAD_START)
+    if ended is None:  # not an easy one: worth looking for a better support first
+        remaining = limits.remaining()
+        seconds = 0.2 * HEAD_START if remaining is None else min(0.2 * HEAD_START, 0.3 * remaining)
+        local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
+        local.improve([search.support], Limits(seconds))
+        search.offer(local.best)
+        ended = search.run(limits)
+    status = ended or Status.TIME_LIMIT
+    incumbent.offer(root.columns[search.support])
+    bound = min(root.slack, search.bound)
+    margin = gram.rounding(problem.gamma / 2.0)
+    found = _result(problem, incumbent, bound, status, 1 + search.n_nodes, limits, tol, margin)
+    return replace(found, n_branched=search.n_branched)
+
+
+def _transferred(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    certificate: Certificate,
+    gram: GramForm,
+    tol: float,
+    limits: Limits,
+) -> SearchResult:
+    """Close the leaves of a neighbour's tree for this problem."""
+    if certificate.tau != problem.tau or certificate.leaves.shape[1] != problem.p:
+        raise ValueError(
+            f"the certificate is of τ = {certificate.tau} and {certificate.leaves.shape[1]} "
+            f"columns, the problem of τ = {problem.tau} and {problem.p}"
+        )
+    if not np.isfinite(incumbent.objective):
+        incumbent.select_forward()
+    search = start_from(certificate, gram, problem, tol)
+    search.offer(incumbent.support)
+    upper = search.states[0].reals
+    upper[UPPER] = min(upper[UPPER], incumbent.objective)
+    status = search.run(limits) or Status.TIME_LIMIT
+    incumbent.offer(search.support)
+    margin = gram.rounding(problem.gamma / 2.0)
+    found = _result(problem, incumbent, search.bound, status, search.n_nodes, limits, tol, margin)
+    return replace(found, n_branched=search.n_branched)
+
+
+def _result(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    bound: float,
+    status: Status,
+    n_nodes: int,
+    limits: Limits,
+    tol: float,
+    margin: float = 0.0,
+) -> SearchResult:
+    objective = incumbent.objective
+    bound = min(objective, bound)
+    bound = max(0.0, bound - 1e-9 * bound - margin - 1e-12 * problem.yy)
+    if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
+        status = Status.PRECISION
+    return SearchResult(incumbent.support, objective, bound, status, n_nodes, limits.elapsed())

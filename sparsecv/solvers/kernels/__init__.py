@@ -1,0 +1,1 @@
+"""Compiled routines that know no problem: each numerical routine once."""

@@ -1,0 +1,1 @@
+"""Leaps and bounds: every size, and every deleted row, in one tree."""

@@ -1,0 +1,303 @@
+"""The all-sizes tree: the best support of every size of one problem, in one search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.linalg import Array, from_mask, to_mask
+from ..limits import Limits, StopFlag
+from ..problem import SparseRidgeProblem, SubsetFit
+from ..result import Status
+from ..supports.greedy import forward_order
+from . import all_sizes_kernels as kernels
+from .open_nodes import ROUNDING, OpenNode, expand
+
+CHUNK = 20_000  # nodes between two looks at the clock: a few milliseconds
+MAX_COLUMNS = 160  # beyond this even the stack of one path no longer fits in memory
+TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class BestSubsets:
+    """Best supports of several sizes, each with its proof.
+
+    ``objective[i]``, ``lower_bound[i]`` and ``proved[i]`` belong to ``sizes[i]`` and
+    ``supports[i]``. When ``status`` is not optimal, ``open_nodes`` describe what was left: every
+    support that could still beat an unproved incumbent lies below one of them.
+    """
+
+    sizes: NDArray[np.intp]
+    supports: list[NDArray[np.intp]]
+    objective: Array
+    lower_bound: Array
+    proved: NDArray[np.bool_]
+    status: Status
+    n_nodes: int
+    seconds: float
+    open_nodes: list[OpenNode]
+    n_trees: int = 1
+    settled: NDArray[np.bool_] | None = None  # sizes proved without branching; None: by one tree
+
+
+def best_subsets(
+    problem: SparseRidgeProblem,
+    *,
+    sizes: ArrayLike | None = None,
+    warm_starts: Iterable[ArrayLike] = (),
+    tol: float = 0.0,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    stop: StopFlag | None = None,
+) -> BestSubsets:
+    """Solve eq. (1), main paper, for every size in ``sizes`` in one leaps-and-bounds tree.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ gives the default sizes 1..τ.
+    sizes : array of int, optional
+        Support sizes wanted.
+    warm_starts : iterable of supports, optional
+        Incumbents of any size; greedy steps from each also serve the other sizes.
+    tol : float
+        Relative gap at which a size counts as solved; 0 proves it exactly up to rounding.
+    time_limit, node_limit, stop
+        Seconds, nodes, and a flag another thread may raise. Bounds stay valid when one is hit.
+
+    Returns
+    -------
+    BestSubsets
+        Supports tied within rounding are compared by a fresh QR fit; of those still tied the
+        lexicographically first is returned.
+
+    Raises
+    ------
+    ValueError
+        Sizes out of 1..p, a warm start that names columns outside 0..p−1, or a bad limit.
+    """
+    limits = Limits(time_limit, node_limit, stop)
+    wanted = checked_sizes(problem, sizes)
+    starts = [checked_support(problem.p, s) for s in warm_starts]
+    active = active_columns(problem)
+    if active.size == 0:  # nothing explains y: every support is as good as the empty one
+        first = [np.arange(s, dtype=np.intp) for s in wanted]
+        return _report(problem, wanted, first, np.full(wanted.size, np.inf), limits)
+    if active.size > MAX_COLUMNS:
+        return _root_only(problem, wanted, starts, limits)
+    inner = np.minimum(wanted, active.size)
+    R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
+    tie = tie_window(R)
+    state = kernels.new_state(R, np.unique(inner), tie, tol, problem.gamma / 2.0)
+    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
+    seed(state, local, kernels.advance, int(inner.max()))
+    status = run(kernels.advance, state, limits, CHUNK)
+    supports = []
+    for s, size in zip(wanted, inner, strict=True):
+        chosen = active[_choose(state, int(size), problem, active, tie)]
+        supports.append(pad_support(chosen, int(s), problem.p))
+    nodes = open_nodes(state, active)
+    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + state.params[2]
+    return _report(problem, wanted, supports, bound, limits, status, state, nodes, tie)
+
+
+def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) -> Status:
+    """Drive a tree in chunks of nodes until it is exhausted or a limit is reached."""
+    while True:
+        nodes = int(state.counts[1])
+        reached = limits.reached(nodes)
+        if reached is not None:
+            return reached
+        if advance(state, limits.nodes_left(nodes, chunk), kernels.SEARCH):
+            return Status.OPTIMAL
+
+
+def seed(
+    state: Any,
+    starts: Sequence[NDArray[np.intp]],
+    advance: Callable[..., bool],
+    steps: int | None = None,
+) -> None:
+    """Enter incumbents: backward elimination, then forward selection or the given supports.
+
+    Forward selection takes ``steps`` columns, all of them by default.
+    """
+    p = state.R.shape[0] - 1
+
+    def walk(rank: NDArray[np.int64]) -> None:
+        advance(state, 1, rank)
+
+    walk(np.zeros(p, dtype=np.int64))
+    if not starts:
+        order = forward_order(state.R[:, :p], state.R[:, p], p if steps is None else steps)
+        rank = np.full(p, p, dtype=np.int64)
+        rank[order] = np.arange(order.size)
+        walk(rank)
+    for support in starts:
+        if (
+            support.size == 0
+            or (state.found[support.size] == to_mask(support, p)).all(axis=-1).any()
+        ):
+            continue
+        rank = np.ones(p, dtype=np.int64)
+        rank[support] = 0
+        walk(rank)
+
+
+def tie_window(R: Array) -> float:
+    """Relative difference of losses below which rounding might reverse their order.
+
+    Grows with the largest variance inflation factor A_jj·M_jj of M = G + γ/2 I.
+    """
+    p = R.shape[0] - 1
+    T = R[:p, :p]
+    inverse = sla.solve_triangular(T, np.eye(p), check_finite=False)
+    inflation = np.einsum("ij,ij->i", inverse, inverse) * np.einsum("ij,ij->j", T, T)
+    return float(min(1e-11 + 20.0 * EPS * inflation.max(), 1e-5))
+
+
+def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
+    """Columns that are not identically zero; the others never enter a fit."""
+    if not problem._rows[:, problem.p].any():
+        return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
+
+
+def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp]:
+    """Fill a support up to ``size`` with the first columns not in it (all zero columns)."""
+    support = np.sort(support).astype(np.intp)
+    if support.size >= size:
+        return support
+    spare = np.setdiff1d(np.arange(p, dtype=np.intp), support)
+    return np.sort(np.concatenate([support, spare[: size - support.size]]))
+
+
+def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
+    """Validate the wanted sizes: whole numbers in 1..p, returned increasing and distinct."""
+    if sizes is None:
+        return np.arange(1, problem.tau + 1, dtype=np.intp)
+    given = np.asarray(sizes)
+    if given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"sizes must be whole numbers; got {given.tolist()}")
+    wanted = np.unique(given).astype(np.intp)
+    if wanted.size == 0 or wanted[0] < 1 or wanted[-1] > problem.p:
+        raise ValueError(f"sizes must lie between 1 and p = {problem.p}; got {wanted.tolist()}")
+    return wanted
+
+
+def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
+    """Validate a warm start: distinct columns in 0..p−1."""
+    given = np.asarray(support).ravel()
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"a warm start must list whole numbers; got {given.tolist()}")
+    columns = np.unique(given.astype(np.intp))
+    if columns.size and (columns[0] < 0 or columns[-1] >= p):
+        raise ValueError(f"a warm start names columns outside 0..{p - 1}: {columns.tolist()}")
+    return columns
+
+
+def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:
+    """Index of the best fit; ties within rounding go to the lexicographically first support."""
+    by_gain = fits[0].gain < fits[0].objective
+    values = np.array([-f.gain if by_gain else f.objective for f in fits])
+    least = values.min()
+    tied = np.flatnonzero(values <= least + 1e-12 * abs(least)).tolist()
+    return int(min(tied, key=lambda t: tuple(supports[t])))
+
+
+def _choose(
+    state: kernels.TreeState,
+    size: int,
+    problem: SparseRidgeProblem,
+    active: NDArray[np.intp],
+    tie: float,
+) -> NDArray[np.intp]:
+    n = int(state.found_n[size])
+    near = np.flatnonzero(state.found_loss[size, :n] <= state.best[size] * (1.0 + 2.0 * tie))
+    supports = [from_mask(state.found[size, t]) for t in near]
+    if len(supports) == 1:
+        return supports[0]
+    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
+
+
+def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
+    """List the nodes with children not yet searched, in the problem's own columns."""
+    nodes = []
+    p = state.R.shape[0] - 1
+    for level in range(int(state.counts[0]) + 1):
+        pending = int(state.cursor[level]) + 1
+        if pending > 0:
+            free = state.free[level, : p - level - state.fixed[level]]
+            fixed = np.setdiff1d(from_mask(state.mask[level]), free)
+            nodes.append(OpenNode(active[fixed], active[free], pending))
+    return nodes
+
+
+def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
+    """Least loss of an open child per size; ∞ where none reaches it."""
+    bound = np.full(sizes.size, np.inf)
+    p = state.R.shape[0] - 1
+    for level in range(int(state.counts[0]) + 1):
+        for j in range(int(state.cursor[level]) + 1):
+            reach = (max(state.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
+            loss = state.loss[level] + state.step[level, j]
+            bound[reach] = np.minimum(bound[reach], loss)
+    return bound
+
+
+def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
+    """What is taken off a bound: far more than a QR of this size can lose."""
+    return (
+        (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
+    )
+
+
+def _report(
+    problem: SparseRidgeProblem,
+    wanted: NDArray[np.intp],
+    supports: list[NDArray[np.intp]],
+    bound: Array,
+    limits: Limits,
+    status: Status = Status.OPTIMAL,
+    state: kernels.TreeState | None = None,
+    nodes: list[OpenNode] | None = None,
+    tie: float = 1e-11,
+) -> BestSubsets:
+    objective = np.array([problem.objective(s) for s in supports])
+    lower = np.minimum(objective, bound)
+    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie), 0.0)
+    count = 0 if state is None else int(state.counts[1])
+    nodes = [] if nodes is None else nodes
+    # nothing open can reach below the incumbent, or nothing is open at all
+    proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))
+    if proved.all():
+        status = Status.OPTIMAL
+    return BestSubsets(
+        wanted, supports, objective, lower, proved, status, count, limits.elapsed(), nodes
+    )
+
+
+def _root_only(
+    problem: SparseRidgeProblem,
+    wanted: NDArray[np.intp],
+    starts: list[NDArray[np.intp]],
+    limits: Limits,
+) -> BestSubsets:
+    """Too many columns to branch on: greedy supports and the bound of the full ridge fit."""
+    p = problem.p
+    order = forward_order(problem._base[:, :p], problem._base[:, p], int(wanted[-1]), problem.gamma)
+    supports = []
+    for s in wanted:
+        options = [np.sort(order[:s]), *(t for t in starts if t.size == s)]
+        supports.append(options[prefer([problem.fit(t) for t in options], options)])
+    root = OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)
+    loss = expand(problem, root, np.zeros((0, p))).loss
+    bound = np.full(wanted.size, loss[0])
+    status = limits.reached(0) or Status.NODE_LIMIT
+    return _report(problem, wanted, supports, bound, limits, status, nodes=[root])

@@ -1,0 +1,172 @@
+"""What an unfinished tree still allows: predictions no better support can leave.
+
+For any S that contains the optimal support, f(β) = f_S + (β − β_S)ᵀ(G_S + γ/2 I)(β − β_S) for all
+β supported on S. An optimum β* has f(β*) ≤ u for any incumbent value u, hence
+|xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x): Theorem 2 of the main paper with the ridge
+fit on S in place of the perspective relaxation. The union over open nodes, and the incumbent
+itself, holds the prediction of every optimal solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ..kernels.linalg import Array
+from ..problem import SparseRidgeProblem
+
+ROUNDING = 1e-9  # relative widening of every range, far above what the formulas lose
+
+
+@dataclass(frozen=True)
+class OpenNode:
+    """Children of one node that were not searched.
+
+    The supports left are the subsets of fixed ∪ free that contain ``fixed`` and, for some
+    j < ``pending``, contain free[:j] but not free[j]. ``pending`` = −1: the node itself is open.
+    """
+
+    fixed: NDArray[np.intp]
+    free: NDArray[np.intp]
+    pending: int
+
+    @property
+    def members(self) -> NDArray[np.intp]:
+        """All columns of the node."""
+        return np.concatenate([self.fixed, self.free])
+
+
+@dataclass(frozen=True)
+class Children:
+    """Bounds of the open children of one node, one row per child.
+
+    A child reaches sizes low..high; ``loss`` bounds its objective from below, ``centre`` and
+    ``spread`` (rows, children by prediction) give its ridge predictions and their
+    xᵀ(G_S + γ/2 I)⁻¹x.
+    """
+
+    low: NDArray[np.intp]
+    high: int
+    loss: Array
+    centre: Array
+    spread: Array
+
+
+def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
+    """Evaluate the open children of ``node`` for predictions at ``rows`` (r, p)."""
+    members = node.members
+    if node.pending < 0 and members.size > problem._base.shape[0]:
+        return _expand_dual(problem, members, rows)
+    m, k = members.size, node.fixed.size
+    R = problem._augmented_triangle(members)
+    T, z, loss = R[:m, :m], R[:m, m], float(R[m, m] ** 2)
+    beta = sla.solve_triangular(T, z, check_finite=False)
+    V = sla.solve_triangular(T, rows[:, members].T, trans="T", check_finite=False)
+    centre = rows[:, members] @ beta
+    spread = np.einsum("ij,ij->j", V, V)
+    if node.pending < 0:
+        low = np.array([max(k, 1)], dtype=np.intp)
+        return Children(low, m, np.array([loss]), centre[None], spread[None])
+    drop = k + np.arange(node.pending)
+    W = sla.solve_triangular(T, V, check_finite=False)[drop]
+    inverse = sla.solve_triangular(T, np.eye(m), check_finite=False)[drop]
+    pivot = np.einsum("ij,ij->i", inverse, inverse)
+    ratio = beta[drop] / pivot
+    return Children(
+        np.maximum(drop, 1),
+        m - 1,
+        loss + beta[drop] * ratio,
+        centre - W * ratio[:, None],
+        np.maximum(spread - W * W / pivot[:, None], 0.0),
+    )
+
+
+def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array) -> Children:
+    """The same for a whole node with more columns than data rows, in the space of the rows."""
+    X, y = problem._base[:, members], problem._base[:, problem.p]
+    ridge = problem.gamma / 2.0
+    # singular values, not XXᵀ + γ/2 I: squares would bury a small γ
+    U, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
+    fitted = U.T @ y
+    left = ridge / (s * s + ridge)
+    loss = float(left @ (fitted * fitted))
+    H = rows[:, members]
+    inside = Vt @ H.T
+    length = np.einsum("ij,ij->i", H, H)
+    outside = np.maximum(length - np.einsum("ij,ij->j", inside, inside), 0.0)
+    spread = (outside + left @ (inside * inside) + 1e-13 * length) / ridge
+    return Children(
+        np.array([1], dtype=np.intp),
+        members.size,
+        np.array([loss]),
+        ((fitted * s / (s * s + ridge)) @ inside)[None],
+        spread[None],
+    )
+
+
+def size_bounds(children: Children, sizes: NDArray[np.intp]) -> Array:
+    """Least objective bound of the children per wanted size; ∞ where none reaches it."""
+    reach = (children.low[:, None] <= sizes) & (sizes <= children.high)
+    return np.asarray(np.where(reach, children.loss[:, None], np.inf).min(axis=0, initial=np.inf))
+
+
+def prediction_ranges(
+    problem: SparseRidgeProblem,
+    nodes: Sequence[OpenNode],
+    rows: Array,
+    sizes: NDArray[np.intp],
+    predicted: Array,
+    upper: Array,
+) -> tuple[Array, Array]:
+    """Ranges that hold xᵀβ* for every row x and every optimal β* of each size.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    nodes : open nodes of its tree
+    rows : array, shape (r, p)
+    sizes : array of int, shape (k,)
+    predicted : array, shape (k, r)
+        Predictions of the best support known for each size.
+    upper : array, shape (k,)
+        Its objective.
+
+    Returns
+    -------
+    low, high : arrays, shape (k, r)
+    """
+    low, high = predicted.copy(), predicted.copy()
+    for node in nodes:
+        children = expand(problem, node, rows)
+        widen(low, high, upper[:, None], children.loss[:, None], children, sizes)
+    return low, high
+
+
+def widen(
+    low: Array,
+    high: Array,
+    upper: Array,
+    loss: Array,
+    children: Children,
+    sizes: NDArray[np.intp],
+) -> None:
+    """Grow the ranges (k, r) by what each child still allows.
+
+    ``upper`` is (k, 1) or (k, r), ``loss`` (children, 1) or (children, r): objective values per
+    problem, where every prediction belongs to a problem of its own.
+    """
+    for c in range(children.centre.shape[0]):
+        first = int(np.searchsorted(sizes, children.low[c]))
+        last = int(np.searchsorted(sizes, children.high, side="right"))
+        if first >= last:
+            continue
+        room = upper[first:last] - loss[c] + ROUNDING * upper[first:last]
+        centre = children.centre[c]
+        radius = np.sqrt(np.maximum(room, 0.0) * children.spread[c]) * (1.0 + ROUNDING)
+        radius = np.where(room >= 0.0, radius + ROUNDING * np.abs(centre), -np.inf)
+        low[first:last] = np.minimum(low[first:last], centre - radius)
+        high[first:last] = np.maximum(high[first:last], centre + radius)

@@ -1,0 +1,1 @@
+"""Other solvers as back ends, and what they are given."""

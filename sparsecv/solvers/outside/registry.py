@@ -1,0 +1,89 @@
+"""Outside solvers behind the door of ``solve``: outer approximation, conic, Gurobi's models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from ..limits import Limits, StopFlag
+from ..problem import SparseRidgeProblem
+from ..result import Solution
+from .benders import Master, outer_approximation
+from .conic import solve_conic
+from .extras import missing, no_mosek_licence
+from .gurobi import solve_gurobi
+from .gurobi_models import solve_gurobi_model
+from .highs import solve_highs
+from .scip import solve_scip
+
+MASTERS: dict[str, tuple[Master, tuple[str, ...]]] = {
+    "highs": (solve_highs, ("highspy",)),
+    "gurobi": (solve_gurobi, ("gurobipy",)),
+    "scip": (solve_scip, ("pyscipopt",)),
+}
+CONIC = {
+    "mosek": ("MOSEK", ("cvxpy", "mosek")),
+    "gurobi-conic": ("GUROBI", ("cvxpy", "gurobipy")),
+    "scip-conic": ("SCIP", ("cvxpy", "pyscipopt")),
+}
+MODELS = {f"gurobi-{form}": form for form in ("perspective", "big-m", "indicator")}
+Solver = Callable[..., Solution]
+
+
+def outside_backends() -> dict[str, Solver]:
+    """Every outside solver by its name, installed or not."""
+    found: dict[str, Solver] = {}
+    for name, (master, _) in MASTERS.items():
+        found[name] = partial(_outside, partial(outer_approximation, master=master))
+    for name, (solver, _) in CONIC.items():
+        found[name] = partial(_outside, partial(solve_conic, solver=solver))
+    for name, form in MODELS.items():
+        found[name] = partial(_outside, partial(solve_gurobi_model, form=form))
+    return found
+
+
+@lru_cache
+def lacking(name: str) -> str | None:
+    """What an outside solver lacks here, in one line; None where it can run."""
+    if name in MASTERS:
+        return missing(*MASTERS[name][1])
+    if name in MODELS:
+        return missing("gurobipy")
+    if name not in CONIC:
+        return None
+    return missing(*CONIC[name][1]) or (_mosek_licence() if name == "mosek" else None)
+
+
+def _mosek_licence() -> str | None:
+    import mosek
+
+    try:
+        with mosek.Env() as env:
+            env.checkoutlicense(mosek.feature.pton)
+    except mosek.Error as error:
+        return no_mosek_licence(" ".join(str(error).split()) or str(error.errno))
+    return None
+
+
+def _outside(
+    run: Solver,
+    problem: SparseRidgeProblem,
+    *,
+    time_limit: float | None,
+    node_limit: int | None,
+    tol: float,
+    warm_starts: Sequence[NDArray[np.intp]],
+    stop: StopFlag | None,
+    n_jobs: int | None,
+) -> Solution:
+    return run(
+        problem,
+        warm_starts=warm_starts,
+        tol=tol,
+        limits=Limits(time_limit, node_limit, stop),
+        n_jobs=1 if n_jobs is None else effective_n_jobs(n_jobs),
+    )

@@ -1,0 +1,1 @@
+"""The perspective relaxation, its bounds and what they prove."""

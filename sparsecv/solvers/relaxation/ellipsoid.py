@@ -1,0 +1,322 @@
+"""Where the optimal coefficients can lie: Theorems 1–2 and Corollary 1 of the main paper.
+
+Write eq. (5) as q(β) + r(β), q(β) = ||y − Xβ||² + (ε/2)||β||² and r the perspective term with the
+weight w = (γ − ε)/2. For ANY point β̂ put g = Xᵀ(y − Xβ̂) − (ε/2)β̂. Then, for every β of at most τ
+non-zeros, r(β) ≥ 2gᵀβ − (sum of the τ largest g_i²)/w, and q is a quadratic whose gradient at β̂ is
+−2g, so that
+
+    objective(β) ≥ bound(β̂) + (β − β̂)ᵀ(XᵀX + (ε/2)I)(β − β̂),
+    bound(β̂) = yᵀy − β̂ᵀ(XᵀX + (ε/2)I)β̂ − (sum of the τ largest g_i²)/w.
+
+At the relaxation's optimum bound(β̂) is its value and this is Theorem 1; elsewhere the centre need
+not be optimal for the ellipsoid to be valid, only for it to be small. ε < 0 is allowed while
+XᵀX + (ε/2)I ⪰ 0: the ellipsoid is flatter, its radius much smaller where n > p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from ..kernels.linalg import Array
+from ..problem import SparseRidgeProblem
+from .descent import FREE, IN
+from .gram import GramForm
+from .perspective import perspective_relaxation
+
+EPS = float(np.finfo(np.float64).eps)
+NULL = 1e-11  # singular values below this share of the largest are taken for zero
+SLACK = 1e-9  # relative widening of every range, far above what the formulas lose
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Singular values and right singular vectors of the training rows, those near 0 left out."""
+
+    squares: Array  # lower bounds on the squared singular values
+    directions: Array  # (rank, p)
+    top: float
+    full_rank: bool
+
+    @classmethod
+    def of(cls, problem: SparseRidgeProblem) -> Spectrum:
+        """One singular value decomposition; serves every γ, τ and ε."""
+        X = problem._base[:, : problem.p]
+        _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
+        top = float(s[0]) if s.size else 0.0
+        kept = s > NULL * top
+        lost = 8.0 * (problem.p + X.shape[0]) * EPS * top
+        squares = np.maximum(s[kept] - lost, 0.0) ** 2
+        return cls(squares, Vt[kept], top, int(kept.sum()) == problem.p)
+
+    @classmethod
+    def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
+        """The same from Gram matrices of ``n`` rows: half of the digits, a third of the time."""
+        values, vectors = np.linalg.eigh(gram.G)
+        most = float(np.diag(gram.G).sum() if gram.before is None else gram.before[0].sum())
+        lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
+        kept = values > 1e-11 * max(most, 0.0)
+        squares = np.maximum(values[kept] - lost, 0.0)
+        return cls(squares, vectors.T[kept], float(np.sqrt(most)), bool(kept.all()))
+
+    def least(self) -> float:
+        """A lower bound on the least eigenvalue of XᵀX."""
+        return float(self.squares.min()) if self.full_rank else 0.0
+
+    def image(self, rows: Array, shift: float) -> tuple[Array, Array]:
+        """A and o: A Aᵀ = rows (XᵀX + shift·I)⁻¹ rowsᵀ on the directions kept, o the lengths left.
+
+        A is (r, rank), o (r,) the length of each row outside these directions.
+        """
+        inside = rows @ self.directions.T
+        length = np.linalg.norm(rows, axis=1)
+        noise = 8.0 * (rows.shape[1] + 8) * EPS * length
+        flat = self.squares + shift <= 0.0  # nothing bounds these directions
+        scale = np.where(flat, 1e150, 1.0 / np.sqrt(np.where(flat, 1.0, self.squares + shift)))
+        grown = np.sign(inside) * (np.abs(inside) + noise[:, None])
+        left = np.linalg.norm(rows - inside @ self.directions, axis=1)
+        return grown * scale, left + noise
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """Every optimal β has (β − centre)ᵀ(XᵀX + (ε/2)I)(β − centre) ≤ radius² (Theorem 1).
+
+    Attributes
+    ----------
+    centre : ndarray, shape (p,)
+    radius : float
+        Square root of the right-hand side, in the units of y.
+    epsilon : float
+        ε of eq. (5).
+    ball : float
+        Bound on ||β − centre||, from γ/2 ||β||² ≤ the incumbent's objective.
+    spectrum : Spectrum
+    """
+
+    centre: Array
+    radius: float
+    epsilon: float
+    ball: float
+    spectrum: Spectrum
+
+    def contains(self, beta: ArrayLike, slack: float = SLACK) -> bool:
+        """Whether a point lies inside."""
+        step = np.asarray(beta, dtype=np.float64) - self.centre
+        along = self.spectrum.directions @ step
+        shift = self.epsilon / 2.0
+        rest = float(step @ step - along @ along)
+        value = float((self.spectrum.squares + shift) @ along**2) + shift * max(rest, 0.0)
+        return value <= self.radius**2 * (1.0 + slack) + 1e-300
+
+    def _image(self, rows: Array) -> tuple[Array, Array]:
+        """Directions the rows' predictions can move in, and how far they can besides."""
+        A, left = self.spectrum.image(rows, self.epsilon / 2.0)
+        besides = left * self.ball
+        if self.epsilon > 0.0:  # the ridge bounds what XᵀX does not see
+            besides = np.minimum(besides, left * self.radius / np.sqrt(self.epsilon / 2.0))
+        return A * self.radius, besides
+
+    def prediction_range(self, rows: ArrayLike) -> tuple[Array, Array]:
+        """Ranges [low, high] of xᵀβ for each row x, shape (r, p): Theorem 2, main paper."""
+        H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+        A, besides = self._image(H)
+        centre = H @ self.centre
+        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + SLACK * 1e-3 * np.abs(
+            centre
+        )
+        return centre - reach, centre + reach
+
+    def spread_bound(self, W: ArrayLike) -> float:
+        """Upper bound on ||W(β − centre)||² for W (m, p): Corollary 1, main paper."""
+        A, besides = self._image(np.atleast_2d(np.asarray(W, dtype=np.float64)))
+        return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + SLACK))
+
+    def error_range(self, rows: ArrayLike, targets: ArrayLike) -> tuple[float, float]:
+        """Least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), main paper.
+
+        Both by one eigendecomposition of the rows' m × m kernel and a root of a secular equation.
+        What is returned are values of the Lagrangian duals, valid wherever the root-finding ends.
+        """
+        H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+        e = np.asarray(targets, dtype=np.float64) - H @ self.centre
+        A, besides = self._image(H)
+        if not np.isfinite(A).all():
+            return 0.0, np.inf
+        if H.shape[0] > A.shape[1]:
+            U, s, _ = sla.svd(A, full_matrices=False, check_finite=False)
+        else:
+            U, s, _ = sla.svd(A, full_matrices=True, check_finite=False)
+            s = np.concatenate([s, np.zeros(U.shape[1] - s.size)])
+        along = U.T @ e
+        rest = max(float(e @ e - along @ along), 0.0)
+        k = s * s
+        least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
+        widen = float(np.linalg.norm(besides)) + SLACK * (float(np.linalg.norm(s)))
+        scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
+        low = max(np.sqrt(least) / scale - widen, 0.0)
+        high = np.sqrt(most) * scale + widen
+        return low * low, high * high
+
+
+def least_square(e: Array, k: Array) -> float:
+    """Lower bound on min ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
+
+    The dual: Σ e_i² μ/(μ + k_i) − μ for any μ ≥ 0.
+    """
+    flat = k <= 0.0
+    fixed = float(e[flat] @ e[flat])
+    e, k = e[~flat], k[~flat]
+    if k.size == 0 or float(e * e @ (1.0 / k)) <= 1.0:
+        return fixed
+
+    def slope(mu: float) -> float:
+        return float((e * e * k) @ (1.0 / (mu + k) ** 2)) - 1.0
+
+    high = float(np.sqrt((e * e * k).sum()))
+    mu = high if slope(high) >= 0.0 else brentq(slope, 0.0, high, xtol=1e-14 * high, rtol=1e-14)
+    return fixed + max(float((e * e * mu) @ (1.0 / (mu + k))) - mu, 0.0)
+
+
+def greatest_square(e: Array, k: Array) -> float:
+    """Upper bound on max ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
+
+    A trust-region problem; its dual: μ + Σ e_i² μ/(μ − k_i) for any μ > max k.
+    """
+    top = float(k.max(initial=0.0))
+    if top <= 0.0:
+        return float(e @ e)
+    c = e * e * k
+
+    def slope(step: float) -> float:  # at μ = top + step
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(c > 0.0, c / (top - k + step) ** 2, 0.0)
+        return 1.0 - float(terms.sum())
+
+    high = float(np.sqrt(c.sum()))
+    step = 1e-9 * top
+    if high > step and slope(step) < 0.0:
+        step = brentq(slope, step, high, xtol=1e-14 * high, rtol=1e-14) if slope(high) > 0 else high
+    mu = top + step
+    terms = (e * e) * (mu / (mu - k))
+    return mu + float(terms.sum())
+
+
+def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0) -> float:
+    """bound(β̂) of this module's first lines, certified: what rounding may have lost is off.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    beta : ndarray, shape (p,)
+        Any coefficients.
+    epsilon : float
+        ε < γ.
+    """
+    data, p = problem._base, problem.p
+    X, y = data[:, :p], data[:, p]
+    half, weight = epsilon / 2.0, (problem.gamma - epsilon) / 2.0
+    r = y - X @ beta
+    eps = (X.shape[0] + p + 16) * EPS
+    size = np.abs(X) @ np.abs(beta) + np.abs(y)
+    g = np.abs(X.T @ r - half * beta)
+    g += eps * (np.abs(X).T @ size + abs(half) * np.abs(beta))
+    total = float(np.sort(g * g)[::-1][: problem.tau].sum()) / weight
+    lost = 4.0 * eps * float(size @ size + abs(half) * (beta @ beta))
+    value = float(r @ (2.0 * y - r)) - half * float(beta @ beta)
+    return float(value - total * (1.0 + eps) - lost)
+
+
+def node_bounds(
+    gram: GramForm,
+    leaves: NDArray[np.int8],
+    beta: Array,
+    tau: int,
+    gamma: float,
+    epsilon: float,
+    n: int,
+) -> Array:
+    """bound(β̂) of branch-and-bound nodes at coefficients of their own, certified.
+
+    Every β of at most τ non-zeros that respects a node has an objective of at least the node's
+    bound plus (β − β̂)ᵀ(G + (ε/2)I)(β − β̂).
+
+    Parameters
+    ----------
+    gram : GramForm
+    leaves : ndarray, shape (m, p)
+        Included (1), excluded (2) and free (0) columns.
+    beta : ndarray, shape (m, p)
+        0 where excluded.
+    n : int
+        Rows of the data.
+    """
+    half, weight = epsilon / 2.0, (gamma - epsilon) / 2.0
+    eps = 4.0 * (n + gram.b.size + 16) * EPS
+    squares, yy = gram.before or (np.diag(gram.G), gram.yy)
+    length = np.sqrt(np.maximum(squares, 0.0))
+    image = beta @ gram.G
+    reach = np.abs(beta) @ length + np.sqrt(yy)
+    g = np.abs(gram.b - image - half * beta)
+    v = (g + eps * (reach[:, None] * length + abs(half) * np.abs(beta))) ** 2
+    inside, free = leaves == IN, leaves == FREE
+    ranked = -np.sort(-np.where(free, v, 0.0), axis=1)
+    picks = np.clip(tau - inside.sum(axis=1), 0, None)
+    chosen = np.where(np.arange(ranked.shape[1]) < picks[:, None], ranked, 0.0).sum(axis=1)
+    total = (np.where(inside, v, 0.0).sum(axis=1) + chosen) / weight
+    norms = np.einsum("ij,ij->i", beta, beta)
+    fitted = np.einsum("ij,ij->i", beta, image) + half * norms
+    lost = eps * (reach * reach + abs(half) * norms)
+    return np.asarray(gram.yy - fitted - total * (1.0 + eps) - lost)
+
+
+def ellipsoid(
+    problem: SparseRidgeProblem,
+    upper: float,
+    *,
+    epsilon: float = 0.0,
+    beta: ArrayLike | None = None,
+    spectrum: Spectrum | None = None,
+) -> Ellipsoid:
+    """Build an ellipsoid that holds every optimal β of eq. (1): Theorem 1, main paper.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    upper : float
+        Objective of any support of at most τ columns.
+    epsilon : float
+        ε of eq. (5), below γ. Negative values move a part of the least eigenvalue of XᵀX into the
+        perspective and must leave XᵀX + (ε/2)I positive semidefinite.
+    beta : array, shape (p,), optional
+        Centre; by default the relaxation's optimum. Any centre gives a valid ellipsoid.
+    spectrum : Spectrum, optional
+        Of the same data, to share among calls.
+
+    Raises
+    ------
+    ValueError
+        ε out of range.
+    """
+    spectrum = spectrum or Spectrum.of(problem)
+    if not epsilon < problem.gamma:
+        raise ValueError(f"epsilon must be < gamma = {problem.gamma:g}; got {epsilon}")
+    if epsilon < 0.0 and -epsilon / 2.0 > spectrum.least():
+        raise ValueError(
+            f"epsilon = {epsilon:g} leaves XᵀX + (ε/2)I indefinite: at least "
+            f"{-2.0 * spectrum.least():g} is possible"
+        )
+    if beta is None:
+        centre = perspective_relaxation(problem, epsilon=max(epsilon, 0.0)).beta
+    else:
+        centre = np.asarray(beta, dtype=np.float64)
+        if centre.shape != (problem.p,) or not np.isfinite(centre).all():
+            raise ValueError(f"beta must be {problem.p} finite numbers; got shape {centre.shape}")
+    room = upper - centre_bound(problem, centre, epsilon)
+    room = max(room, 0.0) * (1.0 + SLACK) + 1e-13 * problem.yy
+    ball = float(np.sqrt(2.0 * max(upper, 0.0) / problem.gamma) + np.linalg.norm(centre))
+    return Ellipsoid(centre, float(np.sqrt(room)), epsilon, ball * (1.0 + SLACK), spectrum)

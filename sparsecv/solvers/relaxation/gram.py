@@ -1,0 +1,325 @@
+"""The root of a branch-and-bound search: incumbent, relaxation, screening, and the columns left.
+
+Screening at the root takes columns out for good, so the search goes on with smaller matrices; and
+once fewer columns than rows are left a diagonal can be extracted from their Gram matrix, which
+tightens the relaxation and screens more. The rounds end when little more goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ..kernels.linalg import Array
+from ..limits import Limits
+from ..problem import SparseRidgeProblem
+from ..supports.beam import LocalSearch
+from ..supports.greedy import complete_support, forward_order
+from . import descent as kernels
+
+RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
+GRAM_COLUMNS = 400  # up to which it does not
+SHRINK = 0.9  # another round where this share of columns or fewer is left
+ROUNDS = 200
+TOLERANCE = 1e-9  # least relative gap a node is pruned at
+SEARCHED = 600  # columns the root's local search looks at
+BLOCK = 400  # active columns of a relaxation that are gathered
+
+
+@dataclass(frozen=True)
+class GramForm:
+    """Gram matrices of a problem and the diagonal extracted from them, for any γ and τ.
+
+    ``D`` (p,) is a diagonal with G − D ⪰ 0: moved into the separable part of the objective it
+    makes the perspective relaxation far tighter where n > p. Where rows of the
+    problem have been left out ``before`` holds diag(G) and yᵀy with them: what rounding is relative
+    to.
+    """
+
+    G: Array
+    b: Array
+    yy: float
+    D: Array
+    before: tuple[Array, float] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        problem: SparseRidgeProblem,
+        columns: NDArray[np.intp] | None = None,
+        extract: bool = True,
+    ) -> GramForm:
+        """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem.
+
+        Without ``extract`` D is 0 and the eigenproblem is saved.
+        """
+        head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
+        if columns is not None:
+            head = head[:, columns]
+        G = np.asarray(head.T @ head)
+        D = extraction(G, problem.rank_bound) if extract else np.zeros(G.shape[0])
+        return cls(G, head.T @ y, problem.yy, D)
+
+    def on(self, columns: NDArray[np.intp], rank: int) -> GramForm:
+        """The same of some of its columns, with a diagonal of their own."""
+        G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
+        return GramForm(G, self.b[columns], self.yy, extraction(G, rank))
+
+    def without(self, rows: Array, targets: Array) -> GramForm:
+        """The same with some rows of the data left out, and a diagonal of its own.
+
+        A down-date: X is not copied, and digits are lost where the rows left out are most of it.
+        """
+        G = self.G - rows.T @ rows
+        yy = max(self.yy - float(targets @ targets), 0.0)
+        b = self.b - rows.T @ targets
+        length, most = self.before or (np.diag(self.G).copy(), self.yy)
+        # what the subtraction may have lost could make G − D indefinite
+        lost = (rows.shape[0] + 8) * float(np.finfo(np.float64).eps) * float(length.sum())
+        D = np.maximum(extraction(G, G.shape[0]) - lost, 0.0)
+        return GramForm(G, b, yy, D, (length, most))
+
+    def rounding(self, ridge: float) -> float:
+        """Absolute error allowed for in every bound and enumerated objective.
+
+        20 ulp of yᵀy times a bound on the variance inflation of any support.
+        """
+        inflation = (np.diag(self.G).max() + ridge) / (self.D.min() + ridge)
+        return float(max(1e-12, 20.0 * np.finfo(float).eps * inflation) * self.yy)
+
+
+def wants_gram(problem: SparseRidgeProblem) -> bool:
+    """Whether the Gram matrix of all columns is the better form to start from."""
+    p = problem.p
+    return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem.rank_bound
+
+
+def extraction(G: Array, rank: int) -> Array:
+    """Diagonal D with G − D ⪰ 0, from the least eigenvalue; 0 where G is singular by shape."""
+    p = G.shape[0]
+    if rank < p:
+        return np.zeros(p)
+    values = sla.eigvalsh(G, check_finite=False)
+    least = values[0] - 1e-9 * values[-1]
+    return np.full(p, max(0.0, float(least)))
+
+
+def relaxation_work(p: int) -> tuple[Any, ...]:
+    """Work space of the relaxation's kernel."""
+    m = min(p, BLOCK)
+    columns = np.zeros(p, dtype=np.int64)
+    return columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((3, m))
+
+
+@dataclass
+class Root:
+    """What is known before branching.
+
+    ``columns`` may be in a support better than ``upper`` by more than the tolerance; every support
+    with another column has an objective of at least ``slack``. ``bound`` holds for all supports
+    within ``columns``; ``beta`` and ``root_lam`` (√λ) solve the relaxation on them.
+    """
+
+    columns: NDArray[np.intp]
+    beta: Array
+    root_lam: float
+    bound: float
+    slack: float
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Go on with some of the columns."""
+        self.columns, self.beta = self.columns[mask], self.beta[mask]
+
+
+class Relaxer:
+    """The root relaxation in Gram or residual form, and what its dual excludes."""
+
+    def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
+        self.root, self.gram, ridge = root, gram, problem.gamma / 2.0
+        self.picks = min(problem.tau, root.columns.size)
+        p = root.columns.size
+        if gram is not None:
+            self.Q = np.ascontiguousarray(gram.G - np.diag(gram.D))
+            self.w, self.b = ridge + gram.D, gram.b
+            self.X, self.r, self.q = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
+            self.g = self.b - self.Q @ root.beta
+            self.margin = gram.rounding(ridge)
+        else:
+            self.Q = np.zeros((0, 0))
+            self.X = np.ascontiguousarray(problem._base[:, root.columns].T)
+            y = problem._base[:, problem.p]
+            self.w, self.b = np.full(p, ridge), self.X @ y
+            self.q = np.einsum("ij,ij->i", self.X, self.X)
+            self.r = y - root.beta @ self.X
+            self.g = self.X @ self.r
+            inflation = (self.q.max() + ridge) / ridge
+            scale = max(1e-12, 20.0 * np.finfo(float).eps * inflation)
+            self.margin = float(scale * problem.yy)
+        self.yy = problem.yy
+        self.scaled = gram is None or not gram.D.any()
+        self.state = np.zeros(p, dtype=np.int8)
+        self.top = np.zeros(self.picks + 2)
+        self.work = relaxation_work(p)
+
+    def relax(self, target: float) -> None:
+        """Solve until the bound passes ``target`` or nothing more is to be had."""
+        root = self.root
+        lam = np.array([root.root_lam])
+        if root.root_lam <= 0.0:
+            level = np.sort(self.b * self.b / self.w)[::-1]
+            lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
+        best = np.array([-np.inf, np.inf])
+        limits = np.array([target + self.margin, 1e-5, float(ROUNDS), 0.03, float(self.scaled)])
+        kernels.relax(
+            (self.Q, self.X, self.r, 0.0, self.q),
+            self.w,
+            self.b,
+            self.yy,
+            self.state,
+            self.picks,
+            root.beta,
+            self.g,
+            limits,
+            lam,
+            best,
+            self.top,
+            self.work,
+        )
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(best[0]) - self.margin)
+
+    def excluded(self, target: float) -> NDArray[np.bool_]:
+        """Columns no support below ``target`` holds; the slack is lowered to what proves it."""
+        root = self.root
+        every = np.arange(root.columns.size)
+        here = kernels.dual_bound(
+            self.w,
+            self.yy,
+            self.state,
+            every,
+            every.size,
+            self.picks,
+            root.beta,
+            self.g,
+            self.b,
+            self.top,
+            self.scaled,
+        )
+        value = self.top[self.picks + 1] * self.g * self.g / self.w
+        last = self.top[self.picks - 1]
+        forced = here - self.margin + last - value
+        out = (value < last) & (forced >= target)
+        if out.any():
+            root.slack = min(root.slack, float(forced[out].min()))
+        return np.asarray(out)
+
+    def rounded(self) -> NDArray[np.intp]:
+        """The columns of largest β√w, by their number in the problem."""
+        size = np.abs(self.root.beta) * np.sqrt(self.w)
+        size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / self.w))
+        return np.sort(self.root.columns[np.argsort(-size, kind="stable")[: self.picks]])
+
+    def promising(self, count: int) -> NDArray[np.intp]:
+        """The columns of largest g²/w, by their number in the problem."""
+        value = self.g * self.g / self.w
+        if value.size <= count:
+            return self.root.columns
+        return np.sort(self.root.columns[np.argpartition(-value, count)[:count]])
+
+
+class Incumbent:
+    """The best support known, by a fresh fit."""
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        starts: Sequence[NDArray[np.intp]],
+        gram: GramForm | None = None,
+    ) -> None:
+        self.problem, self.gram = problem, gram
+        self.support, self.objective = np.empty(0, dtype=np.intp), np.inf
+        for start in starts:
+            self.offer(start)
+
+    def select_forward(self) -> None:
+        """Offer what forward selection finds."""
+        problem, p, tau = self.problem, self.problem.p, self.problem.tau
+        if self.gram is None:
+            base = problem._base
+            self.offer(forward_order(base[:, :p], base[:, p], tau, problem.gamma))
+        else:
+            none, ridge = np.empty(0, dtype=np.intp), problem.gamma / 2.0
+            self.offer(complete_support(self.gram.G, self.gram.b, ridge, none, tau))
+
+    def offer(self, support: NDArray[np.intp]) -> bool:
+        """Keep a support, cut or filled to τ columns, if it is better."""
+        tau, p = self.problem.tau, self.problem.p
+        chosen = np.unique(support)[:tau]
+        for spare in (self.support, np.arange(p, dtype=np.intp)):
+            if chosen.size < tau:
+                more = spare[~np.isin(spare, chosen)]
+                chosen = np.concatenate([chosen, more])[:tau]
+        if np.array_equal(np.sort(chosen), self.support):
+            return False
+        objective = self.problem.objective(chosen)
+        if objective < self.objective:
+            self.support, self.objective = np.sort(chosen).astype(np.intp), objective
+            return True
+        return False
+
+
+def reduced_root(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    tol: float,
+    gram: GramForm | None,
+    limits: Limits,
+) -> tuple[Root, GramForm | None]:
+    """Relax and screen at the root until little more is screened.
+
+    Returns the root and the matrices of the columns left; no matrices where the relaxation alone
+    settles it, or the time is up.
+    """
+    p = problem.p
+    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
+    while True:
+        relaxer = Relaxer(problem, root, gram)
+        target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        relaxer.relax(target)
+        if root.bound < target:
+            improve_incumbent(problem, incumbent, relaxer)
+            target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        if root.bound >= target or limits.reached(0) is not None:
+            return root, gram
+        out = relaxer.excluded(target)
+        left = int(out.size - out.sum())
+        shrunk = left <= SHRINK * out.size
+        if shrunk:
+            root.keep(~out)
+        if left <= problem.tau:
+            return root, gram
+        if gram is None:
+            gram = GramForm.of(problem, root.columns)
+        elif shrunk:
+            gram = gram.on(np.flatnonzero(~out), problem.rank_bound)
+        else:
+            return root, gram
+
+
+def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer: Relaxer) -> None:
+    """Round the relaxation, and search around it and the incumbent among promising columns."""
+    columns = np.union1d(relaxer.promising(SEARCHED), incumbent.support)
+    if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
+        G, b = relaxer.gram.G, relaxer.gram.b
+    else:
+        head = problem._base[:, columns]
+        G, b = head.T @ head, head.T @ problem._base[:, problem.p]
+    search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
+    for start in (incumbent.support, relaxer.rounded()):
+        search.enter(np.searchsorted(columns, start))
+    incumbent.offer(columns[search.best])

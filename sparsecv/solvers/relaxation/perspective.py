@@ -1,0 +1,425 @@
+"""The perspective relaxation (eq. 5, main paper) and its certified dual bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..kernels.linalg import Array
+from ..problem import SparseRidgeProblem
+from . import descent as kernels
+from .gram import GramForm, relaxation_work, wants_gram
+from .interior import interior_point
+from .quadratic import Quadratic, solve_bordered
+
+ROUNDS = 12  # of coordinate descent between two Newton steps
+MOST_ROUNDS = 300
+EPS = float(np.finfo(np.float64).eps)
+NEWTON_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Solution of the perspective relaxation with its certificate.
+
+    Attributes
+    ----------
+    beta, z : ndarray, shape (p,)
+        z = min(1, |β|√(w/λ)), summing to at most τ.
+    bound : float
+        Certified lower bound on the mixed-integer optimum and on the relaxation's.
+    value : float
+        Objective of the relaxation at (β, z): an upper bound on the relaxation's optimum.
+    gap : float
+        (value − bound) / value.
+    converged : bool
+        Whether the gap asked for was reached.
+    multiplier : float
+        λ of the cardinality constraint.
+    """
+
+    beta: Array
+    z: Array
+    bound: float
+    value: float
+    gap: float
+    converged: bool
+    multiplier: float
+
+
+def perspective_relaxation(
+    problem: SparseRidgeProblem,
+    *,
+    epsilon: float = 0.0,
+    extract: bool = False,
+    columns: ArrayLike | None = None,
+    warm_start: Relaxation | None = None,
+    gap: float = 1e-8,
+    gram: GramForm | None = None,
+) -> Relaxation:
+    """Solve min ||y−Xβ||² + (γ−ε)/2 Σβ_i²/z_i + ε/2 ||β||² over Σz ≤ τ, 0 ≤ z ≤ 1.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    epsilon : float
+        Part of γ kept out of the perspective, 0 ≤ ε < γ.
+    extract : bool
+        Also move the largest λI with XᵀX − λI ⪰ 0 into the perspective: the same mixed-integer
+        problem, a tighter relaxation where n > p.
+    columns : array of int, optional
+        Columns that may enter; the others are fixed at 0.
+    warm_start : Relaxation, optional
+        Of the same data at another γ, τ or ε.
+    gap : float
+        Relative gap asked for.
+    gram : GramForm, optional
+        Of the same data, to share among calls, or of fewer rows (:meth:`GramForm.without`): the
+        relaxation is that of ``gram``, the problem gives γ and τ. Without it problems with many
+        more columns than rows are solved in residual form, which never forms the p × p matrix.
+
+    Returns
+    -------
+    Relaxation
+
+    Raises
+    ------
+    ValueError
+        ε out of range or columns out of 0..p−1.
+    """
+    if not 0.0 <= epsilon < problem.gamma:
+        raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
+    if gram is None and (extract or wants_gram(problem)):
+        gram = GramForm.of(problem, extract=extract)
+    D = gram.D if extract and gram is not None else np.zeros(problem.p)
+    search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
+    if warm_start is not None:
+        search.start(warm_start)
+    return search.run(gap)
+
+
+def relaxation_path(
+    problem: SparseRidgeProblem,
+    taus: Iterable[int],
+    *,
+    epsilon: float = 0.0,
+    extract: bool = False,
+    gap: float = 1e-8,
+) -> list[Relaxation]:
+    """Solve the relaxation for several τ, each started from the one before."""
+    gram = None
+    if extract or wants_gram(problem):
+        gram = GramForm.of(problem, extract=extract)
+    path: list[Relaxation] = []
+    for tau in taus:
+        path.append(
+            perspective_relaxation(
+                problem.replace(tau=int(tau)),
+                epsilon=epsilon,
+                extract=extract,
+                warm_start=path[-1] if path else None,
+                gap=gap,
+                gram=gram,
+            )
+        )
+    return path
+
+
+def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
+    """Lower bounds on the optimum of eq. (1) for every τ = 1..p from ANY coefficients.
+
+    With g = Xᵀ(y − Xβ): yᵀy − ||Xβ||² − (2/γ)·(sum of the τ largest g_i²), after scaling β by
+    the factor that makes it largest. One sort and a prefix sum; less a rounding margin.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    beta : array, shape (p,)
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
+    values = np.asarray(beta, dtype=np.float64)
+    if values.shape != (problem.p,) or not np.isfinite(values).all():
+        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
+    head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
+    residual = y - head @ values
+    # any residual is a dual point, the rounded one too: only its products can be off
+    lost = (head.shape[0] + 8) * EPS * (np.abs(head).T @ np.abs(residual))
+    g = np.abs(head.T @ residual) + lost
+    largest = np.cumsum(np.sort(g * g)[::-1])
+    # (rᵀy)²/(||r||² + (2/γ)Σg²) is the best over all multiples of the residual
+    bottom = residual @ residual + (2.0 / problem.gamma) * largest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = np.where(bottom > 0.0, (residual @ y) ** 2 / bottom, 0.0)
+    return np.maximum(bounds * (1.0 - 1e-10) - 1e-12 * problem.yy, 0.0)
+
+
+def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
+    state = np.zeros(p, dtype=np.int8)
+    if columns is not None:
+        chosen = np.asarray(columns, dtype=np.intp).ravel()
+        if chosen.size == 0 or chosen.min() < 0 or chosen.max() >= p:
+            raise ValueError(f"columns must lie in 0..{p - 1} and not be empty")
+        state[:] = kernels.OUT
+        state[chosen] = kernels.FREE
+    return state
+
+
+class _Search:
+    """Coordinate descent with damped Newton steps where it crawls."""
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        gram: GramForm | None,
+        D: Array,
+        epsilon: float,
+        state: NDArray[np.int8],
+    ) -> None:
+        p = problem.p
+        self.form = Quadratic(problem, gram, epsilon / 2.0 - D)
+        self.problem = problem if gram is None or gram.before is None else None
+        self.before = None if gram is None else gram.before
+        self.half = epsilon / 2.0
+        self.count = p if problem.n is None else problem.n
+        self.state, self.b, self.yy = state, self.form.b, self.form.yy
+        self.w, self.scaled = (problem.gamma - epsilon) / 2.0 + D, not D.any()
+        self.free = np.flatnonzero(state == kernels.FREE)
+        self.picks = min(problem.tau, self.free.size)
+        self.beta, self.g = np.zeros(p), self.b.copy()
+        self.kept, self.value = np.zeros(p), np.inf
+        self.dual, self.dual_value = np.zeros(p), -np.inf
+        level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
+        self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
+        self.best = np.array([-np.inf, np.inf])
+        self.top, self.work = np.zeros(self.picks + 2), relaxation_work(p)
+
+    def start(self, known: Relaxation) -> None:
+        """Take over the coefficients and multiplier of a neighbouring relaxation."""
+        self.beta = np.where(self.state == kernels.OUT, 0.0, known.beta)
+        self.root_lam[0] = np.sqrt(known.multiplier)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.g = self.form.gradient(self.beta)
+
+    def _descend(self, gap: float, rounds: int) -> None:
+        limits = np.array([np.inf, gap, float(rounds), 0.0, float(self.scaled)])
+        self._refresh()
+        self._note()
+        form = self.form
+        kernels.relax(
+            (form.Q, form.X, form.r, form.e, form.diagonal),
+            self.w,
+            self.b,
+            self.yy,
+            self.state,
+            self.picks,
+            self.beta,
+            self.g,
+            limits,
+            self.root_lam,
+            self.best,
+            self.top,
+            self.work,
+        )
+        self._note()
+
+    def _note(self) -> None:
+        """Remember β if its dual bound is the best so far."""
+        bound = kernels.dual_bound(
+            self.w,
+            self.yy,
+            self.state,
+            self.free,
+            self.free.size,
+            self.picks,
+            self.beta,
+            self.g,
+            self.b,
+            self.top,
+            self.scaled,
+        )
+        if bound > self.dual_value:
+            self.dual, self.dual_value = self.beta.copy(), bound
+        self.best[0] = self.dual_value
+
+    def run(self, gap: float) -> Relaxation:
+        """Coordinate descent and Newton steps; interior-point steps where those get stuck."""
+        for attempt in range(2):
+            rounds = ROUNDS
+            for _ in range(NEWTON_STEPS):
+                self._descend(gap, rounds)
+                self._keep()
+                if self._done(gap) or rounds > 4 * ROUNDS:
+                    break
+                if not self._newton():
+                    rounds *= 2
+                self._keep()
+            if attempt == 0 and not self._done(gap) and self.picks < self.free.size:
+                self._interior(gap)
+                continue
+            break
+        if not self._done(gap):  # a certificate from better converged sweeps
+            self._descend(gap, MOST_ROUNDS)
+            self._keep()
+        self.beta = self.kept.copy()
+        self._refresh()
+        return self._result(self.value, gap)
+
+    def _keep(self) -> None:
+        """Remember β if its objective is the least so far; otherwise go back to the one that is."""
+        here = self._value(self.beta, self.g)
+        if here < self.value:
+            self.kept, self.value = self.beta.copy(), here
+        elif here > self.value:
+            self.beta = self.kept.copy()
+            self._refresh()
+
+    def _value(self, beta: Array, g: Array) -> float:
+        """Objective with the best z at one β, whose b − Qβ is known."""
+        free, count = self.free, self.free.size
+        penalty = kernels.fit_multiplier(
+            self.w, self.state, free, count, self.picks, beta, self.work[2]
+        )[1]
+        return float(
+            kernels.relaxed_value(
+                self.w, self.yy, self.state, free, count, penalty, beta, g, self.b
+            )
+        )
+
+    def _done(self, gap: float) -> bool:
+        return bool(self.value - self.best[0] <= gap * abs(self.value))
+
+    def _interior(self, gap: float) -> None:
+        """Start again from an interior-point solution on the free columns."""
+        F, y = self.form.factor(self.free)
+        beta = np.zeros_like(self.beta)
+        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap)
+        if not np.isfinite(beta).all():
+            return
+        self.beta = beta
+        self.root_lam[0] = kernels.fit_multiplier(
+            self.w, self.state, self.free, self.free.size, self.picks, beta, self.work[2]
+        )[0]
+        self._refresh()
+        self._note()
+        self._keep()
+
+    def values(self, betas: Array) -> Array:
+        """Objective with the best z at every row of ``betas`` (m, p)."""
+        quadratic = self.form.form(betas) - 2.0 * betas @ self.b
+        sizes = np.sort(np.abs(betas[:, self.free]) * np.sqrt(self.w[self.free]), axis=1)[:, ::-1]
+        tail = np.cumsum(sizes[:, ::-1], axis=1)[:, ::-1]  # tail[m] = sum from m on
+        head = np.concatenate([np.zeros((sizes.shape[0], 1)), np.cumsum(sizes**2, axis=1)], axis=1)
+        # m saturated, the rest shares picks − m: the first m whose next size is below the share
+        m = np.arange(self.picks)
+        share = tail[:, : self.picks] / (self.picks - m)
+        first = np.argmax(sizes[:, : self.picks] <= share, axis=1)
+        rows = np.arange(sizes.shape[0])
+        settled = (sizes[:, : self.picks] <= share).any(axis=1)
+        linear = head[rows, first] + tail[rows, first] ** 2 / (self.picks - first)
+        penalty = np.where(settled, linear, head[:, -1])
+        return np.asarray(self.yy + quadratic + penalty)
+
+    def _newton(self) -> bool:
+        """Solve the optimality conditions of the current pattern for β and √λ, line-searched.
+
+        Returns whether the objective fell noticeably.
+        """
+        root_w, mu = np.sqrt(self.w), self.root_lam[0]
+        sizes = np.abs(self.beta) * root_w
+        entering = (self.beta == 0.0) & (np.abs(self.g) > mu * root_w * (1.0 + 1e-12))
+        active = self.free[((sizes > 0.0) | entering)[self.free]]
+        if active.size == 0:
+            return False
+        saturated = sizes[active] >= mu
+        if saturated.sum() >= self.picks:
+            saturated[:] = False
+            saturated[np.argsort(-sizes[active], kind="stable")[: self.picks - 1]] = True
+        sign = np.where(
+            self.beta[active] != 0.0, np.sign(self.beta[active]), np.sign(self.g[active])
+        )
+        n = active.size
+        K = np.zeros((n + 1, n + 1))
+        K[:n, :n] = self.form.block(active)
+        K[np.arange(n), np.arange(n)] += np.where(saturated, self.w[active], 0.0)
+        K[:n, n] = K[n, :n] = np.where(saturated, 0.0, sign * root_w[active])
+        K[n, n] = -float(self.picks - saturated.sum())
+        K[np.arange(n), np.arange(n)] += 1e-14 * self.form.mean
+        solution = solve_bordered(K, np.append(self.b[active], 0.0))
+        if solution is None:
+            return False
+        target = np.zeros_like(self.beta)
+        target[active] = solution[:n]
+        step = target - self.beta
+        before = self._value(self.beta, self.g)
+        gradient = self.form.gradient(target)
+        whole = self._value(target, gradient)
+        if whole < before and not (self.beta[active] * target[active] < 0.0).any():
+            self.beta, self.g = target, gradient
+            if solution[n] > 0.0:
+                self.root_lam[0] = solution[n]
+            return whole < before - 1e-10 * abs(before)
+        # where coefficients change sign the penalty has a kink: try those points and the full step
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossing = -self.beta[active] / step[active]
+        crossing = np.sort(crossing[(crossing > 0.0) & (crossing < 1.0)])[:: max(1, n // 60)]
+        times = np.concatenate([[1.0, 0.5, 0.1, 0.01], crossing])
+        trials = self.beta + times[:, None] * step
+        trials[np.abs(trials) < 1e-14 * np.abs(self.beta).max(initial=0.0)] = 0.0
+        values = self.values(trials)
+        best = int(np.argmin(values))
+        if values[best] < before:
+            self.beta = trials[best]
+        self._refresh()
+        if times[best] == 1.0 and solution[n] > 0.0:
+            self.root_lam[0] = solution[n]
+        return bool(values[best] < before - 1e-10 * abs(before))
+
+    def _result(self, value: float, gap: float) -> Relaxation:
+        mu = float(
+            kernels.fit_multiplier(
+                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.work[2]
+            )[0]
+        )
+        sizes = np.abs(self.beta) * np.sqrt(self.w)
+        z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
+        bound = max(self._certified(self.dual), 0.0)
+        if value - bound > gap * value:
+            bound = max(self._certified(self.beta), bound)
+        value = max(value, bound)
+        width = (value - bound) / value if value > 0.0 else 0.0
+        return Relaxation(self.beta, z, bound, value, width, width <= gap, mu * mu)
+
+    def _certified(self, beta: Array) -> float:
+        """The dual bound at β with everything rounding may have lost taken off.
+
+        With D = 0 any residual is a dual point, the computed one too: only what its products with
+        the columns lose is to be added. From Gram matrices their own rounding counts as well.
+        """
+        half, free = self.half, self.free
+        if self.problem is not None and self.scaled:
+            data, p = self.problem._rows, self.problem.p
+            X, y = data[:, :p], data[:, p]
+            r, s = y - X @ beta, -np.sqrt(half) * beta
+            eps = (X.shape[0] + 8) * EPS
+            g = np.abs(X.T @ r + np.sqrt(half) * s)
+            g += eps * (np.abs(X).T @ np.abs(r) + np.sqrt(half) * np.abs(s))
+            total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())
+            above = float(r @ y) - eps * float(np.abs(r) @ np.abs(y))
+            below = (float(r @ r + s @ s) + total) * (1.0 + eps + p * EPS)
+            return above * above / below if above > 0.0 and below > 0.0 else 0.0
+        eps = (self.form.b.size + self.count + 8) * EPS
+        squares, yy = self.before or (np.diag(self.form.Q) + self.w, self.yy)
+        length = np.sqrt(np.maximum(squares, 0.0))
+        reach = float(length @ np.abs(beta)) + float(np.sqrt(yy))
+        fitted = self.form.Q @ beta
+        g = np.abs(self.b - fitted) + eps * length * reach
+        total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())
+        return self.yy - float(beta @ fitted) - total * (1.0 + eps) - eps * reach * reach

@@ -1,0 +1,83 @@
+"""The quadratic part of the relaxation, in Gram or residual form, and systems with it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ..kernels.linalg import Array
+from ..problem import SparseRidgeProblem
+from .gram import GramForm
+
+
+def solve_bordered(K: Array, right: Array) -> Array | None:
+    """Solve with a matrix that is positive (semi)definite but for its last row and column."""
+    n = K.shape[0] - 1
+    try:
+        factor = sla.cho_factor(K[:n, :n], lower=True, check_finite=False)
+        both = sla.cho_solve(factor, np.column_stack([right[:n], K[:n, n]]), check_finite=False)
+        pivot = K[n, n] - K[n, :n] @ both[:, 1]
+        last = (right[n] - K[n, :n] @ both[:, 0]) / pivot if pivot != 0.0 else 0.0
+        solution = np.append(both[:, 0] - last * both[:, 1], last)
+    except sla.LinAlgError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sla.LinAlgWarning)  # the line search judges the step
+            try:
+                solution = sla.solve(K, right, assume_a="sym", check_finite=False)
+            except (sla.LinAlgError, ValueError):
+                return None
+    return solution if np.isfinite(solution).all() else None
+
+
+class Quadratic:
+    """Q = XᵀX + diag(extra), held as a matrix or, for p ≫ n, through X."""
+
+    def __init__(self, problem: SparseRidgeProblem, gram: GramForm | None, extra: Array) -> None:
+        p, none = problem.p, np.zeros(0)
+        if gram is not None:
+            self.Q = np.ascontiguousarray(gram.G + np.diag(extra))
+            self.X, self.r, self.e, self.diagonal = np.zeros((0, 0)), none, 0.0, none
+            self.b, self.yy, self.mean = gram.b, gram.yy, float(np.trace(self.Q)) / p
+            return
+        self.Q, self.e = np.zeros((0, 0)), float(extra[0])
+        self.X = np.ascontiguousarray(problem._base[:, :p].T)
+        self.y = problem._base[:, p]
+        self.b, self.yy, self.r = self.X @ self.y, problem.yy, self.y.copy()
+        self.diagonal = np.einsum("ij,ij->i", self.X, self.X) + self.e
+        self.mean = float(self.diagonal.mean())
+
+    def gradient(self, beta: Array) -> Array:
+        """b − Qβ; the residual kept is that of β from here on."""
+        if self.X.shape[0] == 0:
+            return np.asarray(self.b - self.Q @ beta)
+        self.r = self.y - beta @ self.X
+        return np.asarray(self.X @ self.r - self.e * beta)
+
+    def form(self, betas: Array) -> Array:
+        """βᵀQβ for every row."""
+        if self.X.shape[0] == 0:
+            return np.asarray(np.einsum("ij,ij->i", betas @ self.Q, betas))
+        fitted = betas @ self.X
+        squares = np.einsum("ij,ij->i", fitted, fitted)
+        return np.asarray(squares + self.e * np.einsum("ij,ij->i", betas, betas))
+
+    def factor(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
+        """F and y with Q = FᵀF and b = Fᵀy on some columns."""
+        if self.X.shape[0] > 0 and self.e == 0.0:
+            return np.ascontiguousarray(self.X[columns].T), self.y
+        Q = self.block(columns)
+        values, vectors = np.linalg.eigh(Q)
+        large = values > 1e-13 * max(float(values[-1]), 1e-300)
+        root = np.sqrt(values[large])
+        F = root[:, None] * vectors[:, large].T
+        return F, (vectors[:, large].T @ self.b[columns]) / root
+
+    def block(self, columns: NDArray[np.intp]) -> Array:
+        """Rows and columns of Q."""
+        if self.X.shape[0] == 0:
+            return np.asarray(self.Q[np.ix_(columns, columns)])
+        part = self.X[columns]
+        return np.asarray(part @ part.T + self.e * np.eye(columns.size))

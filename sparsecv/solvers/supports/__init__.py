@@ -1,0 +1,1 @@
+"""Good supports without a proof."""

@@ -1,0 +1,132 @@
+"""Good supports of every size up to τ in one pass: forward steps, swaps, and a pass back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..problem import SparseRidgeProblem
+from .beam import promising_columns
+from .greedy import forward_order
+from .swaps import swap_search
+
+Support = NDArray[np.intp]
+SWAPS = 30  # at most, at every size
+
+
+def heuristic_path(
+    problem: SparseRidgeProblem,
+    sizes: Iterable[int],
+    *,
+    warm_starts: Sequence[NDArray[np.intp]] = (),
+) -> dict[int, Support]:
+    """Good supports of several sizes, without a proof; deterministic.
+
+    A size starts from the best support of the size below and the column that helps it most, goes
+    on by swaps of one, and is tried again from the size above less the column it misses least.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Gives the data and γ; its τ is not used.
+    sizes : iterable of int
+        In 1..p.
+    warm_starts : supports, optional
+        Tried at the sizes they have.
+
+    Returns
+    -------
+    dict of int to ndarray of intp, increasing columns
+
+    Raises
+    ------
+    ValueError
+        A size out of 1..p.
+    """
+    wanted = sorted({int(size) for size in sizes})
+    p = problem.p
+    if not wanted or wanted[0] < 1 or wanted[-1] > p:
+        raise ValueError(f"sizes must lie in 1..{p}; got {wanted}")
+    head, y = problem._base[:, :p], problem._base[:, p]
+    starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
+    most = wanted[-1]
+    needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
+    columns = promising_columns(head, y, needed)
+    if columns.size < p:
+        order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
+        columns = np.union1d(columns, order)
+    if columns.size < most:
+        columns = np.arange(p, dtype=np.intp)
+    within = np.ascontiguousarray(head[:, columns])
+    G, b = within.T @ within, within.T @ y
+    m = columns.size
+    supports = np.full((most + 1, most), -1, dtype=np.int64)
+    gains = np.full(most + 1, -np.inf)
+    work = (
+        np.empty((most + 1, most + 1)),
+        np.empty(max(m, most + 1)),
+        np.empty((most + 1, m)),
+        np.empty(m),
+        np.empty(m),
+    )
+    trial, allowed = np.empty(most, dtype=np.int64), np.ones(m, dtype=np.int8)
+    for start in starts:
+        k = start.size
+        if 1 <= k <= most:
+            trial[:k] = np.searchsorted(columns, np.sort(start))
+            try_start(G, b, problem.gamma / 2.0, supports, gains, trial, k, allowed, work, SWAPS)
+    walk(G, b, problem.gamma / 2.0, supports, gains, trial, allowed, work, SWAPS)
+    return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
+
+
+@njit(cache=True, nogil=True)
+def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
+    """Improve ``trial[:k]`` by swaps and keep it if it is the best of its size."""
+    A, beta, V, c, d = work
+    gain = swap_search(G, b, ridge, trial, k, allowed, A, beta, V, c, d, most)
+    if gain > gains[k] * (1.0 + 1e-12) or gains[k] == -np.inf:
+        gains[k] = gain
+        for a in range(k):
+            supports[k, a] = trial[a]
+        return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def walk(G, b, ridge, supports, gains, trial, allowed, work, most):  # type: ignore[no-untyped-def]
+    """Fill every size on the way up, and try again on the way down."""
+    A, beta, V, c, d = work
+    p, last = b.shape[0], supports.shape[0] - 1
+    for j in range(p):
+        c[j], d[j] = b[j], G[j, j] + ridge
+    for k in range(1, last + 1):
+        if k > 1:  # swaps left c and d of another support behind, unless nothing was swapped
+            for a in range(k - 1):
+                trial[a] = supports[k - 1, a]
+            swap_search(G, b, ridge, trial, k - 1, allowed, A, beta, V, c, d, 1)
+        best, which = -1.0, -1
+        for j in range(p):
+            taken = False
+            for a in range(k - 1):
+                taken = taken or trial[a] == j
+            score = c[j] * c[j] / max(d[j], 1e-12 * (G[j, j] + ridge))
+            if not taken and score > best:
+                best, which = score, j
+        trial[k - 1] = which
+        try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
+    for back in range(last - 1):
+        k = last - 1 - back
+        for a in range(k + 1):
+            trial[a] = supports[k + 1, a]
+        # β and A of the larger support, which a search without improvement leaves behind
+        swap_search(G, b, ridge, trial, k + 1, allowed, A, beta, V, c, d, 0)
+        least, which = np.inf, 0
+        for a in range(k + 1):
+            loss = beta[a] * beta[a] / max(A[a, a], 1e-300)
+            if loss < least:
+                least, which = loss, a
+        trial[which] = trial[k]
+        try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)

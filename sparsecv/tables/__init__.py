@@ -1,0 +1,1 @@
+"""Files and data sets to named columns of numbers."""

@@ -1,0 +1,129 @@
+"""The synthetic data of the papers."""
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+import numpy as np
+
+from ..errors import InputError
+from .columns import FloatArray, is_integer
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A draw of :func:`make_synthetic`.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, p)
+    y : ndarray of shape (n,)
+        Zero means and unit variances (ddof = 0).
+    beta_true : ndarray of shape (p,)
+        The coefficients before standardisation: 0, 1 and -1.
+    X_test : ndarray of shape (n_test, p) or None
+    y_test : ndarray of shape (n_test,) or None
+        Normalised with the means and scales of the training rows.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    beta_true: FloatArray
+    X_test: FloatArray | None = None
+    y_test: FloatArray | None = None
+
+
+def _check_integer(name: str, value: object, low: int, high: int | None = None) -> None:
+    # bool is an int to Python, but never meant as a size.
+    if not is_integer(value) or value < low or (high is not None and value > high):  # type: ignore[operator]
+        bound = f"of at least {low}" if high is None else f"between {low} and {high}"
+        raise InputError(f"{name} must be an integer {bound}, not {value!r}")
+
+
+def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
+    """Rows iid N(0, Sigma), Sigma_ij = rho^|i-j|, by the AR(1) recursion along a row."""
+    X = rng.standard_normal((n, p))
+    fresh = sqrt(1.0 - rho**2)
+    for j in range(1, p):
+        X[:, j] = rho * X[:, j - 1] + fresh * X[:, j]
+    return X
+
+
+def _draw(
+    rng: np.random.Generator, n: int, p: int, tau_true: int, rho: float, nu: float
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """X, beta and noise before standardisation, and the noise's standard deviation."""
+    X = _rows(rng, n, p, rho)
+    beta = np.zeros(p)
+    beta[rng.choice(p, size=tau_true, replace=False)] = rng.choice([-1.0, 1.0], size=tau_true)
+    noise = rng.standard_normal(n)
+    scale = float(np.linalg.norm(X @ beta) / (sqrt(nu) * np.linalg.norm(noise)))
+    return X, beta, scale * noise, scale
+
+
+def make_synthetic(
+    n: int = 200,
+    p: int = 20,
+    tau_true: int = 10,
+    rho: float = 0.7,
+    nu: float = 1.0,
+    seed: int = 0,
+    n_test: int = 0,
+) -> Synthetic:
+    """Draw the synthetic data of the papers.
+
+    Rows of X are iid N(0, Sigma) with Sigma_ij = rho^|i-j|; ``tau_true`` coefficients at positions
+    drawn uniformly are +1 or -1 with equal probability, the others 0; y = X beta + noise, where
+    the normal noise is rescaled so that sqrt(nu) = ||X beta|| / ||noise|| exactly. Then X and y
+    are standardised.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows (at least 2) and features.
+    tau_true : int
+        Number of nonzero coefficients, from 1 to p.
+    rho : float
+        Autocorrelation, 0 <= rho < 1.
+    nu : float
+        Signal-to-noise ratio, positive.
+    seed : int
+        Seeds ``numpy.random.default_rng``. The training rows do not depend on ``n_test``.
+    n_test : int
+        Rows of the test set, drawn with the same coefficients and noise level and normalised with
+        the means and scales of the training rows; none by default.
+
+    Returns
+    -------
+    Synthetic
+
+    Raises
+    ------
+    InputError
+        An argument is out of range.
+
+    References
+    ----------
+    Cory-Wright and Gómez, "Optimal Cross-Validation for Sparse Linear Regression", EC.1.2;
+    Cory-Wright and Gómez, "Stability Regularized Cross-Validation", Appendix A.
+    """
+    _check_integer("n", n, 2)
+    _check_integer("p", p, 1)
+    _check_integer("tau_true", tau_true, 1, p)
+    _check_integer("seed", seed, 0)
+    _check_integer("n_test", n_test, 0)
+    if not 0 <= rho < 1:
+        raise InputError(f"rho must be at least 0 and below 1, not {rho!r}")
+    if not (nu > 0 and isfinite(nu)):
+        raise InputError(f"nu must be a positive number, not {nu!r}")
+
+    rng = np.random.default_rng(seed)
+    X, beta, noise, scale = _draw(rng, n, p, tau_true, rho, nu)
+    y = X @ beta + noise
+    X_mean, X_scale, y_mean, y_scale = X.mean(axis=0), X.std(axis=0), y.mean(), y.std()
+    X_test = y_test = None
+    if n_test:
+        X_test = _rows(rng, n_test, p, rho)
+        y_test = X_test @ beta + scale * rng.standard_normal(n_test)
+        X_test = (X_test - X_mean) / X_scale
+        y_test = (y_test - y_mean) / y_scale
+    return Synthetic((X - X_mean) / X_scale, (y - y_mean) / y_scale, beta, X_test, y_test)

@@ -1,0 +1,132 @@
+"""The γ step and alternating minimisation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cv.alternating import alternate
+from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.gamma_step import FixedSupports, gamma_step
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError
+from sparsecv.tables.synthetic import make_synthetic
+
+
+def folds_of(seed: int, cv: str | int = "loo", n: int = 40, p: int = 8) -> RowFolds:
+    made = make_synthetic(n, p, 3, 0.6, 1.0, seed=seed)
+    return RowFolds(made.X, made.y, make_folds(cv, n, seed=seed), bool(seed % 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 1000), st.sampled_from(["loo", 4, 7]), st.floats(-8, 8))
+def test_fixed_supports_are_ridge_fits(seed: int, cv: str | int, exponent: float) -> None:
+    """h with the supports fixed equals refits, and its slope the difference quotient."""
+    data, gamma = folds_of(seed, cv), 10.0**exponent
+    rng = np.random.default_rng(seed)
+    supports = [
+        np.sort(rng.choice(data.p, rng.integers(1, data.p + 1), replace=False)).astype(np.intp)
+        for _ in range(data.folds.k)
+    ]
+    fixed = FixedSupports.of(data, supports)
+    total = 0.0
+    for j, support in enumerate(supports):
+        fit = data.training(j).replace(gamma=gamma).fit(support)
+        H, t = data.held_out(j)
+        total += float(np.sum((t - H[:, support] @ fit.coef) ** 2))
+    assert fixed.error(gamma) == pytest.approx(total / data.folds.n, rel=1e-7)
+    step = 1e-4 * gamma
+    quotient = (fixed.error(gamma + step) - fixed.error(gamma - step)) / (2 * step)
+    scale = abs(fixed.error(gamma)) / gamma
+    assert fixed.slope(gamma) == pytest.approx(quotient, rel=1e-3, abs=1e-6 * scale)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.floats(-6, 6))
+def test_the_gamma_step_finds_the_best_of_a_fine_grid(seed: int, exponent: float) -> None:
+    data = folds_of(seed)
+    one = cross_validate(data, [1.0], [3]).by_gamma[0]
+    fixed = FixedSupports.of(data, [one.supports[c] for c in one.choice[0]])
+    step = gamma_step(fixed, 10.0**exponent)
+    assert 1e-4 <= step.gamma <= 1e4
+    assert step.error == pytest.approx(fixed.error(step.gamma), rel=1e-12)
+    grid = min(fixed.error(g) for g in np.geomspace(1e-4, 1e4, 400))
+    assert step.error <= grid * (1 + 1e-9)
+    if 1.001e-4 < step.gamma < 0.999e4:
+        assert abs(fixed.slope(step.gamma)) * step.gamma <= 1e-6 * step.error
+
+
+def test_an_empty_interval_is_refused() -> None:
+    data = folds_of(0)
+    fixed = FixedSupports.of(data, [np.array([0])] * data.folds.k)
+    with pytest.raises(ValueError, match="low < high"):
+        gamma_step(fixed, 1.0, low=1.0, high=1.0)
+
+
+@pytest.mark.parametrize("cv", ["loo", 5])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_default_start_is_as_good_as_a_fine_grid(cv: str | int, seed: int) -> None:
+    data = folds_of(seed, cv, n=60, p=10)
+    taus = np.arange(1, 11)
+    found = alternate(data, taus)
+    grid = cross_validate(data, np.geomspace(1e-4, 1e4, 60), taus)
+    assert found.best().cv_error <= grid.best().cv_error * 1.001
+    assert found.trace
+    assert found.ended in {"converged", "cycle"}
+    assert (np.diff(found.gammas) > 0).all()
+
+
+def test_every_step_of_the_trace_is_exact_and_follows_from_the_one_before() -> None:
+    data = folds_of(3)
+    taus = np.arange(1, 9)
+    found = alternate(data, taus, start=5.0)
+    assert found.trace[0].gamma == 5.0
+    for step, following in zip(found.trace, found.trace[1:], strict=False):
+        assert following.gamma == step.next_gamma
+        assert step.predicted < step.cv_error
+    for step in found.trace:
+        exact = cross_validate(data, [step.gamma], taus)
+        assert step.certified
+        assert step.tau == exact.best().tau
+        assert step.cv_error == pytest.approx(exact.best().cv_error, rel=1e-12)
+
+
+def test_searches_alternate_too() -> None:
+    data = folds_of(4)
+    taus = np.arange(1, 9)
+    found = alternate(data, taus, Settings("search"), start=1.0)
+    exact = alternate(data, taus, start=1.0)
+    assert found.best().cv_error <= exact.best().cv_error / 0.99
+    assert found.finished
+
+
+def test_more_columns_start_at_one_over_root_n() -> None:
+    made = make_synthetic(60, 50, 2, 0.3, 8.0, seed=1)
+    data = RowFolds(made.X, made.y, make_folds(3, 60), False)
+    found = alternate(data, [1, 2], iterations=2)
+    assert found.trace[0].gamma == pytest.approx(60**-0.5)
+
+
+def test_iterations_and_time_are_limits() -> None:
+    data = folds_of(5)
+    taus = np.arange(1, 9)
+    assert len(alternate(data, taus, start=1e4, iterations=1).trace) == 1
+    with pytest.raises(InputError, match="at least 1 iteration"):
+        alternate(data, taus, iterations=0)
+    with pytest.raises(InputError, match="gamma must be"):
+        alternate(data, taus, start=-1.0)
+    hurried = alternate(data, taus, Settings(time_limit=1e-9), start=1.0)
+    assert hurried.ended == "time limit"
+    assert hurried.trace
+
+
+def test_estimator_keeps_the_trace() -> None:
+    made = make_synthetic(40, 6, 3, 0.5, 2.0, seed=0)
+    model = SparseRidgeCV(cv=5, random_state=0, rule="minimum").fit(made.X, made.y)
+    assert model.gamma_ in model.cv_results_["gamma"]
+    assert min(step.cv_error for step in model.trace_) == model.cv_error_
+    assert not hasattr(SparseRidgeCV(gammas=1.0).fit(made.X, made.y), "trace_")

@@ -1,0 +1,194 @@
+"""Bounds on a fold's error against enumeration, the paper's examples and a conic solver."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.cv import bounds
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    Spectrum,
+    ellipsoid,
+    heuristic_support,
+    perspective_relaxation,
+)
+from tests.problems import ugly_problem
+
+
+def fold_problem(
+    seed: int,
+) -> tuple[SparseRidgeProblem, SparseRidgeProblem, np.ndarray, np.ndarray]:
+    """All rows, the rows outside a fold, and the fold."""
+    rng = np.random.default_rng(seed)
+    whole = ugly_problem(seed, 7)
+    gamma = 10.0 ** rng.uniform(-4, 4)
+    X, y = whole._rows[:, : whole.p], whole._rows[:, whole.p]
+    X, y = np.vstack([X, rng.normal(size=(2, whole.p))]), np.append(y, rng.normal(size=2))
+    m = 1 if rng.random() < 0.5 else int(rng.integers(1, y.size))
+    out = rng.permutation(y.size)[:m]
+    inside = np.setdiff1d(np.arange(y.size), out)
+    full = SparseRidgeProblem(X, y, gamma=gamma, tau=whole.tau)
+    training = SparseRidgeProblem(X[inside], y[inside], gamma=gamma, tau=whole.tau)
+    return full, training, X[out], y[out]
+
+
+def optimal_models(problem: SparseRidgeProblem) -> list[np.ndarray]:
+    """Coefficients of every support that is optimal up to rounding."""
+    fits = [(S, problem.fit(S)) for S in combinations(range(problem.p), problem.tau)]
+    least = min(fit.objective for _, fit in fits)
+    found = []
+    for S, fit in fits:
+        if fit.objective <= least * (1 + 1e-10):
+            beta = np.zeros(problem.p)
+            beta[list(S)] = fit.coef
+            found.append(beta)
+    return found
+
+
+def holds(low: float, high: float, errors: list[float]) -> bool:
+    scale = 1e-7 * max(max(errors), 1e-6)
+    return any(low - scale <= h <= high + scale for h in errors)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**31))
+def test_every_bound_holds_the_truth(seed: int) -> None:
+    full, training, H, t = fold_problem(seed)
+    models = optimal_models(training)
+    errors = [float(np.sum((t - H @ beta) ** 2)) for beta in models]
+    support = heuristic_support(training)
+    upper = training.objective(support)
+    exact = min(full.objective(S) for S in combinations(range(full.p), full.tau))
+    relaxed = perspective_relaxation(full)
+    spectrum = Spectrum.of(training)
+    rng = np.random.default_rng(seed)
+    for lower in (relaxed.bound, exact * (1 - 1e-9)):
+        low = bounds.objective_gap_bound(lower, upper)
+        assert low <= max(errors) * (1 + 1e-7) + 1e-9 * training.yy
+    for epsilon in bounds.strengths(training.gamma, spectrum):
+        relaxation = perspective_relaxation(training, epsilon=max(epsilon, 0.0))
+        anywhere = relaxation.beta + 0.1 * rng.normal(size=training.p)
+        for centre in (relaxation.beta, anywhere):
+            region = ellipsoid(training, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
+            assert any(region.contains(beta, 1e-6) for beta in models)
+            ranges = [
+                bound(region, H, t)
+                for bound in (bounds.row_bounds, bounds.spread_bounds, bounds.region_bounds)
+            ]
+            for low, high in ranges:
+                assert holds(low, high, errors)
+            if not spectrum.full_rank:
+                continue
+            least, most = ranges[2]  # problem (9) is at least as good as the closed forms
+            assert least >= max(low for low, _ in ranges[:2]) * (1 - 1e-5) - 1e-9 * training.yy
+            assert most <= min(high for _, high in ranges[:2]) * (1 + 1e-5) + 1e-9 * training.yy
+        if epsilon >= 0.0:
+            low, high = bounds.compute_bounds(
+                training, relaxation, relaxed.bound, upper, H, t, epsilon=epsilon
+            )
+            assert holds(low, high, errors)
+    centres = [perspective_relaxation(training, extract=e).beta for e in (False, True)]
+    low, high = bounds.fold_bounds(training, centres, relaxed.bound, upper, H, t)
+    assert holds(low, high, errors)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31))
+def test_propositions_one_and_two(seed: int) -> None:
+    full, training, H, t = fold_problem(seed)
+    errors = [float(np.sum((t - H @ beta) ** 2)) for beta in optimal_models(training)]
+    inside = min(bounds.in_sample_bound(beta, H, t) for beta in optimal_models(full))
+    assert inside <= max(errors) * (1 + 1e-6) + 1e-9 * full.yy
+    exact = min(full.objective(S) for S in combinations(range(full.p), full.tau))
+    for S in combinations(range(full.p), full.tau):
+        assert exact <= bounds.full_objective_bound(training, S, H, t) * (1 + 1e-9)
+
+
+def test_first_example_of_the_paper() -> None:
+    """EC.2: (15) is stronger than (19) there, 625/121 against 625/319."""
+    X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 2.0, 5.0])
+    full = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    training = SparseRidgeProblem(X[:2], y[:2], gamma=1.0, tau=1)
+    upper = training.objective([0])
+    assert full.objective([0]) == pytest.approx(2.4137931)
+    assert upper == pytest.approx(5 / 11)
+    assert bounds.objective_gap_bound(full.objective([0]), upper) == pytest.approx(625 / 319)
+    region = ellipsoid(training, upper)
+    assert region.centre == pytest.approx([10 / 11])
+    low, high = bounds.row_bounds(region, X[2:], y[2:])
+    assert low == pytest.approx(625 / 121, rel=1e-5)
+    assert high == pytest.approx(625 / 121, rel=1e-5)
+
+
+def test_second_example_of_the_paper() -> None:
+    """EC.2: (15) is weaker than (19) there; 9/7 is the gap, the bound (2 − √(5/4·9/7))²."""
+    X = np.array([[1.0, 1.0], [-2.0, 0.0], [2.0, 1.0]])
+    y = np.array([0.0, 3.0, 3.0])
+    full = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    training = SparseRidgeProblem(X[1:], y[1:], gamma=1.0, tau=1)
+    relaxation = perspective_relaxation(training)
+    assert relaxation.value == pytest.approx(75 / 7)
+    assert relaxation.beta == pytest.approx([-3 / 7, 17 / 7], abs=1e-6)
+    upper = training.objective([1])
+    assert upper == pytest.approx(12.0)
+    assert upper - relaxation.bound == pytest.approx(9 / 7)
+    region = ellipsoid(training, upper, beta=relaxation.beta)
+    assert region.spread_bound(X[:1]) == pytest.approx(5 / 4 * 9 / 7)
+    low, _ = bounds.row_bounds(region, X[:1], y[:1])
+    assert low == pytest.approx((2 - np.sqrt(5 / 4 * 9 / 7)) ** 2, rel=1e-5)
+    exact = full.objective([1])
+    assert exact == pytest.approx(72 / 5)
+    assert bounds.objective_gap_bound(exact, upper) == pytest.approx(2.4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_problem_nine_against_a_conic_solver(seed: int) -> None:
+    """The convex minimum as a QCQP, the maximum through its exact semidefinite form."""
+    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed: pip install sparsecv[conic]")
+    rng = np.random.default_rng(seed)
+    n, p, m = 12, 4, 1 + seed % 4
+    training = SparseRidgeProblem(rng.normal(size=(n, p)), rng.normal(size=n), gamma=0.5, tau=2)
+    H, t = rng.normal(size=(m, p)), 2.0 * rng.normal(size=m)
+    region = ellipsoid(training, training.objective([0, 1]) * (1.0 if seed % 2 else 1.3))
+    low, high = bounds.region_bounds(region, H, t)
+    M = training.G
+    root = np.linalg.cholesky(M).T
+    beta = cp.Variable(p)
+    problem = cp.Problem(
+        cp.Minimize(cp.sum_squares(t - H @ beta)),
+        [cp.norm(root @ (beta - region.centre)) <= region.radius],
+    )
+    problem.solve(solver="CLARABEL")
+    assert low == pytest.approx(problem.value, rel=1e-4, abs=1e-6)
+    # S-lemma: the least c with c − ||t − Hβ||² ≥ 0 on the ellipsoid
+    lam, c = cp.Variable(nonneg=True), cp.Variable()
+    A, b, d = H.T @ H, -H.T @ t, float(t @ t)
+    E, e, f = M, -M @ region.centre, region.centre @ M @ region.centre - region.radius**2
+    block = cp.bmat(
+        [
+            [lam * E - A, cp.reshape(lam * e - b, (p, 1), order="F")],
+            [
+                cp.reshape(lam * e - b, (1, p), order="F"),
+                cp.reshape(c - d + lam * f, (1, 1), order="F"),
+            ],
+        ]
+    )
+    problem = cp.Problem(cp.Minimize(c), [block >> 0])
+    problem.solve(solver="CLARABEL")
+    assert high == pytest.approx(problem.value, rel=1e-4)
+
+
+def test_an_epsilon_that_is_too_large_or_too_negative_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    problem = SparseRidgeProblem(rng.normal(size=(9, 3)), rng.normal(size=9), gamma=1.0, tau=1)
+    with pytest.raises(ValueError, match="epsilon must be < gamma"):
+        ellipsoid(problem, 9.0, epsilon=1.0)
+    with pytest.raises(ValueError, match="indefinite"):
+        ellipsoid(problem, 9.0, epsilon=-1e4)
+    with pytest.raises(ValueError, match="beta must be 3 finite numbers"):
+        ellipsoid(problem, 9.0, beta=[1.0, np.nan, 0.0])

@@ -1,0 +1,146 @@
+"""The choice among (γ, τ), its certificate, and results on paper."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.results import CVResult, GammaResult
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+
+Array = NDArray[np.float64]
+
+
+def one(gamma: float, error: list[float], **changes: Any) -> GammaResult:
+    """A result at one γ with τ = 1..k; exact unless told otherwise."""
+    h = np.array(error)
+    values: dict[str, Any] = {
+        "gamma": gamma,
+        "taus": np.arange(1, h.size + 1, dtype=np.intp),
+        "cv_error": h,
+        "std_error": np.full(h.size, 0.1),
+        "lower": h.copy(),
+        "upper": h.copy(),
+        "exact": np.ones(h.size, dtype=bool),
+        "n_mio": 3,
+        "n_nodes": 17,
+        "mio_by_tau": np.full(h.size, 3, dtype=np.intp),
+        "seconds": 0.5,
+        "supports": [np.array([0]), np.array([0, 2])],
+        "choice": np.zeros((h.size, 4), dtype=np.intp),
+        "models": [np.arange(s + 1) for s in range(h.size)],
+        "model_objective": np.ones(h.size),
+        "model_bound": np.full(h.size, 0.9),
+        "model_proved": np.ones(h.size, dtype=bool),
+    }
+    known = {field.name for field in fields(GammaResult)}
+    values = {name: value for name, value in values.items() if name in known}
+    return GammaResult(**{**values, **changes})
+
+
+def together(*results: GammaResult) -> CVResult:
+    gammas = np.array([r.gamma for r in results])
+    return CVResult(make_folds("loo", 4), gammas, results[0].taus, list(results), 1.0)
+
+
+def test_least_error_is_chosen() -> None:
+    best = together(one(0.1, [3.0, 2.0, 2.5]), one(1.0, [3.0, 1.5, 2.0])).best()
+    assert (best.gamma, best.tau, best.cv_error) == (1.0, 2, 1.5)
+    assert (best.gamma_index, best.tau_index) == (1, 1)
+    assert best.certified
+    assert best.lower_bound == best.upper == 1.5
+
+
+def test_ties_go_to_the_smaller_tau_then_the_larger_gamma() -> None:
+    best = together(one(0.1, [2.0, 2.0]), one(10.0, [2.0, 2.0]), one(1.0, [2.0, 2.0])).best()
+    assert (best.gamma, best.tau) == (10.0, 1)
+    assert best.certified
+    near = 2.0 * (1 + 5e-10)
+    best = together(one(0.1, [3.0, near, 2.0])).best()
+    assert best.tau == 2
+    assert best.certified
+    assert together(one(0.1, [3.0, 2.0 * (1 + 1e-6), 2.0])).best().tau == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "spread", "tau"),
+    [
+        ([3.0, 2.05, 2.0, 2.1], 0.1, 2),
+        ([2.05, 3.0, 2.0, 2.1], 0.1, 1),
+        ([3.0, 2.2, 2.0, 1.9], 0.05, 4),
+        ([3.0, 2.0, 1.9, 1.8], 10.0, 1),
+    ],
+)
+def test_one_standard_error_rule(error: list[float], spread: float, tau: int) -> None:
+    best = together(one(0.1, error, std_error=np.full(4, spread))).best()
+    assert best.one_se == tau
+    assert best.one_se <= best.tau
+
+
+def test_certificates() -> None:
+    h = np.array([3.0, 2.0, 2.5])
+    exact = np.array([True, True, False])
+    # the open one cannot be better: certified all the same
+    settled = one(1.0, [3.0, 2.0, 2.5], exact=exact, lower=np.array([3.0, 2.0, 2.2]))
+    assert together(settled).best().certified
+    assert not together(settled).complete
+    # it might be: not certified, and the bound says how much
+    unsettled = one(1.0, [3.0, 2.0, 2.5], exact=exact, lower=np.array([3.0, 2.0, 1.9]))
+    best = together(unsettled).best()
+    assert not best.certified
+    assert best.lower_bound == 1.9
+    # another γ matters too
+    assert not together(one(0.1, h.tolist()), unsettled).best().certified
+    # the chosen one itself is open
+    chosen = np.array([True, False, True])
+    itself = one(1.0, [3.0, 2.0, 2.5], exact=chosen, lower=h - 1.0, upper=h + 1.0)
+    best = together(itself).best()
+    assert not best.certified
+    assert (best.lower_bound, best.upper) == (1.0, 3.0)
+    # equal bounds without a proof that the interval is closed
+    assert not together(one(1.0, [3.0, 2.0, 2.5], exact=chosen)).best().certified
+
+
+def test_zero_error() -> None:
+    best = together(one(1.0, [0.0, 0.0], std_error=np.zeros(2))).best()
+    assert (best.tau, best.cv_error, best.one_se) == (1, 0.0, 1)
+    assert best.certified
+
+
+def test_tables() -> None:
+    result = together(one(0.1, [3.0, 2.0]), one(1.0, [4.0, 5.0]))
+    np.testing.assert_array_equal(result.table("cv_error"), [[3.0, 2.0], [4.0, 5.0]])
+    np.testing.assert_array_equal(result.table("n_nodes"), [17, 17])
+    assert result.table("mio_by_tau").shape == (2, 2)
+    assert result.complete
+
+
+def test_round_trip_through_json() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 4))
+    data = RowFolds(X, X[:, 0] + rng.standard_normal(20), make_folds(4, 20), True)
+    for time_limit_hit in (False, True):
+        stored = cross_validate(data, [0.3], [1, 2, 4]).by_gamma[0]
+        if time_limit_hit:
+            stored.exact[1] = False
+            stored.lower[1] = 0.0
+        text = json.dumps(stored.to_dict())
+        again = GammaResult.from_dict(json.loads(text))
+        for name, value in vars(stored).items():
+            found = getattr(again, name)
+            if isinstance(value, list):
+                assert len(found) == len(value)
+                for a, b in zip(found, value, strict=True):
+                    np.testing.assert_array_equal(a, b)
+                    assert a.dtype == np.intp
+            else:
+                np.testing.assert_array_equal(found, value)
+                if isinstance(value, np.ndarray):
+                    assert found.dtype == value.dtype

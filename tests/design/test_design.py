@@ -1,0 +1,142 @@
+"""Centring, scaling, constant columns, and the way back to the user's units."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from cv_brute_force import ridge, standardised
+from numpy.typing import NDArray
+
+from sparsecv.design.design import PROTOCOLS, SCALES, Design, Protocol, Summary, make_design
+from sparsecv.errors import ConstantColumnWarning, InputError
+
+NAMES = ["a", "b", "c", "d"]
+SETTINGS = [
+    Protocol(name, scale, intercept)
+    for name in PROTOCOLS
+    for scale in SCALES
+    for intercept in ((True, False) if name == "honest" else (True,))
+]
+
+
+def table(n: int = 12, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4)) * [1.0, 10.0, 1e-3, 5.0] + [0.0, 3.0, 1.0, -70.0]
+    return X, 3.0 * X[:, 1] + rng.standard_normal(n) + 20.0
+
+
+def designed(X: NDArray[np.float64], y: NDArray[np.float64], protocol: Protocol) -> Design:
+    return make_design(Summary.of(X, y), protocol, NAMES[: X.shape[1]])
+
+
+@pytest.mark.parametrize("protocol", SETTINGS)
+def test_solved_columns(protocol: Protocol) -> None:
+    X, y = table()
+    design = designed(X, y, protocol)
+    A, b = design.apply(X, y)
+    expected, response, kept = standardised(
+        X, y, protocol=protocol.name, scale=protocol.scale, intercept=protocol.intercept
+    )
+    np.testing.assert_allclose(A, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(b, response, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(design.kept, kept)
+    assert (design.p, design.p_raw) == (4, 4)
+    spread = np.sqrt(((A - A.mean(axis=0)) ** 2).sum(axis=0))
+    if protocol.scale == "unit-variance":
+        np.testing.assert_allclose(spread, np.sqrt(len(y)))
+    elif protocol.scale == "unit-norm":
+        np.testing.assert_allclose(spread, 1.0)
+    if protocol.intercept:
+        np.testing.assert_allclose(A.mean(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(b.mean(), 0.0, atol=1e-12)
+    if protocol.name == "honest":
+        assert design.y_scale == 1.0
+
+
+@pytest.mark.parametrize("protocol", SETTINGS)
+def test_coefficients_in_original_units(protocol: Protocol) -> None:
+    X, y = table()
+    design = designed(X, y, protocol)
+    A, b = design.apply(X, y)
+    beta = ridge(A, b, 0.7)[0]
+    coef, intercept = design.coefficients(beta)
+    solved = (A @ beta) * design.y_scale + design.y_shift
+    np.testing.assert_allclose(X @ coef + intercept, solved, rtol=1e-10)
+    if not protocol.intercept:
+        assert intercept == 0.0
+
+
+def test_constant_columns_are_dropped_with_one_warning() -> None:
+    X, y = table()
+    X[:, 1], X[:, 3] = 5.0, 0.0
+    with pytest.warns(ConstantColumnWarning, match="constant columns dropped: 'b', 'd'") as caught:
+        design = designed(X, y, Protocol())
+    assert len(caught) == 1
+    np.testing.assert_array_equal(design.kept, [0, 2])
+    assert (design.p, design.p_raw) == (2, 4)
+    A, _ = design.apply(X, y)
+    assert A.shape == (12, 2)
+    coef, _ = design.coefficients(np.array([1.0, 2.0]))
+    assert coef[1] == coef[3] == 0.0
+    with pytest.warns(ConstantColumnWarning, match="^constant column dropped: 'b'$"):
+        designed(X[:, :3], y, Protocol())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_without_an_intercept_a_column_of_ones_is_one(scale: str) -> None:
+    X, y = table()
+    X[:, 1], X[:, 3] = 1.0, 0.0
+    with pytest.warns(ConstantColumnWarning, match="^all-zero column dropped: 'd'$"):
+        design = designed(X, y, Protocol("honest", scale, intercept=False))
+    np.testing.assert_array_equal(design.kept, [0, 1, 2])
+    A, b = design.apply(X, y)
+    np.testing.assert_array_equal(A[:, 1], 1.0)
+    np.testing.assert_array_equal(b, y)
+    with pytest.raises(InputError, match="every feature column is all-zero"):
+        designed(0.0 * X, y, Protocol("honest", scale, intercept=False))
+
+
+def test_a_constant_column_with_rounding_noise_is_constant() -> None:
+    X, y = table()
+    X[:, 0] = 1e6 * (1.0 + 2e-16 * np.arange(12) % 3)
+    with pytest.warns(ConstantColumnWarning, match="'a'"):
+        designed(X, y, Protocol())
+
+
+def test_columns_far_from_zero_are_not_constant() -> None:
+    X, y = table()
+    X[:, 0] = 1e8 + np.arange(12.0)
+    X[:, 1] *= 1e-12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        design = designed(X, y, Protocol())
+    assert design.p == 4
+
+
+def test_refusals() -> None:
+    X, y = table()
+    with pytest.raises(InputError, match="protocol must be one of honest, paper; got 'kind'"):
+        Protocol("kind")
+    with pytest.raises(InputError, match=r"scale must be one of .*; got 'big'"):
+        Protocol("honest", "big")
+    with pytest.raises(InputError, match="paper protocol"):
+        Protocol("paper", intercept=False)
+    with pytest.raises(InputError, match="at least 2 rows"):
+        designed(X[:1], y[:1], Protocol())
+    with pytest.raises(InputError, match="every feature column is constant"):
+        designed(np.ones((12, 4)), y, Protocol())
+    with pytest.raises(InputError, match="response is constant"):
+        designed(X, np.full(12, 0.1), Protocol("paper"))
+    designed(X, np.full(12, 0.1), Protocol("honest"))
+
+
+@pytest.mark.parametrize("column", [0, 4])
+def test_values_whose_squares_overflow_are_refused(column: int) -> None:
+    X, y = table()
+    values = np.column_stack([X, y])
+    values[:, column] *= 1e200
+    with np.errstate(all="ignore"), pytest.raises(InputError) as caught:
+        designed(values[:, :4], values[:, 4], Protocol())
+    assert ("'a'" if column == 0 else "response") in str(caught.value)

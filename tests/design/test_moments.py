@@ -1,0 +1,273 @@
+"""Folds known by their moments: one pass over the rows, in bounded memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cv_brute_force import assert_within, brute_force, standardised
+from numpy.typing import NDArray
+
+from sparsecv.cv.engine import cross_validate
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import MomentFolds, RowFolds
+from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.moments import FoldMoments, Moments, fold_moments
+from sparsecv.errors import ConstantColumnWarning, InputError
+from sparsecv.selection import pipeline
+from sparsecv.tables.sources import ArraySource, RowSource, open_table
+
+Array = NDArray[np.float64]
+PROTOCOLS = [
+    Protocol("honest", "unit-variance"),
+    Protocol("honest", "unit-norm"),
+    Protocol("honest", "none"),
+    Protocol("honest", "unit-variance", intercept=False),
+    Protocol("paper", "unit-variance"),
+    Protocol("paper", "unit-norm"),
+]
+
+
+def table(n: int = 60, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1))
+    return X, X[:, 0] - X[:, 2] + rng.standard_normal(n)
+
+
+def source(X: Array, y: Array) -> ArraySource:
+    return ArraySource(X, y, [f"x{j}" for j in range(X.shape[1])])
+
+
+def moments_of(rows: Array) -> Moments:
+    mean = rows.mean(axis=0)
+    return Moments(len(rows), mean, (rows - mean).T @ (rows - mean))
+
+
+def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds, MomentFolds]:
+    names = [f"x{j}" for j in range(X.shape[1])]
+    design = make_design(Summary.of(X, y), protocol, names)
+    rows = RowFolds(*design.apply(X, y), folds, protocol.refit_intercept)
+    assert folds.label is not None
+    moments = fold_moments(source(X, y), folds.label, folds.k)
+    streamed = make_design(moments.summary(), protocol, names)
+    np.testing.assert_array_equal(streamed.kept, design.kept)
+    np.testing.assert_allclose(streamed.x_scale, design.x_scale, rtol=1e-9)
+    return rows, MomentFolds(moments, streamed, folds)
+
+
+def assert_same_cv(
+    X: Array, y: Array, protocol: Protocol, folds: Folds, rtol: float = 1e-8
+) -> None:
+    rows, moments = both(X, y, folds, protocol)
+    gammas, taus = [1e-2, 1.0, 1e3], np.arange(1, rows.p + 1)
+    expected = cross_validate(rows, gammas, taus)
+    found = cross_validate(moments, gammas, taus)
+    np.testing.assert_allclose(found.table("cv_error"), expected.table("cv_error"), rtol=rtol)
+    np.testing.assert_allclose(
+        found.table("std_error"), expected.table("std_error"), rtol=100 * rtol, atol=rtol
+    )
+    assert found.complete
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_merged_moments(offset: float) -> None:
+    rows = np.random.default_rng(0).standard_normal((50, 4)) + offset * np.arange(4)
+    parts = [moments_of(rows[a:b]) for a, b in ((0, 1), (1, 20), (20, 50))]
+    merged = parts[0].merged(parts[1]).merged(parts[2])
+    whole = moments_of(rows)
+    assert merged.n == whole.n
+    np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-13)
+    np.testing.assert_allclose(merged.scatter, whole.scatter, rtol=1e-8, atol=1e-8)
+    empty = Moments(0, np.zeros(4), np.zeros((4, 4)))
+    for one in (empty.merged(whole), whole.merged(empty)):
+        assert one.n == whole.n
+        np.testing.assert_array_equal(one.scatter, whole.scatter)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7, 10])
+def test_a_fold_left_out(k: int) -> None:
+    X, y = table()
+    folds = make_folds(k, len(y), seed=1)
+    assert folds.label is not None
+    moments = fold_moments(source(X, y), folds.label, folds.k)
+    joint = np.column_stack([X, y])
+    np.testing.assert_array_equal(moments.low, joint.min(axis=0))
+    np.testing.assert_array_equal(moments.high, joint.max(axis=0))
+    for j in range(k):
+        train, test = folds.split(j)
+        for found, rows in ((moments.fold(j), joint[test]), (moments.without(j), joint[train])):
+            expected = moments_of(rows)
+            assert found.n == expected.n
+            np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
+            np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-10, atol=1e-12)
+    summary = moments.summary()
+    np.testing.assert_allclose(summary.scatter, Summary.of(X, y).scatter, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_block_size_changes_nothing(rows: int) -> None:
+    X, y = table()
+    folds = make_folds(3, len(y), seed=1)
+    assert folds.label is not None
+
+    class Blocked(ArraySource):
+        def blocks(self, _: int = 0) -> Any:
+            return super().blocks(rows)
+
+    whole = fold_moments(source(X, y), folds.label, 3)
+    seen: list[tuple[int, int]] = []
+    blocked = fold_moments(
+        Blocked(X, y, [f"x{j}" for j in range(5)]),
+        folds.label,
+        3,
+        lambda i, n: seen.append((i, n)),
+    )
+    for j in range(3):
+        np.testing.assert_allclose(blocked.fold(j).mean, whole.fold(j).mean, rtol=1e-12)
+        np.testing.assert_allclose(blocked.fold(j).scatter, whole.fold(j).scatter, rtol=1e-10)
+    assert seen[-1] == (60, 60)
+    assert [i for i, _ in seen] == sorted({i for i, _ in seen})
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_equal_to_rows(protocol: Protocol) -> None:
+    X, y = table()
+    assert_same_cv(X, y, protocol, make_folds(4, len(y), seed=0))
+
+
+@pytest.mark.parametrize("protocol", [PROTOCOLS[0], PROTOCOLS[4]])
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_response_in_large_or_small_units(protocol: Protocol, factor: float) -> None:
+    X, y = table()
+    assert_same_cv(X, factor * y, protocol, make_folds(4, len(y), seed=0))
+
+
+def test_columns_in_very_different_units() -> None:
+    X, y = table()
+    X = X * [1.0, 1e-4, 1e4, 1.0, 10.0]
+    assert_same_cv(X, y, Protocol("honest", "unit-variance"), make_folds(4, len(y), seed=0))
+    assert_same_cv(X, y, Protocol("honest", "none"), make_folds(4, len(y), seed=0))
+
+
+@pytest.mark.parametrize("protocol", [PROTOCOLS[0], PROTOCOLS[2], PROTOCOLS[4]])
+def test_means_of_a_million(protocol: Protocol) -> None:
+    X, y = table()
+    assert_same_cv(X + 1e6, y - 1e6, protocol, make_folds(4, len(y), seed=0))
+
+
+def test_more_columns_than_rows() -> None:
+    X, y = table(n=9, p=12)
+    assert_same_cv(X, y, Protocol(), make_folds(3, 9, seed=0))
+
+
+@pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
+def test_constant_and_duplicate_columns() -> None:
+    X, y = table(n=20)
+    X[:, 1] = 7.0
+    X[:, 3] = X[:, 2]
+    folds = make_folds(4, 20, seed=0)
+    # a column constant in one training set only: its coefficient there is zero
+    X[:, 4] = 0.0
+    X[folds.split(2)[1], 4] = [1.0, 2.0, 1.0, -1.0, 3.0]
+    for protocol in PROTOCOLS:
+        rows, moments = both(X, y, folds, protocol)
+        A, b, kept = standardised(
+            X, y, protocol=protocol.name, scale=protocol.scale, intercept=protocol.intercept
+        )
+        assert kept.tolist() == ([0, 2, 3, 4] if protocol.intercept else [0, 1, 2, 3, 4])
+        assert rows.p == moments.p == kept.size
+        gammas, taus = [1e-3, 1.0], [1, 2, 3, 4]
+        pairs = [folds.split(j) for j in range(4)]
+        truth = brute_force(A, b, pairs, gammas, taus, protocol.refit_intercept)
+        for data in (rows, moments):
+            found = cross_validate(data, gammas, taus)
+            assert_within(found.table("cv_error"), truth, 1e-8, what=protocol.name)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".parquet", ".csv"])
+@pytest.mark.parametrize("protocol", [PROTOCOLS[0], PROTOCOLS[4]])
+def test_streamed_files(
+    suffix: str, protocol: Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table(n=300)
+    names = [*(f"x{j}" for j in range(5)), "y"]
+    path = tmp_path / f"t{suffix}"
+    values = np.column_stack([X, y])
+    if suffix == ".npy":
+        np.save(path, values)
+    elif suffix == ".csv":
+        np.savetxt(path, values, "%.17g", ",", header=",".join(names), comments="")
+    else:
+        pa = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pa.table(dict(zip(names, values.T, strict=True))), path)
+    whole = pipeline.prepare(open_table(path), "5", protocol, seed=3)
+    assert isinstance(whole.data, RowFolds)
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    streamed = pipeline.prepare(open_table(path), "5", protocol, seed=3)
+    assert isinstance(streamed.data, MomentFolds)
+    gammas, taus = np.array([0.1, 10.0]), np.arange(1, 6, dtype=np.intp)
+    settings = pipeline.Settings()
+    expected = pipeline.run(whole, gammas, taus, settings)
+    found = pipeline.run(streamed, gammas, taus, settings)
+    np.testing.assert_allclose(found.table("cv_error"), expected.table("cv_error"), rtol=1e-8)
+    models = [
+        one.model(0.1, result.by_gamma[0].models[2], 0.0, True)
+        for one, result in ((whole, expected), (streamed, found))
+    ]
+    np.testing.assert_array_equal(models[0].support, models[1].support)
+    np.testing.assert_allclose(models[0].coef, models[1].coef, rtol=1e-8)
+    np.testing.assert_allclose(models[0].intercept, models[1].intercept, rtol=1e-8)
+
+
+def test_leave_one_out_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = table()
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    for folds in ("loo", "60", "size:1"):
+        prepared = pipeline.prepare(source(X, y), folds, Protocol())
+        assert isinstance(prepared.data, RowFolds)
+        assert prepared.folds.leave_one_out
+
+
+class Huge(RowSource):
+    """A table nobody could load: reading it is an error."""
+
+    def __init__(self, n: int, p: int) -> None:
+        self.name, self.n, self.target_name = "huge", n, "y"
+        self.feature_names = [f"x{j}" for j in range(p)]
+
+    def _read(self, rows: int) -> Any:
+        raise AssertionError("the table was read")
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "folds", "words"),
+    [
+        (10_000_000, 40, "loo", "--folds K"),
+        (1_000_000, 2000, "500", "use fewer"),
+    ],
+)
+def test_tables_too_large(n: int, p: int, folds: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        pipeline.prepare(Huge(n, p), folds, Protocol())
+
+
+def test_constant_columns_warn_when_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = table()
+    X[:, 2] = 1e6
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    with pytest.warns(ConstantColumnWarning, match="'x2'"):
+        prepared = pipeline.prepare(source(X, y), "3", Protocol())
+    assert prepared.design.p == 4
+
+
+def test_fold_moments_is_complete() -> None:
+    X, y = table()
+    folds = make_folds(60, 60)
+    assert folds.label is not None
+    moments = fold_moments(source(X, y), folds.label, 60)
+    assert isinstance(moments, FoldMoments)
+    assert [part.n for part in moments.folds] == [1] * 60
+    assert moments.total().n == 60

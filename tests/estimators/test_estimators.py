@@ -1,0 +1,556 @@
+"""The scikit-learn estimators: conventions, units, names, messages."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cv import engine as cross_validation
+from sparsecv.cv.engine import DEFAULT_GAMMAS
+from sparsecv.errors import ConstantColumnWarning, InputError, UnprovedWarning
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+Array = NDArray[np.float64]
+NAMES = ["age", "b c", "größe", "x_3", "last"]
+
+
+def table(n: int = 40, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * 10.0 ** np.arange(-1.0, p - 1.0) + np.arange(p)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, 3.0 * scaled[:, 0] - 2.0 * scaled[:, 3] + rng.standard_normal(n) + 7.0
+
+
+def hard(n: int = 60, p: int = 40) -> tuple[Array, Array]:
+    """Columns and noise that make the trees too large for a moment."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1))
+    return X, X[:, ::4].sum(axis=1) + 6.0 * rng.standard_normal(n)
+
+
+@parametrize_with_checks(
+    [
+        SparseRidge(),
+        SparseRidge(tau=1, gamma=0.1, fit_intercept=False, standardize=False),
+        SparseRidgeCV(cv=3, gammas=[0.1, 10.0], taus=[1]),
+    ]
+)
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+# ---------------------------------------------------------------------------- the model
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("cross_validated", [True, False])
+def test_coefficients_are_those_of_ridge(
+    fit_intercept: bool, standardize: bool, cross_validated: bool
+) -> None:
+    X, y = table()
+    options: dict[str, Any] = {"fit_intercept": fit_intercept, "standardize": standardize}
+    model: Any
+    if cross_validated:
+        model = SparseRidgeCV(cv=4, taus=[2, 3], gammas=[0.5, 5.0], random_state=0, **options)
+        gamma = model.fit(X, y).gamma_
+    else:
+        gamma = 5.0
+        model = SparseRidge(tau=3, gamma=gamma, **options).fit(X, y)
+    scale = X.std(axis=0) if standardize else np.ones(5)
+    S = model.support_
+    ridge = Ridge(alpha=gamma / 2, fit_intercept=fit_intercept, solver="svd")
+    ridge.fit((X / scale)[:, S], y)
+    expected = np.zeros(5)
+    expected[S] = ridge.coef_ / scale[S]
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-8)
+    np.testing.assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-8, atol=1e-12)
+    predicted = ridge.predict((X / scale)[:, S])
+    np.testing.assert_allclose(model.predict(X), predicted, rtol=1e-8)
+    np.testing.assert_allclose(model.score(X, y), ridge.score((X / scale)[:, S], y), rtol=1e-8)
+    objective = np.sum((y - predicted) ** 2) + gamma / 2 * np.sum(ridge.coef_**2)
+    np.testing.assert_allclose(model.objective_, objective, rtol=1e-8)
+    assert 0.0 <= model.lower_bound_ <= model.objective_
+    assert model.gap_ <= 1e-6
+    assert model.status_ == "optimal"
+    assert model.n_nodes_ > 0
+
+
+def test_tau_defaults_to_ten() -> None:
+    X, y = table(n=30, p=12)
+    assert SparseRidge().fit(X, y).support_.size == 10
+    X, y = table(n=30, p=4)
+    assert SparseRidge().fit(X, y).support_.size == 4
+
+
+def test_support_is_the_best_one() -> None:
+    X, y = table()
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = SparseRidge(tau=2, gamma=1.0).fit(X, y)
+    from itertools import combinations
+
+    def objective(S: tuple[int, ...]) -> float:
+        A = scaled[:, list(S)]
+        beta = np.linalg.solve(A.T @ A + 0.5 * np.eye(len(S)), A.T @ (y - y.mean()))
+        return float(np.sum((y - y.mean() - A @ beta) ** 2) + 0.5 * beta @ beta)
+
+    assert tuple(model.support_) == min(combinations(range(5), 2), key=objective)
+
+
+def test_cv_agrees_with_the_single_estimator() -> None:
+    X, y = table()
+    chosen = SparseRidgeCV(cv="loo", gammas=[0.3, 3.0]).fit(X, y)
+    again = SparseRidge(tau=chosen.tau_, gamma=chosen.gamma_).fit(X, y)
+    np.testing.assert_array_equal(chosen.support_, again.support_)
+    np.testing.assert_allclose(chosen.coef_, again.coef_, rtol=1e-12)
+    np.testing.assert_allclose(chosen.intercept_, again.intercept_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("data", ["list", "float32", "int", "F", "series"])
+def test_inputs_of_other_kinds(data: str) -> None:
+    X, y = np.round(10.0 * table()[0]), np.round(table()[1])
+    expected = SparseRidge(tau=2).fit(X, y)
+    kinds: dict[str, Any] = {
+        "list": (X.tolist(), y.tolist()),
+        "float32": (X.astype(np.float32), y.astype(np.float32)),
+        "int": (X.astype(int), y.astype(int)),
+        "F": (np.asfortranarray(X), y),
+        "series": (pd.DataFrame(X), pd.Series(y)),
+    }
+    found = SparseRidge(tau=2).fit(*kinds[data])
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12)
+
+
+def test_the_data_are_left_alone() -> None:
+    X, y = table()
+    before = X.copy(), y.copy()
+    SparseRidge().fit(X, y)
+    SparseRidgeCV(cv=3, gammas=1.0).fit(X, y)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+@pytest.mark.parametrize("model", [SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=[1.0, 2.0])])
+def test_clone_and_pickle(model: Any) -> None:
+    X, y = table()
+    assert clone(model).get_params() == model.get_params()
+    fitted = clone(model).fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(again.coef_, fitted.coef_)
+    assert not hasattr(clone(fitted), "coef_")
+
+
+def test_inside_scikit_learn_tools() -> None:
+    X, y = table()
+    search = GridSearchCV(SparseRidge(), {"tau": [1, 2, 3], "gamma": [0.1, 10.0]}, cv=KFold(4))
+    search.fit(X, y)
+    assert search.best_params_["tau"] in (1, 2, 3)
+    scores = cross_val_score(make_pipeline(StandardScaler(), SparseRidge(tau=2)), X, y, cv=4)
+    assert np.isfinite(scores).all()
+    nested = cross_val_score(SparseRidgeCV(cv=3, gammas=1.0), X, y, cv=3)
+    assert np.isfinite(nested).all()
+
+
+# ---------------------------------------------------------------------------- cross-validation
+
+
+def test_cv_results() -> None:
+    X, y = table()
+    options = {"cv": 4, "taus": [1, 3, 5], "gammas": [0.1, 10.0], "random_state": 1}
+    model = SparseRidgeCV(rule="minimum", **options).fit(X, y)
+    results = model.cv_results_
+    assert set(results) == {
+        "gamma", "tau", "cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau",
+        "n_mio", "n_nodes", "seconds",
+    }  # fmt: skip
+    assert results["gamma"].tolist() == [0.1, 10.0]
+    assert results["tau"].tolist() == [1, 3, 5]
+    for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
+        assert results[name].shape == (2, 3)
+    for name in ("n_mio", "n_nodes", "seconds"):
+        assert results[name].shape == (2,)
+    assert results["exact"].all()
+    least = results["cv_error"].min()
+    assert model.cv_error_ == least
+    g, t = np.argwhere(results["cv_error"] == least)[0]
+    assert (model.gamma_, model.tau_) == (results["gamma"][g], results["tau"][t])
+    assert model.support_.size == model.tau_
+    assert model.certified_
+    within = results["cv_error"][g] <= least + results["std_error"][g, t]
+    assert model.tau_1se_ == results["tau"][within.argmax()]
+    assert model.tau_1se_ <= model.tau_
+    assert model.n_nodes_ == results["n_nodes"].sum()
+    assert SparseRidgeCV(rule="repeated", **options).fit(X, y).n_nodes_ > model.n_nodes_
+    assert model.folds_.k == 4
+    assert model.folds_.sizes.sum() == 40
+
+
+def test_defaults() -> None:
+    X, y = table(n=20, p=4)
+    model = SparseRidgeCV(random_state=0).fit(X, y)
+    assert np.isin(DEFAULT_GAMMAS, model.cv_results_["gamma"]).all()
+    assert model.trace_[0].gamma in DEFAULT_GAMMAS
+    on_grid = SparseRidgeCV(random_state=0, gammas=DEFAULT_GAMMAS).fit(X, y)
+    assert model.cv_error_ <= on_grid.cv_error_
+    assert DEFAULT_GAMMAS.size == 10
+    np.testing.assert_allclose(DEFAULT_GAMMAS[[0, -1]], [1e-4, 1e4])
+    assert model.cv_results_["tau"].tolist() == [1, 2, 3, 4]
+    assert model.folds_.k == 5
+
+
+def test_error_is_the_mean_over_rows_of_refits() -> None:
+    """h by hand: Ridge on the support reported for each fold, intercept refitted there."""
+    X, y = table()
+    splits = list(KFold(5).split(X))
+    model = SparseRidgeCV(cv=splits, taus=[5], gammas=2.0).fit(X, y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    total = 0.0
+    for train, test in splits:
+        ridge = Ridge(alpha=1.0).fit(scaled[train], y[train])
+        total += float(np.sum((y[test] - ridge.predict(scaled[test])) ** 2))
+    np.testing.assert_allclose(model.cv_error_, total / 40, rtol=1e-10)
+
+
+def test_splitters_and_pairs_are_the_same_folds() -> None:
+    X, y = table()
+    loo = SparseRidgeCV(cv="loo", gammas=1.0).fit(X, y)
+    for cv in (LeaveOneOut(), 40, list(LeaveOneOut().split(X))):
+        found = SparseRidgeCV(cv=cv, gammas=1.0).fit(X, y)
+        np.testing.assert_allclose(
+            found.cv_results_["cv_error"], loo.cv_results_["cv_error"], rtol=1e-10
+        )
+    groups = np.arange(40) // 8
+    pairs = list(GroupKFold(5).split(X, y, groups))
+    grouped = SparseRidgeCV(cv=pairs, gammas=1.0).fit(X, y)
+    assert grouped.folds_.kind == "custom"
+    np.testing.assert_array_equal(np.sort(grouped.folds_.sizes), [8] * 5)
+
+
+def test_random_state() -> None:
+    X, y = table()
+
+    def errors(seed: Any) -> Array:
+        model = SparseRidgeCV(cv=4, gammas=1.0, random_state=seed).fit(X, y)
+        return np.asarray(model.cv_results_["cv_error"])
+
+    np.testing.assert_array_equal(errors(3), errors(3))
+    np.testing.assert_array_equal(errors(3), errors(np.random.RandomState(3)))
+    assert (errors(3) != errors(4)).any()
+
+
+@pytest.mark.parametrize("cv", [4, "loo"])
+def test_threads_change_nothing(cv: Any) -> None:
+    X, y = table()
+    one, two = (
+        SparseRidgeCV(cv=cv, gammas=[0.1, 1.0], random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)
+    )
+    for name, values in one.cv_results_.items():
+        if name != "seconds":
+            np.testing.assert_array_equal(values, two.cv_results_[name], err_msg=name)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    single, double = (SparseRidge(tau=2, n_jobs=n).fit(X, y) for n in (1, 2))
+    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-12)
+
+
+def test_methods_agree() -> None:
+    X, y = table()
+    exact, grid, auto = (
+        SparseRidgeCV(cv=4, gammas=1.0, method=m, random_state=0).fit(X, y)
+        for m in ("exact", "grid", "auto")
+    )
+    np.testing.assert_allclose(
+        exact.cv_results_["cv_error"], grid.cv_results_["cv_error"], rtol=1e-10
+    )
+    np.testing.assert_array_equal(exact.cv_results_["cv_error"], auto.cv_results_["cv_error"])
+    assert grid.cv_results_["n_mio"].tolist() == [20]
+
+
+def test_verbose_prints_a_line_per_gamma(capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = table()
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="repeated", verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "gamma" not in line] == [
+        f"partition {number} of 6" for number in range(2, 7)
+    ]
+    assert len(lines) == 5 + 2 * 6
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum", verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert "0.5" in lines[0]
+    assert "2" in lines[1]
+    SparseRidgeCV(cv=3, gammas=[0.5, 2.0]).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+def test_time_limit_warns_and_brackets() -> None:
+    X, y = hard()
+    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[5, 10, 20], time_limit=1e-6, random_state=0)
+    with pytest.warns(UnprovedWarning, match="CV error"):
+        model.fit(X, y)
+    assert not model.certified_
+    assert model.status_ == "time limit"
+    results = model.cv_results_
+    assert (results["lower"] <= results["cv_error"]).all()
+    assert (results["cv_error"] <= results["upper"]).all()
+    assert not results["exact"].all()
+    assert model.lower_bound_ <= model.objective_
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds proved, the model on all rows not."""
+    X, y = hard()
+    real = cross_validation.solve_sizes
+
+    def hurried(*arguments: Any, **options: Any) -> Any:
+        return real(*arguments, **{**options, "time_limit": 1e-9})
+
+    monkeypatch.setattr(cross_validation, "solve_sizes", hurried)
+    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], random_state=0)
+    with pytest.warns(UnprovedWarning, match="final model has a relative gap"):
+        model.fit(X, y)
+    assert model.certified_
+    assert model.status_ == "time limit"
+    assert model.gap_ > 0
+
+
+def test_single_fit_under_a_time_limit() -> None:
+    X, y = hard()
+    with pytest.warns(UnprovedWarning, match="time limit"):
+        model = SparseRidge(tau=10, gamma=1e-3, time_limit=1e-6).fit(X, y)
+    assert model.status_ == "time limit"
+    assert model.gap_ > 0
+    assert model.lower_bound_ < model.objective_
+    assert model.support_.size == 10
+    solved = SparseRidge(tau=2, gamma=1e-3).fit(X, y)
+    assert solved.status_ == "optimal"
+
+
+# ---------------------------------------------------------------------------- columns
+
+
+def test_feature_names() -> None:
+    X, y = table()
+    pandas, polars = pd.DataFrame(X, columns=NAMES), pl.DataFrame(X, schema=NAMES)
+    plain = SparseRidge(tau=2).fit(X, y)
+    assert not hasattr(plain, "feature_names_in_")
+    for frame in (pandas, polars):
+        for model in (SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=1.0, taus=[2])):
+            model.fit(frame, y)
+            assert model.feature_names_in_.tolist() == NAMES
+            assert model.n_features_in_ == 5
+            np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-12)
+            np.testing.assert_allclose(model.predict(frame), plain.predict(X), rtol=1e-10)
+    series = SparseRidge(tau=2).fit(polars, pl.Series(y))
+    np.testing.assert_allclose(series.coef_, plain.coef_, rtol=1e-12)
+    with pytest.raises(ValueError, match="feature names"):
+        SparseRidge(tau=2).fit(pandas, y).predict(pandas[NAMES[::-1]])
+    with pytest.raises(ValueError, match="feature names"):
+        SparseRidge(tau=2).fit(polars, y).predict(polars[NAMES[::-1]])
+
+
+BAD_COLUMNS: dict[str, Any] = {
+    "text": ["u", "v"] * 20,
+    "date": [date(2020, 1, 1), date(2021, 1, 1)] * 20,
+    "datetime": [datetime(2020, 1, 1), datetime(2021, 1, 1)] * 20,
+    "nan": [1.0, np.nan] * 20,
+    "inf": [1.0, -np.inf] * 20,
+    "missing": [1.0, None] * 20,
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", BAD_COLUMNS)
+@pytest.mark.parametrize("model", [SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)])
+def test_bad_columns_are_named(library: str, kind: str, model: Any) -> None:
+    X, y = table()
+    values = BAD_COLUMNS[kind]
+    frame: Any
+    if library == "pandas":
+        frame = pd.DataFrame(X, columns=NAMES)
+        frame["b c"] = values
+    else:
+        frame = pl.DataFrame(X, schema=NAMES).with_columns(pl.Series("b c", values))
+    with pytest.raises(InputError) as caught:
+        model.fit(frame, y)
+    message = str(caught.value)
+    assert "'b c'" in message
+    assert "\n" not in message
+    word = {"missing": "NaN", "nan": "NaN", "inf": "inf"}.get(kind, "not numeric")
+    assert word in message
+
+
+def test_other_column_types() -> None:
+    X, y = table()
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame["age"] = [True, False] * 20
+    frame["b c"] = pd.array([1, 2, 4, 5] * 10, dtype="Int64")
+    frame["größe"] = [1, 3, 5, 7] * 10
+    assert SparseRidge().fit(frame, y).support_.size == 5
+    frame["x_3"] = pd.Categorical(["low", "high"] * 20)
+    with pytest.raises(InputError, match="'x_3'"):
+        SparseRidge().fit(frame, y)
+    frame["x_3"] = pd.date_range("2020-01-01", periods=40, tz="UTC")
+    with pytest.raises(InputError, match="'x_3'"):
+        SparseRidge().fit(frame, y)
+
+
+def test_missing_values_without_names() -> None:
+    X, y = table()
+    X[3, 2] = np.nan
+    with pytest.raises(InputError, match="NaN in column 'x2'"):
+        SparseRidge().fit(X, y)
+    X[3, 2], y[5] = np.inf, np.nan
+    with pytest.raises(InputError, match="inf in column 'x2'"):
+        SparseRidge().fit(X, np.zeros(40))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        SparseRidge().fit(table()[0], y)
+
+
+def test_duplicate_names() -> None:
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "a", "d"])
+    for model in (SparseRidge(), SparseRidgeCV(gammas=1.0)):
+        with pytest.raises(InputError, match="column name 'a' occurs more than once"):
+            model.fit(frame, y)
+
+
+def test_constant_columns() -> None:
+    X, y = table()
+    X[:, 1] = 4.0
+    frame = pd.DataFrame(X, columns=NAMES)
+    for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0, random_state=0)):
+        with pytest.warns(ConstantColumnWarning, match="'b c'") as caught:
+            model.fit(frame, y)
+        assert len(caught) == 1
+        assert model.coef_[1] == 0.0
+        assert 1 not in model.support_
+        assert model.coef_.shape == (5,)
+        assert model.n_features_in_ == 5
+        kept = [0, 2, 3, 4]
+        without = clone(model).fit(X[:, kept], y)
+        np.testing.assert_allclose(model.coef_[kept], without.coef_, rtol=1e-12)
+        np.testing.assert_allclose(model.predict(frame), without.predict(X[:, kept]), rtol=1e-12)
+    with pytest.raises(InputError, match="every feature column is constant"):
+        SparseRidge().fit(np.ones((5, 2)), np.arange(5.0))
+    with pytest.warns(ConstantColumnWarning), pytest.raises(InputError, match="p = 4"):
+        SparseRidge(tau=5).fit(frame, y)
+
+
+def test_constant_response() -> None:
+    X, _ = table()
+    for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)):
+        model.fit(X, np.full(40, 0.1))
+        np.testing.assert_allclose(model.coef_, 0.0, atol=1e-12)
+        np.testing.assert_allclose(model.predict(X), 0.1)
+
+
+def test_two_rows() -> None:
+    X, y = np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([1.0, 2.0])
+    assert np.isfinite(SparseRidge().fit(X, y).coef_).all()
+    model = SparseRidgeCV(cv="loo").fit(X, y)
+    # each fold trains on one row: it predicts that row's response
+    np.testing.assert_allclose(model.cv_error_, 1.0)
+
+
+# ---------------------------------------------------------------------------- parameters
+
+BAD_SINGLE: list[tuple[dict[str, Any], str]] = [
+    ({"tau": 0}, "tau"),
+    ({"tau": 6}, "tau"),
+    ({"tau": 2.0}, "tau"),
+    ({"tau": True}, "tau"),
+    ({"tau": "2"}, "tau"),
+    ({"gamma": 0.0}, "gamma"),
+    ({"gamma": -1}, "gamma"),
+    ({"gamma": np.nan}, "gamma"),
+    ({"gamma": np.inf}, "gamma"),
+    ({"gamma": None}, "gamma"),
+    ({"gamma": [1.0]}, "gamma"),
+    ({"backend": "abacus"}, "backend"),
+    ({"time_limit": 0.0}, "time_limit"),
+    ({"time_limit": "1"}, "time_limit"),
+    ({"tol": -1e-3}, "tol"),
+    ({"tol": None}, "tol"),
+    ({"n_jobs": 1.5}, "n_jobs"),
+    ({"n_jobs": "2"}, "n_jobs"),
+    ({"n_jobs": 0}, "n_jobs"),
+]
+BAD_CV: list[tuple[dict[str, Any], str]] = [
+    ({"cv": 1}, "folds"),
+    ({"cv": 41}, "folds"),
+    ({"cv": "five"}, "folds"),
+    ({"cv": "size:30"}, "folds"),
+    ({"cv": None}, "folds"),
+    ({"taus": [0]}, "tau"),
+    ({"taus": [6]}, "tau"),
+    ({"taus": [1.5]}, "tau"),
+    ({"taus": "all"}, "tau"),
+    ({"taus": []}, "tau"),
+    ({"taus": [[1], [2, 3]]}, "tau"),
+    ({"gammas": 0.0}, "gamma"),
+    ({"gammas": [1.0, -1.0]}, "gamma"),
+    ({"gammas": []}, "gamma"),
+    ({"gammas": "many"}, "gamma"),
+    ({"gammas": [[1.0, 2.0], [3.0, 4.0]]}, "gamma"),
+    ({"gammas": [1.0, None]}, "gamma"),
+    ({"method": "fast"}, "method"),
+    ({"backend": "abacus"}, "backend"),
+    ({"time_limit": 0}, "time_limit"),
+    ({"time_limit": "1"}, "time_limit"),
+    ({"n_jobs": "2"}, "n_jobs"),
+    ({"n_jobs": 0}, "n_jobs"),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "word"),
+    [
+        *((SparseRidge, options, word) for options, word in BAD_SINGLE),
+        *((SparseRidgeCV, options, word) for options, word in BAD_CV),
+    ],
+    ids=repr,
+)
+def test_bad_parameters_are_named(model: Any, options: dict[str, Any], word: str) -> None:
+    X, y = table()
+    with pytest.raises(ValueError, match=word) as caught:
+        model(**options).fit(X, y)
+    assert "\n" not in str(caught.value)
+    assert "got none" not in str(caught.value) or not np.size(next(iter(options.values())))
+
+
+def test_parameters_are_checked_at_fit_only() -> None:
+    model = SparseRidge(tau=-3, gamma="x")  # type: ignore[arg-type]
+    assert model.get_params()["tau"] == -3
+    assert model.set_params(tau=1, gamma=1.0).fit(*table()).tau == 1
+
+
+def test_dates_as_response() -> None:
+    X, _ = table()
+    with pytest.raises(ValueError, match="y"):
+        SparseRidge().fit(X, pd.Series(pd.date_range("2020-01-01", periods=40)))
+
+
+def test_tiny_gamma_on_dependent_columns() -> None:
+    X, y = table()
+    X[:, 1] = X[:, 0]
+    with pytest.raises(InputError, match="gamma"):
+        SparseRidge(gamma=1e-30).fit(X, y)

@@ -1,0 +1,61 @@
+"""Tables and checks that the tests of the readers share."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv.errors import InputError
+from sparsecv.tables.sources import RowSource, open_table
+
+NAMES = ["a", "b c", "d.e"]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def table(n: int = 50, p: int = 3, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, p + 1)) * 10.0 ** np.arange(p + 1)
+
+
+def csv_text(values: np.ndarray, mark: str = ",", point: str = ".") -> str:
+    header = mark.join([*NAMES, "resp"])
+    lines = [mark.join(repr(float(v)).replace(".", point) for v in row) for row in values]
+    return "\n".join([header, *lines]) + "\n"
+
+
+def refused(path: Path, *words: str, load: bool = False, **options: Any) -> None:
+    """The table is refused with one line that holds the words."""
+
+    def attempt() -> None:
+        source = open_table(path, **options)
+        if load:
+            source.load()
+
+    with pytest.raises(InputError) as caught:
+        attempt()
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message, f"{word!r} not in {message!r}"
+
+
+def check(source: RowSource, values: np.ndarray, names: list[str], target: str) -> None:
+    """The source holds exactly these values, whole and in blocks of several sizes."""
+    assert isinstance(source, RowSource)
+    assert (source.n, source.p) == (len(values), values.shape[1] - 1)
+    assert source.feature_names == names
+    assert source.target_name == target
+    X, y = source.load()
+    assert X.dtype == y.dtype == np.float64
+    np.testing.assert_array_equal(X, values[:, :-1])
+    np.testing.assert_array_equal(y, values[:, -1])
+    for rows in (1, 7, len(values), 65536):
+        blocks = list(source.blocks(rows))
+        assert all(1 <= len(v) <= rows and u.shape == (len(v), source.p) for u, v in blocks)
+        assert all(u.dtype == v.dtype == np.float64 for u, v in blocks)
+        np.testing.assert_array_equal(np.concatenate([u for u, _ in blocks]), X)
+        np.testing.assert_array_equal(np.concatenate([v for _, v in blocks]), y)

@@ -1,0 +1,474 @@
+"""Rules that choose (τ, γ): against their definitions, in the estimator and on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+
+from sparsecv import SparseRidge, SparseRidgeCV, risk
+from sparsecv.cli.main import main
+from sparsecv.cv.alternating import alternate
+from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.selection import evidence as rule_evidence
+from sparsecv.selection import pipeline
+from sparsecv.selection.averaging import model_weights
+from sparsecv.selection.criterion import select
+from sparsecv.selection.evidence import Runs, _apart, gather, partition_again
+from sparsecv.selection.partial_errors import partial_errors
+from sparsecv.selection.rules import RULES, choose
+
+Array = NDArray[np.float64]
+
+
+def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 2.0
+    return X, X[:, 0] - X[:, 1] + 1.5 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("cv", [KFold(5), "loo"])
+def test_the_corrected_error_is_that_of_refitted_models(intercept: bool, cv: Any) -> None:
+    X, y = made()
+    options: dict[str, Any] = {"standardize": False, "fit_intercept": intercept}
+    gammas, taus = [0.1, 10.0], [1, 2, 4]
+    found = SparseRidgeCV(cv=cv, gammas=gammas, taus=taus, rule="corrected", **options).fit(X, y)
+    surface = [
+        [risk.corrected_k_fold(SparseRidge(t, g, **options), X, y, cv=cv).value for t in taus]
+        for g in gammas
+    ]
+    choice = found.choices_["corrected"]
+    g, t = np.unravel_index(int(np.argmin(surface)), (2, 3))
+    assert (found.gamma_, found.tau_) == (gammas[g], taus[t])
+    assert choice.criterion == pytest.approx(np.min(surface), rel=1e-7)
+    assert found.cv_error_ == pytest.approx(found.cv_results_["cv_error"][g, t])
+    assert found.certified_
+    np.testing.assert_array_equal(
+        found.support_, SparseRidge(found.tau_, found.gamma_, **options).fit(X, y).support_
+    )
+
+
+def test_rules_side_by_side() -> None:
+    X, y = made(60, 8)
+    found = {
+        rule: SparseRidgeCV(gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
+        for rule in RULES
+    }
+    plain = found["minimum"]
+    for rule, model in found.items():
+        assert list(model.choices_) == list(RULES)
+        choice = plain.choices_[rule]
+        assert model.tau_ == choice.tau
+        np.testing.assert_equal(model.gamma_, choice.gamma)  # NaN for an average
+        assert model.support_.size == model.tau_
+        assert model.certified_
+        assert (choice.lambda_ is not None) == (rule == "stability")
+    assert found["one-se"].tau_ == plain.tau_1se_ <= plain.tau_
+    assert found["one-se"].gamma_ == plain.gamma_
+    assert plain.cv_error_ <= min(model.cv_error_ for model in found.values())
+    # what costs further fits is not forced on large problems, nor where time is limited
+    for options in (
+        {"cv": "loo", "gammas": np.geomspace(0.1, 10.0, 45)},
+        {"gammas": np.geomspace(0.1, 10.0, 600), "rule": "minimum"},
+    ):
+        big = SparseRidgeCV(**options).fit(X, y)
+        assert set(big.choices_) == {"minimum", "one-se"} | (
+            {"averaged"} if options.get("cv") == "loo" else set()
+        )
+    limited = SparseRidgeCV(gammas=1.0, time_limit=100.0).fit(X, y)
+    assert set(limited.choices_) == {"minimum", "one-se", "corrected"}
+    assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).choices_) == {"minimum"}
+
+
+@pytest.mark.parametrize("cv", [4, "size:9"])
+@pytest.mark.parametrize("seed", [0, 7, "state"])
+def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
+    X, y = made(30, 5)
+    gammas = [0.1, 5.0, 50.0]
+
+    def random_state() -> Any:
+        return np.random.RandomState(3) if seed == "state" else seed
+
+    state = random_state()
+    folds = make_folds(cv, 30, seed=state)
+    every = [folds, *(partition_again(folds, state, number) for number in (1, 2))]
+    assert len({one.label.tobytes() for one in every if one.label is not None}) == 3
+    surfaces = []
+    for one in every:
+        pairs = [one.split(j) for j in range(one.k)]
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
+        surfaces.append(plain.cv_results_["cv_error"])
+    found = SparseRidgeCV(
+        cv=cv, gammas=gammas, random_state=random_state(), rule="repeated", repeats=3
+    ).fit(X, y)
+    mean = np.mean(surfaces, axis=0)
+    choice = found.choices_["repeated"]
+    assert choice.criterion == pytest.approx(mean.min(), rel=1e-9)
+    assert mean[choice.gamma_index, choice.tau_index] == pytest.approx(mean.min(), rel=1e-8)
+    assert found.cv_error_ == pytest.approx(surfaces[0][choice.gamma_index, choice.tau_index])
+    assert found.certified_
+    assert found.status_ == "optimal"
+
+
+def test_what_auto_means() -> None:
+    X, y = made(30, 5)
+    assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "repeated"
+    assert SparseRidgeCV(gammas=1.0, cv="size:6").fit(X, y).rule_ == "repeated"
+    options: tuple[dict[str, Any], ...] = (
+        {"cv": "loo"},
+        {"cv": KFold(3)},
+        {"method": "search"},
+        {"method": "grid"},
+        {"time_limit": 60.0},
+    )
+    for one in options:
+        assert SparseRidgeCV(gammas=1.0, **one).fit(X, y).rule_ == "minimum"
+    wide = np.random.default_rng(0).standard_normal((30, 46))
+    assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(wide, y).rule_ == "minimum"
+
+
+@pytest.mark.parametrize("cv", [4, "loo", KFold(3)])
+def test_averaged_weighs_every_model(cv: Any) -> None:
+    X, y = made(30, 5)
+    gammas = np.array([0.1, 5.0, 50.0])
+    found = SparseRidgeCV(cv=cv, gammas=gammas, random_state=0, rule="averaged", repeats=3).fit(
+        X, y
+    )
+    partitions = [make_folds(cv, 30, seed=0, X=X)]
+    if cv == 4:
+        partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
+    surfaces = []
+    for folds in partitions:
+        pairs = [folds.split(j) for j in range(folds.k)]
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
+        surfaces.append(plain.cv_results_["cv_error"])
+    surface = np.mean(surfaces, axis=0)
+    steps = np.diff(np.log(gammas))
+    stretch = np.array([steps[0], steps.sum(), steps[1]]) / 2.0
+    weights = stretch[:, None] * surface ** (-30 / 10.0)
+    weights[weights < 1e-4 * weights.max()] = 0.0
+    weights /= weights.sum()
+    models = [[SparseRidge(t, g).fit(X, y) for t in range(1, 6)] for g in gammas]
+    coef = sum(weights[g, t] * models[g][t].coef_ for g in range(3) for t in range(5))
+    np.testing.assert_allclose(found.coef_, coef, rtol=1e-9, atol=1e-12)
+    predicted = sum(weights[g, t] * models[g][t].predict(X) for g in range(3) for t in range(5))
+    np.testing.assert_allclose(found.predict(X), predicted)
+    assert found.choices_["averaged"].criterion == pytest.approx((weights * surface).sum())
+    assert found.tau_ == found.support_.size
+    assert found.certified_
+    assert np.isnan([found.objective_, found.lower_bound_, found.gap_]).all()
+
+
+def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
+    smooth = np.geomspace(0.01, 100.0, 41)
+    more = np.sort(np.append(smooth, np.geomspace(0.9, 1.1, 30)))
+    shuffled = np.random.default_rng(0).permutation(more)
+
+    def mass(gammas: Array) -> float:
+        surface = 1.0 + 0.1 * np.log(gammas)[:, None] ** 2 * np.ones((1, 2))
+        weights = model_weights(surface, gammas, 40)
+        assert weights.sum() == pytest.approx(1.0)
+        return float(
+            weights[gammas < 1.0 - 1e-9].sum() + weights[np.isclose(gammas, 1.0)].sum() / 2
+        )
+
+    assert mass(smooth) == pytest.approx(0.5, abs=1e-6)
+    assert mass(more) == pytest.approx(0.5, abs=0.02)
+    assert mass(shuffled) == pytest.approx(mass(more))
+    np.testing.assert_allclose(model_weights(np.array([[1.0, 0.0]]), np.ones(1), 9), [[0.0, 1.0]])
+    np.testing.assert_allclose(model_weights(np.ones((2, 1)), np.ones(2), 9), [[0.5], [0.5]])
+
+
+def test_leave_one_out_has_one_partition() -> None:
+    X, y = made(20, 4)
+    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="repeated").fit(X, y)
+    plain = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0]).fit(X, y)
+    assert (found.tau_, found.gamma_, found.cv_error_) == (
+        plain.tau_,
+        plain.gamma_,
+        plain.cv_error_,
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("cv", "n"), [(3, 25), (5, 31), ("loo", 12)])
+def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercept: bool) -> None:
+    X, y = made(n, 4, seed=n)
+    options: dict[str, Any] = {"standardize": False, "fit_intercept": intercept}
+    gammas, taus = [0.1, 8.0], [1, 2, 4]
+    found = SparseRidgeCV(
+        cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
+    ).fit(X, y)
+
+    def learner(training: NDArray[np.intp], candidates: Sequence[int]) -> Array:
+        models = [(gammas[c // 3], taus[c % 3]) for c in candidates]
+        return np.array(
+            [
+                (y - SparseRidge(t, g, **options).fit(X[training], y[training]).predict(X)) ** 2
+                for g, t in models
+            ]
+        )
+
+    errors = partial_errors(learner, make_folds(cv, n, seed=0).label, 6)
+    reference = select(errors)
+    choice = found.choices_["stability"]
+    weight = reference.lambda_
+    assert choice.lambda_ == weight
+    least = (errors.cv_error + weight * errors.stability).min()
+    assert choice.criterion == pytest.approx(least, rel=1e-7)
+    assert 3 * choice.gamma_index + choice.tau_index == reference.theta
+    # a block of one candidate at a time gives the same
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rule_evidence, "BLOCK", 1)
+        same = SparseRidgeCV(
+            cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
+        ).fit(X, y)
+    again = same.choices_["stability"]
+    assert (again.tau, again.gamma, again.lambda_) == (choice.tau, choice.gamma, weight)
+    assert again.criterion == pytest.approx(choice.criterion)
+
+
+def test_an_unproved_rule_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 70))
+    y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    for rule in ("repeated", "stability"):
+        with pytest.warns(UnprovedWarning, match=f"rule {rule}"):
+            found = SparseRidgeCV(
+                gammas=0.01, taus=[12], rule=rule, time_limit=0.2, repeats=2, random_state=0
+            ).fit(X, y)
+        assert not found.certified_
+        assert found.status_ == "time limit"
+
+
+def test_rules_that_cannot_be_used() -> None:
+    X, y = made()
+    with pytest.raises(InputError, match="rule must be"):
+        SparseRidgeCV(rule="best").fit(X, y)
+    with pytest.raises(InputError, match="every tau"):
+        SparseRidgeCV(rule="one-se", method="search", gammas=1.0).fit(X, y)
+    rows = np.arange(30)
+    overlapping = [(rows[10:], rows[:10]), (rows[5:], rows[:5])]
+    with pytest.raises(InputError, match="every row once"):
+        SparseRidgeCV(rule="corrected", cv=overlapping, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="every row exactly once"):
+        SparseRidgeCV(rule="stability", cv=overlapping, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="at least 3 folds"):
+        SparseRidgeCV(rule="stability", cv=2, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="as a number K"):
+        SparseRidgeCV(rule="repeated", cv=KFold(5), gammas=1.0).fit(X, y)
+    for repeats in (1, 2.5, True):
+        with pytest.raises(InputError, match="repeats must be"):
+            SparseRidgeCV(rule="repeated", repeats=repeats, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="can be drawn again"):
+        partition_again(make_folds("loo", 5), 0, 1)
+    fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
+    assert set(fine.choices_) == {"minimum", "one-se"}
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = made(60, 6)
+    table, file = tmp_path / "t.csv", tmp_path / "r.json"
+    head = ",".join([*(f"x{j}" for j in range(6)), "y"])
+    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=head, comments="")
+    common = ["cv", str(table), "--gamma", "1,30", "--folds", "5", "--json", str(file)]
+    for rule in RULES:
+        assert main([*common, "--rule", rule]) == 0
+        document = json.loads(file.read_text())
+        same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
+        assert document["rule"] == rule
+        assert len(document["model"]["support"]) == same.tau_
+        assert document["rules"][rule]["tau"] == same.tau_
+        gamma = None if rule == "averaged" else pytest.approx(same.gamma_)
+        assert document["rules"][rule]["gamma"] == gamma
+        assert document["rule_status"] == "optimal"
+        assert document["rules"]["corrected"]["criterion"] == pytest.approx(
+            same.choices_["corrected"].criterion
+        )
+        assert document["rules"][rule]["certified"] is True
+        assert ("lambda" in document["rules"][rule]) == (rule == "stability")
+        if rule == "averaged":
+            assert document["model"]["objective"] is None
+        if rule != "minimum":
+            assert "what each rule chooses" in capsys.readouterr().out
+    for options in (["--rule", "best"], ["--rule", "one-se", "--method", "search"]):
+        assert main(["cv", str(table), "--gamma", "1", *options]) == 2
+        assert "rule" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "cross_validations"), [("minimum", 1), ("stability", 2), ("repeated", 6)]
+)
+def test_further_folds_are_kept_in_a_checkpoint(
+    rule: str, cross_validations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = made(40, 5)
+    table, file = tmp_path / "t.csv", tmp_path / "r.json"
+    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", rule]
+    arguments += ["--time-limit", "1000"]  # nothing that is not asked for
+    assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
+    first = json.loads(file.read_text())
+    assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * cross_validations
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("solved again")
+
+    monkeypatch.setattr("sparsecv.cv.engine._one_gamma", refuse)
+    assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
+    assert json.loads(file.read_text())["rules"] == first["rules"]
+
+
+def test_a_table_read_in_one_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X, y = made(40, 5)
+    table, file = tmp_path / "t.csv", tmp_path / "r.json"
+    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", "repeated"]
+    assert main(arguments) == 0
+    whole = json.loads(file.read_text())["rules"]["repeated"]
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    assert main(arguments) == 0
+    streamed = json.loads(file.read_text())["rules"]["repeated"]
+    assert streamed == pytest.approx(whole, rel=1e-9)
+    assert main([*arguments[:-1], "stability"]) == 2
+    assert "in memory" in capsys.readouterr().err
+
+
+def test_partitions_that_were_not_finished_do_not_count() -> None:
+    """Where time runs out supports are those of all rows, which have seen what judges them."""
+    X, y = made(40, 5)
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    first = cross_validate(data, [1.0, 30.0], [1, 2, 3])
+    other = cross_validate(RowFolds(X, y, make_folds(5, 40, seed=1), True), [1.0, 30.0], [1, 2, 3])
+    unfinished = deepcopy(other)
+    unfinished.by_gamma[1].exact[:] = False
+    unfinished.by_gamma[1].status = "time limit"
+    parts = iter([other, unfinished])
+    evidence = gather(
+        first,
+        data,
+        {"repeated"},
+        lambda *_: next(parts),
+        Runs(Settings(), 2.0),
+        again=lambda number: data,
+        repeats=3,
+    )
+    assert evidence.others == [other]
+    assert str(evidence.status) == "time limit"
+    choice = choose(first, data, ["repeated"], evidence)["repeated"]
+    mean = (first.table("cv_error") + other.table("cv_error")) / 2.0
+    assert choice.criterion == pytest.approx(mean.min())
+    assert not choice.certified
+    late = gather(
+        first,
+        data,
+        {"repeated", "stability"},
+        lambda *_: pytest.fail("there is no time left"),
+        Runs(Settings(time_limit=1e-9), 2.0),
+        again=lambda number: data,
+        repeats=3,
+    )
+    assert str(late.status) == "time limit"
+    found = choose(first, data, ["repeated", "stability"], late)
+    for one in found.values():
+        assert (one.tau, one.gamma) == (first.best().tau, first.best().gamma)
+        assert not one.certified
+
+
+def test_every_model_counts_for_the_proof() -> None:
+    X, y = made(40, 5)
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    result = cross_validate(data, [1.0, 30.0], [1, 2, 3])
+    assert choose(result, data, ["corrected"])["corrected"].certified
+    result.by_gamma[0].model_proved = np.array([True, False, True])
+    assert not choose(result, data, ["corrected"])["corrected"].certified
+
+
+def test_other_partitions_skip_gammas_that_are_close() -> None:
+    X, y = made(40, 5)
+    found = SparseRidgeCV(random_state=0, rule="repeated", repeats=2).fit(X, y)
+    gammas = found.cv_results_["gamma"]
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    every = alternate(data, np.arange(1, 6))
+    at = _apart(every)
+    assert 8 <= at.size < every.gammas.size
+    assert every.best().gamma_index in at
+    kept = np.sort(every.gammas[at])
+    assert np.all(kept[1:] >= 1.5 * kept[:-1])
+    assert found.gamma_ in gammas
+
+
+def test_what_nobody_asked_for_cannot_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(30, 4)
+
+    def solves_nothing(result: Any, data: Any, rules: set[str], *rest: Any, **more: Any) -> Any:
+        if rules & {"stability", "repeated", "averaged"}:
+            raise InputError("gamma is too small to tell from zero")
+        return gather(result, data, rules, *rest, **more)
+
+    monkeypatch.setattr("sparsecv.selection.rule_run.gather", solves_nothing)
+    found = SparseRidgeCV(gammas=1.0, rule="minimum", random_state=0).fit(X, y)
+    assert list(found.choices_) == ["minimum", "one-se", "corrected"]
+    with pytest.raises(InputError, match="too small"):
+        SparseRidgeCV(gammas=1.0, rule="repeated", random_state=0).fit(X, y)
+
+
+def test_leave_one_out_is_not_shown_as_repeated() -> None:
+    X, y = made(20, 4)
+    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="averaged").fit(X, y)
+    assert "repeated" not in found.choices_
+
+
+def test_comparisons_leave_the_random_numbers_alone() -> None:
+    X, y = made(30, 4)
+    state, plain = np.random.RandomState(5), np.random.RandomState(5)
+    found = SparseRidgeCV(gammas=1.0, rule="minimum", random_state=state).fit(X, y)
+    assert set(found.choices_) == set(RULES)
+    SparseRidgeCV(gammas=1.0, rule="minimum", random_state=plain, time_limit=100.0).fit(X, y)
+    assert state.randint(1 << 30) == plain.randint(1 << 30)
+
+
+def test_errors_that_are_not_proved_are_not_chosen_by() -> None:
+    X, y = made(40, 5)
+    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
+    result = cross_validate(data, [1.0, 30.0], [1, 2, 3])
+    honest = choose(result, data, ["minimum", "repeated", "corrected", "averaged"])
+    late = result.by_gamma[0]
+    if honest["minimum"].gamma_index == 0:
+        late = result.by_gamma[1]
+    late.cv_error *= 1e-3  # as of supports that have seen the rows
+    late.lower *= 0.0
+    late.upper *= 100.0
+    late.exact[:] = False
+    found = choose(result, data, ["minimum", "repeated", "averaged"])
+    for rule in ("minimum", "repeated"):
+        assert (found[rule].tau, found[rule].gamma) == (
+            honest["minimum"].tau,
+            honest["minimum"].gamma,
+        )
+        assert not found[rule].certified
+    weights = found["averaged"].weights
+    assert weights is not None
+    assert found["averaged"].criterion == pytest.approx((weights * result.table("upper")).sum())
+    assert found["averaged"].criterion >= honest["minimum"].cv_error
+    corrected = choose(result, data, ["corrected"])["corrected"]
+    assert result.by_gamma[corrected.gamma_index].exact.all()
+
+
+def test_auto_gives_way_where_trees_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(30, 5)
+    monkeypatch.setattr("sparsecv.selection.rules.AUTO_NODES", 10)
+    assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "minimum"

@@ -1,0 +1,147 @@
+"""Outside solvers where users meet them: folds, estimators, command line, benchmark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError
+from sparsecv.solvers import SolverUnavailable, available_backends, checked_backend
+from sparsecv.solvers import api as backends
+from sparsecv.solvers.outside import registry as outside_backends
+from sparsecv.tables.synthetic import make_synthetic
+
+Array = NDArray[np.float64]
+OUTSIDE = [name for name in available_backends() if name != "native"]
+
+
+def made(n: int = 30, p: int = 6) -> tuple[Array, Array]:
+    data = make_synthetic(n, p, 3, 0.5, 0.5, seed=1)
+    return data.X, data.y
+
+
+def folds_of(kind: str, n: int = 30, p: int = 6) -> RowFolds:
+    X, y = made(n, p)
+    design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(p)])
+    return RowFolds(*design.apply(X, y), make_folds(kind, n, seed=0), True)
+
+
+def csv_of(path: Path) -> Path:
+    X, y = made()
+    head = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=head, comments="")
+    return path
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize("method", ["grid", "search", "auto"])
+def test_folds_solved_by_each_backend(name: str, method: str) -> None:
+    data = folds_of("5")
+    taus = np.arange(1, 7)
+    exact = cross_validate(data, [0.5], taus, Settings("exact")).by_gamma[0]
+    settings = Settings(method, backend=name, tol=0.0)
+    result = cross_validate(data, [0.5], taus, settings)
+    one = result.by_gamma[0]
+    if method == "search":
+        assert result.best().tau == int(taus[np.argmin(exact.cv_error)])
+        assert one.lower.min() <= exact.cv_error.min() * (1.0 + 1e-9)
+        return
+    assert one.exact.all()
+    np.testing.assert_allclose(one.cv_error, exact.cv_error, rtol=1e-9)
+    assert one.n_mio == 30  # the grid, also where the method was left open
+    assert one.n_nodes >= 0
+
+
+@pytest.mark.parametrize("name", [n for n in ("highs", "gurobi", "scip") if n in OUTSIDE])
+def test_threads(name: str) -> None:
+    data = folds_of("10")
+    taus = np.arange(1, 7)
+    exact = cross_validate(data, [0.1], taus, Settings("exact")).by_gamma[0]
+    settings = Settings("grid", backend=name, n_jobs=2)
+    one = cross_validate(data, [0.1], taus, settings).by_gamma[0]
+    np.testing.assert_allclose(one.cv_error, exact.cv_error, rtol=1e-9)
+
+
+def test_estimators() -> None:
+    X, y = made()
+    plain = SparseRidge(2, gamma=0.3).fit(X, y)
+    plain_cv = SparseRidgeCV(cv=4, gammas=[0.1, 1.0], random_state=0).fit(X, y)
+    for name in OUTSIDE:
+        one = SparseRidge(2, gamma=0.3, backend=name).fit(X, y)
+        np.testing.assert_array_equal(one.support_, plain.support_)
+        assert one.status_ == "optimal"
+        assert one.lower_bound_ <= plain.objective_ * (1.0 + 1e-12)
+    found = SparseRidgeCV(cv=4, gammas=[0.1, 1.0], backend="highs", random_state=0).fit(X, y)
+    assert (found.tau_, found.gamma_) == (plain_cv.tau_, plain_cv.gamma_)
+    assert found.cv_error_ == pytest.approx(plain_cv.cv_error_, rel=1e-9)
+
+
+def test_methods_that_call_no_backend_refuse_one() -> None:
+    for method in ("exact", "bounds"):
+        with pytest.raises(InputError, match="grid or search"):
+            Settings(method, backend="highs")
+        assert Settings(method, backend="native").method == method
+    assert Settings(backend="highs").grid
+    assert not Settings(backend="native").grid
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    table, file = csv_of(tmp_path / "t.csv"), tmp_path / "r.json"
+    common = [str(table), "--gamma", "0.5", "--folds", "4", "--json", str(file), "--quiet"]
+    errors = []
+    for options in ([], ["--backend", "highs"], ["--backend", "scip", "--method", "search"]):
+        assert main(["cv", *common, *options]) == 0
+        document = json.loads(file.read_text())
+        errors.append(document["best"]["cv_error"])
+        if options:
+            assert document["backend"] == options[1]
+    assert errors[1] == pytest.approx(errors[0], rel=1e-9)
+    assert errors[2] == pytest.approx(errors[0], rel=1e-2)
+    fit = [str(table), "--tau", "3", "--gamma", "0.5", "--json", str(file), "--quiet"]
+    for name in ("auto", *OUTSIDE):
+        assert main(["fit", *fit, "--backend", name]) == 0
+        assert json.loads(file.read_text())["status"] == "optimal"
+
+
+def test_a_backend_that_cannot_run_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if outside_backends.lacking("mosek") is None:
+        pytest.skip("MOSEK can run here")
+    table = csv_of(tmp_path / "t.csv")
+    for command in (["cv"], ["fit", "--tau", "2"]):
+        assert main([*command, str(table), "--backend", "mosek"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("sparsecv: error: backend mosek: ")
+        assert err.count("\n") == 1
+    with pytest.raises(ValueError, match="mosek"):
+        checked_backend("mosek")
+
+
+def test_a_licence_too_small_for_a_fold_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small(*_: Any, **__: Any) -> Any:
+        raise SolverUnavailable("Gurobi's pip licence is too small for this problem")
+
+    monkeypatch.setitem(backends._BACKENDS, "highs", small)
+    table = csv_of(tmp_path / "t.csv")
+    for command in (
+        ["cv", "--method", "grid"],
+        ["cv", "--method", "search"],
+        ["fit", "--tau", "2"],
+    ):
+        assert main([*command, str(table), "--backend", "highs", "--quiet"]) == 2
+        assert "licence is too small" in capsys.readouterr().err

@@ -1,0 +1,378 @@
+"""Delimited text: round trips, one-hot encoding, and every refusal by its words."""
+
+import builtins
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sample_tables import NAMES, check, csv_text, refused, table, write
+
+from sparsecv.errors import InputError
+from sparsecv.tables.csv import detect_delimiter
+from sparsecv.tables.sources import open_table
+
+# ---------------------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize(
+    ("file", "mark", "point"),
+    [
+        ("t.csv", ",", "."),
+        ("t.csv", ";", "."),
+        ("t.csv", ";", ","),
+        ("t.tsv", "\t", "."),
+        ("t.txt", "\t", "."),
+        ("t.dat", ",", "."),
+        ("noending", ";", "."),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_csv_round_trip(
+    tmp_path: Path, file: str, mark: str, point: str, newline: str, bom: str
+) -> None:
+    values = table()
+    text = bom + csv_text(values, mark, point).replace("\n", newline)
+    check(open_table(write(tmp_path / file, text)), values, NAMES, "resp")
+
+
+@pytest.mark.parametrize("file", ["t.csv.gz", "t.tsv.gz", "t.txt.GZ"])
+def test_gzip_round_trip(tmp_path: Path, file: str) -> None:
+    values = table()
+    path = tmp_path / file
+    path.write_bytes(gzip.compress(csv_text(values, "\t").encode()))
+    source = open_table(path)
+    check(source, values, NAMES, "resp")
+    assert source.name == "t"
+
+
+def test_many_chunks_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = table(n=1000)
+    path = write(tmp_path / "t.csv", csv_text(values))
+    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    check(open_table(path), values, NAMES, "resp")
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("a.b.csv", "a.b"), ("x.csv.gz", "x"), ("x.dat", "x.dat"), ("x.CSV", "x"), ("x", "x")],
+)
+def test_name_is_the_stem(tmp_path: Path, file: str, name: str) -> None:
+    data = csv_text(table()).encode()
+    path = tmp_path / file
+    path.write_bytes(gzip.compress(data) if file.endswith("gz") else data)
+    assert open_table(path).name == name
+
+
+def test_quotes_blanks_and_blank_lines(tmp_path: Path) -> None:
+    text = '\n"a, first", b ,"say ""y"""\n\n 1 , "2",3\n   \n4,5e0,+6\n\n'
+    source = open_table(write(tmp_path / "t.csv", text))
+    check(source, np.array([[1, 2, 3], [4, 5, 6.0]]), ["a, first", "b"], 'say "y"')
+
+
+def test_booleans_are_numbers(tmp_path: Path) -> None:
+    text = "a,b,y\nTrue,false,1\nFalse,true,0\nTRUE,true,1\n"
+    source = open_table(write(tmp_path / "t.csv", text))
+    check(source, np.array([[1, 0, 1], [0, 1, 0], [1, 1, 1.0]]), ["a", "b"], "y")
+
+
+def test_boolean_target(tmp_path: Path) -> None:
+    source = open_table(write(tmp_path / "t.csv", "a,y\n1,True\n2,False\n"))
+    np.testing.assert_array_equal(source.load()[1], [1.0, 0.0])
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_booleans_and_numbers_do_not_mix(
+    tmp_path: Path, first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Also when the two kinds fall into different chunks.
+    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    cells = ["true"] * 100 + ["7"] * 100
+    rows = [f"{cell},1" for cell in (cells if first else cells[::-1])]
+    refused(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])), "'flag'", "data row")
+
+
+@pytest.mark.parametrize(
+    ("header", "first", "mark"),
+    [
+        ("a,b,c", "", ","),
+        ("a;b;c", "1,5;2,5;3,5", ";"),
+        ("a\tb\tc", "", "\t"),
+        ('"a;b;c;d",e', "1,2", ","),
+        ("x(1;2),y", "1,2", ","),
+        ("size, m;mass, kg;y", "1,5;2,5;3", ";"),
+        ("alone", "1", ","),
+    ],
+)
+def test_detect_delimiter(header: str, first: str, mark: str) -> None:
+    assert detect_delimiter(header, first) == mark
+
+
+def test_target_and_drop(tmp_path: Path) -> None:
+    values = table()
+    path = write(tmp_path / "t.csv", csv_text(values))
+    check(open_table(path, target="b c"), values[:, [0, 2, 3, 1]], ["a", "d.e", "resp"], "b c")
+    check(open_table(path, drop="a"), values[:, 1:], NAMES[1:], "resp")
+    check(open_table(path, drop=("resp", "a")), values[:, 1:3], ["b c"], "d.e")
+
+
+def test_dropped_columns_may_hold_anything(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "id,a,y\nx1,1,2\n,3,4\nNA,5,6\n")
+    check(open_table(path, drop=["id"]), np.array([[1, 2], [3, 4], [5, 6.0]]), ["a"], "y")
+
+
+def test_decimal_commas_are_not_guessed_in_comma_files(tmp_path: Path) -> None:
+    refused(write(tmp_path / "t.csv", 'a,y\n"1,5",1\n"2,5",2\n'), "'a'", "'1,5'")
+
+
+def test_decimal_commas_and_points_do_not_mix(tmp_path: Path) -> None:
+    text = "a;money;y\n1;1.234;1\n2;1,5;2\n"
+    refused(write(tmp_path / "t.csv", text), "'money'", "decimal commas", "'1.234'")
+
+
+def test_thousands_are_text(tmp_path: Path) -> None:
+    refused(write(tmp_path / "t.csv", "a;y\n1.234,5;1\n2,5;2\n"), "'a'", "'1.234,5'", "data row 1")
+    refused(write(tmp_path / "u.csv", "a,y\n5,1\n1_000,2\n"), "'a'", "'1_000'", "data row 2")
+
+
+# ---------------------------------------------------------------------------- refusals
+
+
+def test_file_faults(tmp_path: Path) -> None:
+    refused(tmp_path / "nowhere.csv", "no file", "nowhere.csv")
+    refused(tmp_path, "is a folder")
+    refused(write(tmp_path / "empty.csv", ""), "empty.csv", "the file is empty")
+    refused(write(tmp_path / "bom.csv", "\ufeff\n\n"), "bom.csv", "the file is empty")
+    refused(write(tmp_path / "head.csv", "a,b,y\n"), "head.csv", "no data rows")
+    refused(write(tmp_path / "one.csv", "a,y\n1,2\n"), "only 1 data row", "at least 2")
+    (tmp_path / "latin.csv").write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
+    refused(tmp_path / "latin.csv", "not UTF-8")
+    (tmp_path / "utf16.txt").write_bytes("a,y\n1,2\n3,4\n".encode("utf-16"))
+    refused(tmp_path / "utf16.txt", "not UTF-8")
+
+
+def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "t.csv", "a,y\n1,2\n3,4\n")
+
+    def deny(*args: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(builtins, "open", deny)
+    refused(path, "cannot read", "t.csv", "Permission denied")
+
+
+def test_damaged_gzip(tmp_path: Path) -> None:
+    whole = gzip.compress(csv_text(table(500)).encode())
+    (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    refused(tmp_path / "cut.csv.gz", "cut.csv.gz", "gzip")
+    refused(write(tmp_path / "plain.csv.gz", "a,y\n1,2\n3,4\n"), "plain.csv.gz", "gzip")
+    middle = len(whole) // 2
+    (tmp_path / "bad.csv.gz").write_bytes(whole[:middle] + b"\xff" * 40 + whole[middle + 40 :])
+    refused(tmp_path / "bad.csv.gz", "bad.csv.gz")
+
+
+def test_target_faults(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "Price,weight,y\n1,2,3\n4,5,6\n")
+    refused(path, "'price'", "did you mean 'Price'", target="price")
+    refused(path, "'wieght'", "did you mean 'weight'", target="wieght")
+    refused(path, "'qqq'", "'Price', 'weight', 'y'", target="qqq")
+
+
+def test_drop_faults(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "Price,weight,y\n1,2,3\n4,5,6\n")
+    refused(path, "--drop", "'wight'", "did you mean 'weight'", drop=["wight"])
+    refused(path, "no feature columns left", drop=["Price", "weight"])
+    refused(path, "'y'", "target", "--drop", target="y", drop=["y"])
+    refused(write(tmp_path / "u.csv", "y\n1\n2\n"), "no feature columns left")
+
+
+def test_name_faults(tmp_path: Path) -> None:
+    refused(write(tmp_path / "t.csv", "a,b,a,b,y\n1,2,3,4,5\n1,2,3,4,6\n"), "duplicate", "'a', 'b'")
+    refused(write(tmp_path / "u.csv", ",a,y\n1,2,3\n4,5,6\n"), "column 1", "empty name")
+    refused(write(tmp_path / "v.csv", 'a," ",y\n1,2,3\n4,5,6\n'), "column 2", "empty name")
+    refused(write(tmp_path / "w.csv", "1.5,2,3\n4,5,6\n7,8,9\n"), "header line", "'1.5'")
+    refused(write(tmp_path / "x.csv", '"a\nb",c,y\nq,1,2\n2,3,4\n'), r"'a\nb'", "'q'")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "fields"),
+    [
+        ("a,b,y\n1,2,3\n4,5\n7,8,9\n", 3, 2),
+        ("a,b,y\n1,2,3\n\n4,5,6,7\n", 4, 4),
+        ("\n\na,b,y\n1,2,3\n4,5,6\n7\n", 6, 1),
+    ],
+)
+def test_ragged_rows(tmp_path: Path, text: str, line: int, fields: int) -> None:
+    refused(write(tmp_path / "t.csv", text), f"line {line} ", f"{fields} fields", "has 3")
+
+
+def test_unclosed_quote(tmp_path: Path) -> None:
+    refused(write(tmp_path / "t.csv", 'a,y\n1,2\n"3,4\n5,6\n'), "t.csv", "quotes", "line")
+
+
+@pytest.mark.parametrize("cell", ["", "  ", "NA", "NaN", "nan", "null", "NULL", "n/a", "?", "-nan"])
+@pytest.mark.parametrize("one_hot", [False, True])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_missing_values(tmp_path: Path, cell: str, one_hot: bool, mark: str) -> None:
+    rows = ["1,2,3", f"4,{cell},6", "7,8,9"]
+    path = write(tmp_path / "t.csv", "\n".join(["a,b,y", *rows]).replace(",", mark))
+    refused(path, "missing value", "'b'", "data row 2", one_hot=one_hot)
+    rows = ["1,2,3", "4,5,6", f"7,8,{cell or 'NA'}"]
+    path = write(tmp_path / "u.csv", "\n".join(["a,b,y", *rows]).replace(",", mark))
+    refused(path, "missing value", "'y'", "data row 3", "remove the row", one_hot=one_hot)
+
+
+def test_missing_values_in_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "g,y\nm,1\nf,2\nNA,3\nm,4\n")
+    refused(path, "missing value", "'g'", "data row 3", one_hot=True)
+
+
+def test_row_numbers_run_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    rows = [f"{i},1" for i in range(1000)]
+    for cell, word in (("", "missing"), ("inf", "infinite"), ("abc", "text")):
+        rows[776] = f"{cell},1"
+        refused(write(tmp_path / "t.csv", "\n".join(["a,y", *rows])), word, "'a'", "data row 777")
+
+
+@pytest.mark.parametrize("cell", ["inf", "-Inf", "Infinity", "1e999"])
+def test_infinite_values(tmp_path: Path, cell: str) -> None:
+    path = write(tmp_path / "t.csv", f"a,b,y\n1,2,3\n4,5,6\n{cell},8,9\n")
+    refused(path, "infinite value", "'a'", "data row 3")
+
+
+def test_text_and_dates(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a,city,y\n1,5,3\n4,Oslo,6\n7,Rome,9\n")
+    refused(path, "'city'", "text", "'Oslo'", "data row 2", "--one-hot", "--drop 'city'")
+    for day in ("2024-01-05", "5.1.2024", "01/05/24", "2024-01-05T10:00:00"):
+        path = write(tmp_path / "d.csv", f"a,day,y\n1,{day},3\n4,{day},6\n")
+        refused(path, "'day'", "dates", repr(day), "--one-hot", "--drop")
+    long = write(tmp_path / "l.csv", f"a,note,y\n1,{'x' * 500},3\n4,z,6\n")
+    with pytest.raises(InputError) as caught:
+        open_table(long)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_text_target(tmp_path: Path, one_hot: bool) -> None:
+    path = write(tmp_path / "t.csv", "a,y\n1,yes\n2,no\n3,no\n")
+    refused(path, "target column 'y'", "'yes'", "never encoded", "--target", one_hot=one_hot)
+
+
+def test_decimal_comma_file_names_the_real_culprit(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a;y\n1,5;1\nabc;2\n2,5;3\n")
+    refused(path, "'a'", "'abc'", "data row 2")
+
+
+# ---------------------------------------------------------------------------- one-hot
+
+
+def test_one_hot(tmp_path: Path) -> None:
+    text = "a,g,b,y\n1,m,0,5\n2,f,1,6\n3, m ,0,7\n4,d,1,8\n"
+    source = open_table(write(tmp_path / "t.csv", text), one_hot=True)
+    expected = np.array(
+        [[1, 0, 0, 1, 0, 5], [2, 0, 1, 0, 1, 6], [3, 0, 0, 1, 0, 7], [4, 1, 0, 0, 1, 8.0]]
+    )
+    check(source, expected, ["a", "g=d", "g=f", "g=m", "b"], "y")
+
+
+def test_one_hot_of_a_column_that_turns_text_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    cells = ["3", "4"] * 100 + ["5more"]
+    text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    source = open_table(path, one_hot=True, target="y")
+    assert source.feature_names == ["doors=3", "doors=4", "doors=5more", "x"]
+    X, y = source.load()
+    np.testing.assert_array_equal(X[:, :3], [[c == v for v in ("3", "4", "5more")] for c in cells])
+    np.testing.assert_array_equal(y, np.arange(201))
+    np.testing.assert_array_equal(X[:, 3], y**2)
+
+
+def test_one_hot_leaves_numbers_alone(tmp_path: Path) -> None:
+    values = table()
+    path = write(tmp_path / "t.csv", csv_text(values))
+    check(open_table(path, one_hot=True), values, NAMES, "resp")
+
+
+def test_one_hot_agrees_with_pandas(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "u": rng.choice(["red", "green", "blue, dark"], 300),
+            "v": rng.standard_normal(300),
+            "w": rng.choice([f"L{i:03d}" for i in range(100)], 300),
+            "y": rng.standard_normal(300),
+        }
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    dummies = pd.get_dummies(frame, columns=["u", "w"], prefix_sep="=", dtype=float)
+    for file in ("t.csv", "t.parquet"):
+        source = open_table(tmp_path / file, one_hot=True)
+        assert set(source.feature_names) == set(dummies.columns) - {"y"}
+        check(source, dummies[[*source.feature_names, "y"]].to_numpy(), source.feature_names, "y")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_one_hot_refuses_identifiers(tmp_path: Path, kind: str) -> None:
+    def save(cells: list[str], n: int) -> Path:
+        frame = pd.DataFrame({"who": cells, "x": np.arange(n) % 2.5, "y": np.arange(n)})
+        path = tmp_path / f"t.{kind}"
+        _ = frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+        return path
+
+    many = save([f"id{i % 101}" for i in range(500)], 500)
+    refused(many, "'who'", "more than 100 levels", "identifier", "--drop 'who'", one_hot=True)
+    distinct = save([f"id{i}" for i in range(20)], 20)
+    refused(distinct, "'who'", "every row", "identifier", "--drop 'who'", one_hot=True)
+    assert open_table(save([f"id{i % 100}" for i in range(500)], 500), one_hot=True).p == 101
+
+
+def test_one_hot_names_may_not_collide(tmp_path: Path) -> None:
+    text = "g=a,g,y\n1,a,1\n2,a,2\n3,b,3\n"
+    refused(write(tmp_path / "t.csv", text), "duplicate", "'g=a'", one_hot=True)
+
+
+# ---------------------------------------------------------------------------- properties
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    rows=st.lists(st.tuples(finite, finite, finite), min_size=2, max_size=30),
+    style=st.sampled_from([(",", "."), (";", "."), (";", ","), ("\t", ".")]),
+)
+def test_any_finite_table_survives(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[float, float, float]],
+    style: tuple[str, str],
+) -> None:
+    mark, point = style
+    lines = [mark.join(repr(v).replace(".", point) for v in row) for row in rows]
+    text = "\n".join([mark.join("aby"), *lines])
+    path = write(tmp_path_factory.mktemp("any") / "t.csv", text)
+    X, y = open_table(path).load()
+    np.testing.assert_array_equal(np.column_stack([X, y]), np.array(rows))
+
+
+@given(text=st.text(alphabet='ab1.,;\t"\n\r -eNA\x00_', max_size=60))
+def test_junk_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = write(tmp_path_factory.mktemp("junk") / "t.csv", text)
+    for one_hot in (False, True):
+        try:
+            X, y = open_table(path, one_hot=one_hot).load()
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+        else:
+            assert np.isfinite(X).all()
+            assert np.isfinite(y).all()
+            assert X.shape[0] == len(y) >= 2
+            assert X.shape[1] >= 1

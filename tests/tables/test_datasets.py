@@ -1,0 +1,377 @@
+"""Data sets: the synthetic process, the built-ins, look-up by name, and the registry."""
+
+import csv
+import hashlib
+import os
+import shutil
+import warnings
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes as sklearn_diabetes
+
+from sparsecv.errors import InputError
+from sparsecv.tables import synthetic
+from sparsecv.tables.datasets import (
+    DatasetInfo,
+    Synthetic,
+    describe,
+    list_datasets,
+    load_dataset,
+    load_diabetes,
+    make_synthetic,
+    resolve,
+)
+from sparsecv.tables.sources import ArraySource
+
+DATA = os.environ.get("SPARSECV_DATA")
+needs_data = pytest.mark.skipif(
+    not DATA, reason="SPARSECV_DATA is not set: no folder of data files to compare with"
+)
+COLUMNS = [
+    "name",
+    "file",
+    "sha256",
+    "n",
+    "p",
+    "response",
+    "task",
+    "source",
+    "licence",
+    "recipe",
+    "notes",
+    "design",
+]
+DESIGNS = {"stated", "inferred", "conjecture", "companion"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty SPARSECV_DATA, and an empty working directory beside it."""
+    place, work = tmp_path / "data", tmp_path / "work"
+    (place / "processed").mkdir(parents=True)
+    work.mkdir()
+    monkeypatch.setenv("SPARSECV_DATA", str(place))
+    monkeypatch.chdir(work)
+    return place
+
+
+# ---------------------------------------------------------------------------- synthetic
+
+
+def equal(a: Synthetic, b: Synthetic) -> bool:
+    return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in ("X", "y", "beta_true"))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"n": 50, "p": 80, "tau_true": 5}, {"p": 1, "tau_true": 1}, {"rho": 0.0}]
+)
+def test_training_data_are_standardised(options: dict[str, Any]) -> None:
+    drawn = make_synthetic(**options)
+    n, p, tau = options.get("n", 200), options.get("p", 20), options.get("tau_true", 10)
+    assert drawn.X.shape == (n, p)
+    assert drawn.y.shape == (n,)
+    np.testing.assert_allclose(drawn.X.mean(axis=0), 0.0, atol=1e-13)
+    np.testing.assert_allclose(drawn.X.std(axis=0), 1.0, rtol=1e-13)
+    assert drawn.y.mean() == pytest.approx(0.0, abs=1e-13)
+    assert drawn.y.std() == pytest.approx(1.0, rel=1e-13)
+    assert np.count_nonzero(drawn.beta_true) == tau
+    assert set(np.unique(drawn.beta_true)) <= {-1.0, 0.0, 1.0}
+    assert drawn.X_test is None
+    assert drawn.y_test is None
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_covariance_of_the_features(rho: float) -> None:
+    p = 6
+    X = synthetic._rows(np.random.default_rng(1), 200_000, p, rho)
+    j = np.arange(p)
+    np.testing.assert_allclose(np.cov(X.T), rho ** abs(j[:, None] - j), atol=0.015)
+    np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=0.01)
+
+
+@pytest.mark.parametrize("nu", [0.05, 1.0, 5.0])
+def test_signal_to_noise_is_exact_before_standardising(nu: float) -> None:
+    X, beta, noise, _ = synthetic._draw(np.random.default_rng(4), 90, 12, 7, 0.6, nu)
+    assert np.linalg.norm(X @ beta) / np.linalg.norm(noise) == pytest.approx(nu**0.5, rel=1e-12)
+    # What is handed out is this draw, standardised.
+    drawn = make_synthetic(90, 12, 7, 0.6, nu, seed=4)
+    y = X @ beta + noise
+    np.testing.assert_allclose(drawn.X, (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(drawn.y, (y - y.mean()) / y.std(), rtol=1e-12)
+    np.testing.assert_array_equal(drawn.beta_true, beta)
+
+
+def test_positions_and_signs_are_uniform() -> None:
+    draws = [make_synthetic(n=2, p=10, tau_true=4, seed=seed).beta_true for seed in range(2000)]
+    betas = np.array(draws)
+    # Standard errors: about 0.011 for the share of a position, 0.006 for the share of signs.
+    np.testing.assert_allclose((betas != 0).mean(axis=0), 0.4, atol=0.05)
+    assert (betas[betas != 0] > 0).mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_seed_decides() -> None:
+    assert equal(make_synthetic(seed=7), make_synthetic(seed=7))
+    assert not equal(make_synthetic(seed=7), make_synthetic(seed=8))
+    assert equal(make_synthetic(seed=7), make_synthetic(seed=7, n_test=100))
+
+
+def test_test_set_has_the_training_normalisation() -> None:
+    n, p, tau, rho, nu, seed = 60, 8, 3, 0.5, 2.0, 11
+    drawn = make_synthetic(n, p, tau, rho, nu, seed, n_test=50_000)
+    assert drawn.X_test is not None
+    assert drawn.y_test is not None
+    assert drawn.X_test.shape == (50_000, p)
+    assert drawn.y_test.shape == (50_000,)
+    X, beta, noise, scale = synthetic._draw(np.random.default_rng(seed), n, p, tau, rho, nu)
+    y = X @ beta + noise
+    raw = drawn.X_test * X.std(axis=0) + X.mean(axis=0)
+    j = np.arange(p)
+    np.testing.assert_allclose(np.cov(raw.T), rho ** abs(j[:, None] - j), atol=0.03)
+    left = drawn.y_test * y.std() + y.mean() - raw @ beta
+    assert left.mean() == pytest.approx(0.0, abs=4 * scale / 50_000**0.5)
+    assert left.std() == pytest.approx(scale, rel=0.02)
+    # With so few training rows, normalising by the test set's own moments would show.
+    assert np.abs(drawn.X_test.mean(axis=0)).max() > 0.02
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"n": 1}, "n must be"),
+        ({"n": 10.0}, "n must be"),
+        ({"n": True}, "n must be"),
+        ({"p": 0}, "p must be"),
+        ({"tau_true": 0}, "tau_true must be an integer between 1 and 20"),
+        ({"tau_true": 21}, "tau_true must be an integer between 1 and 20"),
+        ({"rho": 1.0}, "rho must be"),
+        ({"rho": -0.1}, "rho must be"),
+        ({"rho": float("nan")}, "rho must be"),
+        ({"nu": 0.0}, "nu must be"),
+        ({"nu": float("inf")}, "nu must be"),
+        ({"nu": float("nan")}, "nu must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"seed": None}, "seed must be"),
+        ({"n_test": -1}, "n_test must be"),
+    ],
+)
+def test_arguments_are_checked(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        make_synthetic(**options)
+
+
+# ---------------------------------------------------------------------------- built-ins
+
+
+def test_diabetes_is_unscaled() -> None:
+    source = load_diabetes()
+    X, y = source.load()
+    raw = sklearn_diabetes(scaled=False)
+    np.testing.assert_array_equal(X, raw.data)
+    np.testing.assert_array_equal(y, raw.target)
+    assert (source.n, source.p, source.name, source.target_name) == (442, 10, "diabetes", "target")
+    assert source.feature_names == ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"]
+
+
+@pytest.mark.parametrize("stated", [None, "", "/nonexistent"])
+def test_builtins_need_no_folder(stated: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if stated is None:
+        monkeypatch.delenv("SPARSECV_DATA", raising=False)
+    else:
+        monkeypatch.setenv("SPARSECV_DATA", stated)
+    for name in ("diabetes", "synthetic"):
+        info = describe(name)
+        assert info.builtin
+        assert info.available
+        for source in (load_dataset(name), resolve(name)):
+            assert (source.n, source.p, source.name) == (info.n, info.p, name)
+    np.testing.assert_array_equal(load_dataset("synthetic").load()[0], make_synthetic().X)
+
+
+def test_target_and_drop_work_on_builtins() -> None:
+    X, y = load_diabetes().load()
+    source = resolve("diabetes", target="bmi", drop="sex")
+    assert source.target_name == "bmi"
+    assert source.feature_names == ["age", "bp", "s1", "s2", "s3", "s4", "s5", "s6", "target"]
+    np.testing.assert_array_equal(source.load()[1], X[:, 2])
+    np.testing.assert_array_equal(source.load()[0][:, -1], y)
+    with pytest.raises(InputError, match=r"diabetes: no target column 'bmj'; did you mean 'bmi'"):
+        resolve("diabetes", target="bmj")
+    with pytest.raises(InputError, match=r"--drop names 'sexx'.*'sex'"):
+        resolve("diabetes", drop=["sexx"])
+
+
+# ---------------------------------------------------------------------------- look-up
+
+TEXT = "a,b,y\n1,2,3\n4,5,6\n7,8,10\n"
+
+
+def test_folder_then_processed(folder: Path) -> None:
+    (folder / "processed" / "mine.csv").write_text(TEXT)
+    assert load_dataset("mine").n == 3
+    np.save(folder / "mine.npy", np.arange(20.0).reshape(5, 4))
+    source = load_dataset("mine")
+    assert (source.n, source.p, source.name) == (5, 3, "mine")
+    (folder / "mine.csv").write_text(TEXT)
+    assert resolve("mine", target="a").target_name == "a"
+
+
+def test_builtin_names_win(folder: Path) -> None:
+    (folder / "diabetes.csv").write_text(TEXT)
+    Path("diabetes").write_text(TEXT)
+    assert load_dataset("diabetes").n == resolve("diabetes").n == 442
+    assert resolve("./diabetes").n == 3
+
+
+def test_files(folder: Path) -> None:
+    Path("t.csv").write_text(TEXT)
+    Path("bare").write_text(TEXT)
+    for data in ("t.csv", "./t.csv", Path("t.csv"), Path("t.csv").resolve(), "bare", "./bare"):
+        assert resolve(data).load()[1].tolist() == [3.0, 6.0, 10.0]
+    (folder / "bare.csv").write_text("a,y\n1,2\n3,4\n")
+    assert resolve("bare").n == 2  # the data set comes before the file
+    Path("g.csv").write_text("a,g,y\n1,u,2\n3,v,4\n5,v,6\n")
+    assert resolve("g.csv", one_hot=True).feature_names == ["a", "g=u", "g=v"]
+    assert resolve("g.csv", drop=["g"], target="a").feature_names == ["y"]
+    with pytest.raises(InputError, match=r"no file nothere\.csv"):
+        resolve("nothere.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        resolve(str(folder))
+
+
+def test_names_do_not_leave_the_folder(folder: Path) -> None:
+    (folder.parent / "out.csv").write_text(TEXT)
+    for name in ("../out", "", ".."):
+        with pytest.raises(InputError):
+            load_dataset(name)
+
+
+def test_unknown_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for call in (load_dataset, resolve, describe):
+        with pytest.raises(InputError, match=r"'housin'; did you mean 'housing'") as caught:
+            call("housin")
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"'housing'.*no housing\.csv.*in SPARSECV_DATA"):
+        load_dataset("housing")
+    monkeypatch.setenv("SPARSECV_DATA", str(folder / "gone"))
+    with pytest.raises(InputError, match=r"SPARSECV_DATA names .*gone, which is not a folder"):
+        load_dataset("housing")
+    monkeypatch.delenv("SPARSECV_DATA")
+    for name in ("housing", "zzzz"):
+        with pytest.raises(InputError, match=rf"'{name}'.*set SPARSECV_DATA"):
+            load_dataset(name)
+
+
+def test_other_content_is_used_with_a_warning(folder: Path) -> None:
+    (folder / "processed" / "housing.csv").write_text(TEXT)
+    with pytest.warns(UserWarning, match=r"housing\.csv differs"):
+        assert load_dataset("housing").n == 3
+    with pytest.warns(UserWarning, match=r"housing\.csv differs"):
+        assert resolve("housing").n == 3
+
+
+def test_big_files_and_other_formats_are_not_hashed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(folder / "servo.npy", np.arange(20.0).reshape(5, 4))
+    (folder / "housing.csv").write_text(TEXT)
+    monkeypatch.setattr("sparsecv.tables.datasets._HASH_LIMIT", 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_dataset("servo").n == 5
+        assert load_dataset("housing").n == 3
+
+
+# ---------------------------------------------------------------------------- registry
+
+
+def registry() -> list[dict[str, str]]:
+    text = resources.files("sparsecv").joinpath("registry.csv").read_text(encoding="utf-8")
+    reader = csv.DictReader(text.splitlines())
+    rows = list(reader)
+    assert reader.fieldnames == COLUMNS
+    return rows
+
+
+def test_registry_is_well_formed() -> None:
+    rows = registry()
+    assert len({row["name"] for row in rows}) == len({row["file"] for row in rows}) == len(rows)
+    for row in rows:
+        assert None not in row.values()
+        assert int(row["n"]) >= 2
+        assert int(row["p"]) >= 1
+        assert len(row["sha256"]) == 64
+        assert row["task"] in {"regression", "classification"}
+        assert row["design"] in DESIGNS
+        assert row["file"].startswith("processed/")
+        for column in ("response", "source", "licence", "recipe"):
+            assert row[column]
+    assert {"diabetes", "synthetic"}.isdisjoint(row["name"] for row in rows)
+
+
+def test_linked_registry() -> None:
+    link = Path(__file__).parents[2] / "data" / "registry.csv"
+    if not link.exists():
+        pytest.skip("the data folder is not next to the tests")
+    inside = resources.files("sparsecv").joinpath("registry.csv").read_text(encoding="utf-8")
+    assert link.read_text(encoding="utf-8") == inside
+
+
+def test_list_and_describe(folder: Path) -> None:
+    infos = list_datasets()
+    assert all(isinstance(info, DatasetInfo) for info in infos)
+    assert [info.name for info in infos[:2]] == ["diabetes", "synthetic"]
+    assert [info.name for info in infos[2:]] == [row["name"] for row in registry()]
+    assert [info.available for info in infos] == [info.builtin for info in infos]
+    (folder / "servo.csv").write_text(TEXT)
+    assert describe("servo").available
+    assert (describe("servo").n, describe("servo").p) == (167, 19)
+    with pytest.raises(InputError, match="'srvo'; did you mean 'servo'"):
+        describe("srvo")
+
+
+def test_a_registered_file_of_another_name(folder: Path) -> None:
+    (folder / "processed" / "diabetes.csv").write_text(TEXT)
+    with pytest.warns(UserWarning, match=r"diabetes\.csv differs"):
+        source = load_dataset("diabetes11")
+    assert (source.n, source.name) == (3, "diabetes11")
+
+
+@needs_data
+@pytest.mark.parametrize("row", registry(), ids=lambda row: row["name"])
+def test_registry_agrees_with_the_files(row: dict[str, str]) -> None:
+    path = Path(str(DATA)) / row["file"]
+    if not path.is_file():
+        pytest.skip(f"{row['file']} is not in SPARSECV_DATA")
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == row["sha256"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        source = load_dataset(row["name"])
+    X, y = source.load()
+    assert X.shape == (source.n, source.p) == (int(row["n"]), int(row["p"]))
+    assert y.shape == (source.n,)
+    assert isinstance(source, ArraySource)
+    assert (source.name, source.target_name) == (row["name"], "y")
+    assert describe(row["name"]).available
+    if row["task"] == "classification":
+        assert set(np.unique(y)) == {-1.0, 1.0}
+
+
+@needs_data
+def test_every_design_file_is_registered() -> None:
+    known = {Path(row["file"]).name for row in registry()}
+    there = {path.name for path in (Path(str(DATA)) / "processed").glob("*.csv*")}
+    if not there:
+        pytest.skip("SPARSECV_DATA has no folder processed/")
+    assert there <= known
+
+
+@needs_data
+def test_copied_file_is_found_without_the_subfolder(folder: Path) -> None:
+    shutil.copy(Path(str(DATA)) / "processed" / "prostate.csv", folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert load_dataset("prostate").p == 8

@@ -1,0 +1,180 @@
+"""Parquet: round trips, types, one-hot encoding, and every refusal by its words."""
+
+import datetime
+import decimal
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sample_tables import NAMES, check, refused, table, write
+
+from sparsecv.errors import InputError
+from sparsecv.tables.sources import open_table
+
+
+def save_parquet(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path, row_group_size=8)
+    return path
+
+
+@pytest.mark.parametrize("file", ["t.parquet", "t.pq"])
+def test_parquet_round_trip(tmp_path: Path, file: str) -> None:
+    values = table()
+    columns = dict(zip([*NAMES, "resp"], values.T, strict=True))
+    source = open_table(save_parquet(tmp_path / file, **columns))
+    check(source, values, NAMES, "resp")
+    assert source.name == "t"
+    check(
+        open_table(tmp_path / file, target="a", drop=["d.e"]),
+        values[:, [1, 3, 0]],
+        ["b c", "resp"],
+        "a",
+    )
+
+
+def test_parquet_names_that_look_nested(tmp_path: Path) -> None:
+    values = table(20)
+    path = save_parquet(
+        tmp_path / "t.parquet", **dict(zip(["a", "a.b", "b", "y"], values.T, strict=True))
+    )
+    check(open_table(path), values, ["a", "a.b", "b"], "y")
+    check(open_table(path, drop=["a.b"]), values[:, [0, 2, 3]], ["a", "b"], "y")
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    n = 20
+    i = np.arange(n)
+    path = save_parquet(
+        tmp_path / "t.parquet",
+        flag=pa.array([bool(k % 2) for k in i]),
+        i8=pa.array(i.astype(np.int8)),
+        u64=pa.array([2**63 + 2**58 * int(k) for k in i], pa.uint64()),
+        big=pa.array([2**53 + 1 + int(k) for k in i], pa.int64()),
+        half=pa.array(i.astype(np.float16)),
+        single=pa.array(i.astype(np.float32) / 8),
+        money=pa.array([decimal.Decimal(f"{k}.25") for k in i]),
+        code=pa.array(i % 3).dictionary_encode(),
+        y=pa.array(i, pa.int32()),
+    )
+    names = ["flag", "i8", "u64", "big", "half", "single", "money", "code"]
+    expected = [
+        i % 2,
+        i,
+        [float(2**63 + 2**58 * int(k)) for k in i],
+        [float(2**53 + 1 + int(k)) for k in i],
+        i,
+        i / 8,
+        i + 0.25,
+        i % 3,
+        i,
+    ]
+    check(open_table(path), np.column_stack(expected).astype(float), names, "y")
+
+
+def test_parquet_one_hot(tmp_path: Path) -> None:
+    g = ["m", "f", "m", "d"] * 10
+    for column in (
+        pa.array(g),
+        pa.array(g, pa.large_string()),
+        pa.array(g).dictionary_encode(),
+        pa.DictionaryArray.from_arrays(pa.array([3, 1, 3, 0] * 10), ["d", "f", "unused", "m"]),
+    ):
+        path = save_parquet(
+            tmp_path / "t.parquet", x=pa.array(range(40)), g=column, y=pa.array(range(40))
+        )
+        source = open_table(path, one_hot=True)
+        assert source.feature_names == ["x", "g=d", "g=f", "g=m"]
+        k = np.arange(40)
+        expected = np.column_stack([k, *([v == w for v in g] for w in "dfm"), k]).astype(float)
+        check(source, expected, source.feature_names, "y")
+
+
+def test_parquet_text_and_dates(tmp_path: Path) -> None:
+    y = pa.array([1.0, 2.0, 3.0, 4.0])
+    day = datetime.date(2024, 1, 5)
+    path = save_parquet(tmp_path / "a.parquet", g=pa.array([None, "u", "v", "v"]), y=y)
+    refused(path, "'g'", "text", "'u'", "data row 2", "--one-hot", "--drop 'g'")
+    for column, example in (
+        (pa.array([day, day, day, None]), "2024-01-05"),
+        (pa.array([datetime.datetime(2024, 1, 5, 7)] * 4, pa.timestamp("us")), "2024-01-05 07:00"),
+        (pa.array([datetime.datetime(2024, 1, 5, 7)] * 4, pa.timestamp("ns")), "2024-01-05 07:00"),
+    ):
+        path = save_parquet(tmp_path / "b.parquet", x=y, day=column, y=y)
+        refused(path, "'day'", "dates", example, "--one-hot", "--drop 'day'")
+    path = save_parquet(tmp_path / "c.parquet", x=y, y=pa.array(["p", "q", "p", "q"]))
+    for one_hot in (False, True):
+        refused(path, "target column 'y'", "'p'", "never encoded", one_hot=one_hot)
+    path = save_parquet(tmp_path / "d.parquet", x=pa.array([[1], [2], [3], [4]]), y=y)
+    for one_hot in (False, True):
+        refused(path, "'x'", "list", "--drop 'x'", one_hot=one_hot)
+    path = save_parquet(tmp_path / "e.parquet", x=y, y=pa.array([[1], [2], [3], [4]]))
+    refused(path, "target column 'y'", "list", "--target")
+    path = save_parquet(tmp_path / "f.parquet", x=pa.nulls(4), y=y)
+    for one_hot in (False, True):
+        refused(path, "missing value", "'x'", "data row 1", one_hot=one_hot)
+
+
+@pytest.mark.parametrize("bad", [None, float("nan")])
+def test_parquet_missing(tmp_path: Path, bad: float | None) -> None:
+    clean = [float(v) for v in range(40)]
+    holed = pa.array([*clean[:29], bad, *clean[30:]], pa.float64(), from_pandas=False)
+    path = save_parquet(tmp_path / "t.parquet", x=pa.array(clean), z=holed, y=pa.array(clean))
+    refused(path, "missing value", "'z'", "data row 30", load=True)
+    refused(path, "missing value", "'z'", "data row 30", load=True, target="z")
+    with pytest.raises(InputError, match="data row 30"):
+        list(open_table(path).blocks(7))
+    assert open_table(path, drop="z").load()[0].shape == (40, 1)
+
+
+def test_parquet_missing_in_one_hot(tmp_path: Path) -> None:
+    path = save_parquet(
+        tmp_path / "t.parquet", g=pa.array(["a", "b", None, "a"]), y=pa.array([1.0, 2, 3, 4])
+    )
+    refused(path, "missing value", "'g'", "data row 3", one_hot=True)
+
+
+def test_parquet_infinite(tmp_path: Path) -> None:
+    path = save_parquet(tmp_path / "t.parquet", x=[1.0, 2.0, np.inf], y=[1.0, 2.0, 3.0])
+    refused(path, "infinite value", "'x'", "data row 3", load=True)
+
+
+def test_parquet_file_faults(tmp_path: Path) -> None:
+    refused(write(tmp_path / "t.parquet", "a,y\n1,2\n"), "t.parquet", "not a readable Parquet")
+    refused(write(tmp_path / "u.parquet", ""), "u.parquet", "not a readable Parquet")
+    refused(save_parquet(tmp_path / "v.parquet", x=[1.0], y=[2.0]), "only 1 data row")
+    empty = pa.array([], pa.float64())
+    refused(save_parquet(tmp_path / "w.parquet", x=empty, y=empty), "no data rows")
+    path = save_parquet(tmp_path / "x.parquet", price=[1.0, 2.0], y=[2.0, 3.0])
+    refused(path, "'prise'", "did you mean 'price'", target="prise")
+    refused(path, "--drop", "'z'", drop="z")
+    both = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 3, names=["a", "a", "y"])
+    pq.write_table(both, tmp_path / "z.parquet")
+    refused(tmp_path / "z.parquet", "duplicate", "'a'")
+
+
+def test_pandas_index_is_not_the_target(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "y": [5.0, 6, 7, 8]})
+    expected = frame.to_numpy()
+    frame.iloc[[0, 1, 3]].to_parquet(tmp_path / "t.parquet")
+    check(open_table(tmp_path / "t.parquet"), expected[[0, 1, 3]], ["a"], "y")
+    frame.index = pd.Index([9.0, 8, 7, 6], name="id")
+    frame.to_parquet(tmp_path / "u.parquet")
+    check(open_table(tmp_path / "u.parquet"), expected, ["a"], "y")
+    assert open_table(tmp_path / "u.parquet", target="id").feature_names == ["a", "y"]
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save_parquet(tmp_path / "t.parquet", x=[1.0, 2.0], y=[2.0, 3.0])
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "sparsecv.tables.parquet", raising=False)
+    refused(path, "pyarrow", 'pip install "sparsecv[parquet]"')
+    monkeypatch.undo()
+    sys.modules.pop("sparsecv.tables.parquet", None)
+    importlib.import_module("sparsecv.tables.parquet")
+    assert open_table(path).n == 2

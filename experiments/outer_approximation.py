@@ -16,11 +16,11 @@ from functools import partial
 
 import numpy as np
 from common import fold_rows, machine
-from sparsecv.solvers.outside.prepare.benders import outer_approximation
-from sparsecv.solvers.outside.prepare.gurobi import solve_gurobi
 
 from sparsecv.design.design import Protocol
 from sparsecv.solvers import Limits, Solution, SparseRidgeProblem, Status, solve
+from sparsecv.solvers.outside.benders import outer_approximation
+from sparsecv.solvers.outside.gurobi import solve_gurobi
 
 CASES = (
     ("diabetes11", 0.1, tuple(range(1, 12))),

@@ -10,9 +10,9 @@ from brute_force import plain
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import ugly_problem
-from sparsecv.solvers.outside.prepare.cuts import CutForm, FrontierCuts
 
 from sparsecv.solvers import Limits, SparseRidgeProblem
+from sparsecv.solvers.outside.cuts import CutForm, FrontierCuts
 from sparsecv.solvers.relaxation.diagonal import largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 

@@ -5,7 +5,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import sparsecv.solvers.all_sizes as all_sizes
 from brute_force import (
     Array,
     Data,
@@ -30,6 +29,7 @@ from sparsecv.solvers import (
     best_subsets,
     prediction_ranges,
 )
+from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.open_nodes import expand, size_bounds
 
 

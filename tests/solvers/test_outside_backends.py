@@ -14,7 +14,6 @@ from brute_force import Data, enumerate_size, plain, ugly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum, ugly_problem
-from sparsecv.solvers.outside.prepare.oracle import MasterResult, Oracle
 
 from sparsecv.solvers import (
     Limits,
@@ -42,6 +41,7 @@ from sparsecv.solvers.outside import (
 from sparsecv.solvers.outside import (
     registry as outside_backends,
 )
+from sparsecv.solvers.outside.oracle import MasterResult, Oracle
 
 MASTERS = [name for name in ("highs", "gurobi", "scip") if name in available_backends()]
 OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]
@@ -458,7 +458,7 @@ def test_a_tolerance_is_relative_to_the_objective(name: str) -> None:
 def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:
     if "scip" not in available_backends():
         pytest.skip("scip is not installed")
-    from sparsecv.solvers.outside.prepare.scip import solve_scip
+    from sparsecv.solvers.outside.scip import solve_scip
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 240))

@@ -289,7 +289,7 @@ def test_big_files_and_other_formats_are_not_hashed(
 
 
 def registry() -> list[dict[str, str]]:
-    text = resources.files("sparsecv").joinpath("registry.csv").read_text(encoding="utf-8")
+    text = resources.files("sparsecv.tables").joinpath("registry.csv").read_text(encoding="utf-8")
     reader = csv.DictReader(text.splitlines())
     rows = list(reader)
     assert reader.fieldnames == COLUMNS
@@ -316,7 +316,7 @@ def test_linked_registry() -> None:
     link = Path(__file__).parents[2] / "data" / "registry.csv"
     if not link.exists():
         pytest.skip("the data folder is not next to the tests")
-    inside = resources.files("sparsecv").joinpath("registry.csv").read_text(encoding="utf-8")
+    inside = resources.files("sparsecv.tables").joinpath("registry.csv").read_text(encoding="utf-8")
     assert link.read_text(encoding="utf-8") == inside
 
 

@@ -1,0 +1,102 @@
+"""The layers of docs/architecture: lower ones never import upper ones, and nothing runs in a circle."""
+
+import ast
+from pathlib import Path
+
+import sparsecv
+
+ROOT = Path(sparsecv.__file__).parent
+LAYERS = [  # top to bottom; what stands on one line may not import each other
+    ["__main__"],
+    ["cli"],
+    ["plots", "risk"],
+    ["stability"],
+    ["estimators"],
+    ["selection"],
+    ["cv"],
+    ["design"],
+    ["tables", "solvers"],
+    ["errors"],
+]
+SOLVERS = [
+    ["api", "gamma_path"],
+    ["outside"],
+    ["branching"],
+    ["leaps"],
+    ["relaxation"],
+    ["supports"],
+    ["limits"],
+    ["problem", "result", "kernels"],
+]
+
+
+def imported(path: Path) -> set[tuple[str, ...]]:
+    """Modules of the package that a file imports, as parts below ``sparsecv``."""
+    inside = path.relative_to(ROOT.parent).with_suffix("").parts
+    home = inside[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            base = home[: len(home) - node.level + 1] if node.level else ()
+            parts = (*base, *(node.module or "").split("."))
+            if parts[0] == "sparsecv":
+                below = tuple(part for part in parts[1:] if part)
+                found |= {(*below, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            found |= {tuple(parts[1:]) for parts in names if parts[0] == "sparsecv"}
+    return found
+
+
+def upward(layers: list[list[str]], folder: Path, depth: int) -> list[str]:
+    """Imports between layers that do not run downwards."""
+    floor = {name: i for i, layer in enumerate(layers) for name in layer}
+    wrong = []
+    for path in sorted(folder.rglob("*.py")):
+        own = path.relative_to(folder).with_suffix("").parts[0]
+        if own == "__init__":
+            continue
+        assert own in floor, f"{path} stands in no layer"
+        for target in imported(path):
+            if target[:depth] != path.relative_to(ROOT).parts[:depth] or len(target) <= depth:
+                continue
+            other = target[depth]
+            if other not in floor:  # a name that a package exports, not a module of it
+                continue
+            if other != own and floor[other] <= floor[own]:
+                wrong.append(f"{path.relative_to(ROOT)} imports {'.'.join(target)}")
+    return wrong
+
+
+def test_no_import_runs_upwards() -> None:
+    assert upward(LAYERS, ROOT, 0) == []
+
+
+def test_no_import_runs_upwards_among_the_solvers() -> None:
+    assert upward(SOLVERS, ROOT / "solvers", 1) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    arrows: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for path in ROOT.rglob("*.py"):
+        own = path.relative_to(ROOT).with_suffix("").parts
+        if own[-1] == "__init__":
+            continue
+        arrows[own] = set()
+        for target in imported(path):
+            for end in (target, target[:-1]):
+                if end and ROOT.joinpath(*end).with_suffix(".py").exists():
+                    arrows[own].add(end)
+                    break
+    while True:
+        leaves = [own for own, to in arrows.items() if not (to & arrows.keys() - {own})]
+        if not leaves:
+            break
+        for own in leaves:
+            del arrows[own]
+    assert arrows == {}
+
+
+def test_the_listing_stays_short() -> None:
+    entries = [p.name for p in ROOT.iterdir() if p.name != "__pycache__"]
+    assert len(entries) <= 14, entries

@@ -1,4 +1,4 @@
-"""The layers of docs/architecture: lower ones never import upper ones, and nothing runs in a circle."""
+"""The layers of docs/architecture: lower ones never import upper ones, and nothing is circular."""
 
 import ast
 from pathlib import Path

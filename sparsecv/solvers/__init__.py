@@ -10,7 +10,7 @@ from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
 from .branching.sizes import certificates_of, solve_sizes
-from .gamma_path import gamma_path
+from .paths import SupportPath, fit_supports, support_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
 from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .leaps.open_nodes import OpenNode, prediction_ranges
@@ -64,7 +64,9 @@ __all__ = [
     "ellipsoid",
     "export_mosek",
     "few_supports",
-    "gamma_path",
+    "SupportPath",
+    "fit_supports",
+    "support_path",
     "gram_root",
     "heuristic_path",
     "heuristic_support",

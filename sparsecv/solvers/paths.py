@@ -15,16 +15,18 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
-from .branching.sizes import HANDOVER, solve_sizes
+from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .kernels import fits
 from .kernels.linalg import Array, from_mask
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
     CHUNK,
     EPS,
+    MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,
     active_columns,
+    best_subsets,
     checked_sizes,
     checked_support,
     pad_support,
@@ -37,7 +39,7 @@ from .relaxation.perspective import Relaxation, perspective_relaxation
 from .result import Status, worst
 from .supports.path import heuristic_path
 
-SOLVERS = ("exact", "heuristic", "rounding")
+SOLVERS = ("auto", "exact", "heuristic", "rounding")
 Support = NDArray[np.intp]
 
 
@@ -126,11 +128,13 @@ def support_path(
         In 1..p.
     solver : str
         "exact": every problem to optimality. "heuristic": forward steps and swaps, warm starts
-        along τ. "rounding": the relaxation's largest entries, as in the stability paper.
+        along τ. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
+        exact up to 45 columns and where supports are few enough to look at each; else heuristic,
+        with what a short tree proves of the sizes near p.
     warm_starts : iterable of supports, optional
         For the first γ.
     limits : Limits, optional
-        Where they are reached, exact goes on as heuristic.
+        Where they are reached, exact and auto go on as heuristic.
 
     Returns
     -------
@@ -157,7 +161,7 @@ def support_path(
     values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
     starts = [checked_support(problem.p, start) for start in warm_starts]
     walk = _Walk(problem, values, wanted, starts, limits or Limits())
-    if solver == "exact" and problem.p <= TREE_ONLY and active_columns(problem).size > 0:
+    if solver in ("auto", "exact") and problem.p <= TREE_ONLY and active_columns(problem).size > 0:
         walk.by_tree()
     for g in range(values.size):
         if not walk.done[g]:
@@ -258,23 +262,38 @@ class _Walk:
     def alone(self, g: int, solver: str) -> None:
         """One γ by the solver asked for, heuristic where its limits are reached."""
         problem = self.problem.replace(gamma=float(self.gammas[g]))
-        reached = self.limits.reached(0)
-        if solver == "exact" and reached is None:
-            if problem.p > TREE_ONLY and few_supports(problem, self.sizes):
-                self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
-                self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
-            else:
-                self.single(g)
-            return
-        if solver == "exact" and reached is not None:
+        exact = solver == "exact" or (solver == "auto" and problem.p <= TREE_ONLY)
+        reached = self.limits.reached(0) if solver in ("auto", "exact") else None
+        if reached is not None:
             self.statuses.append(reached)
+        elif solver in ("auto", "exact") and few_supports(problem, self.sizes):
+            self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
+            self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
+            return
+        elif exact:
+            self.single(g)
+            return
         if solver == "rounding":
             by_size = rounded_supports(problem, self.sizes)
         elif active_columns(problem).size == 0:
             by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
         else:
             by_size = heuristic_path(problem, self.sizes.tolist(), warm_starts=self.known)
-        self.enter(g, [by_size[int(size)] for size in self.sizes])
+        supports = [by_size[int(size)] for size in self.sizes]
+        if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
+            tree = best_subsets(
+                problem,
+                sizes=self.sizes,
+                warm_starts=supports,
+                time_limit=self.limits.remaining(),
+                node_limit=FIRST_NODES,
+                stop=self.limits.stop,
+            )
+            supports = tree.supports
+            self.lower[g], self.proved[g] = tree.lower_bound, tree.proved
+            self.n_nodes[g] = tree.n_nodes
+            self.unfinished[g] = tree
+        self.enter(g, supports)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
         for t, support in enumerate(supports):
@@ -303,6 +322,38 @@ class _Walk:
             worst(self.statuses),
             self.unfinished,
         )
+
+
+def known_path(
+    problem: SparseRidgeProblem,
+    gammas: Sequence[float] | Array,
+    sizes: NDArray[np.intp],
+    supports: NDArray[np.int64],
+) -> SupportPath:
+    """Fits on given supports, nothing proved.
+
+    Parameters
+    ----------
+    problem, gammas, supports
+        As for :func:`fit_supports`.
+    sizes : ndarray of int, shape (τ,)
+    """
+    values = np.asarray(gammas, dtype=np.float64)
+    coef, objective = fit_supports(problem, values, supports)
+    nothing, none = np.zeros(objective.shape, dtype=bool), np.zeros(values.size, dtype=np.int64)
+    return SupportPath(
+        values,
+        sizes,
+        supports,
+        coef,
+        objective,
+        np.zeros(objective.shape),
+        nothing,
+        nothing,
+        none,
+        none,
+        Status.OPTIMAL,
+    )
 
 
 def fit_supports(

@@ -115,7 +115,8 @@ class Prover:
     def best(self) -> tuple[int, int]:
         """Cell of least estimate."""
         error = np.array([page.error.sum(axis=1) for page in self.pages])
-        return divmod(int(np.argmin(error)), error.shape[1])
+        g, t = divmod(int(np.argmin(error)), int(error.shape[1]))
+        return g, t
 
     def _open_cells(self) -> list[tuple[int, int]]:
         """Cells still to be proved, the most urgent first."""

@@ -38,6 +38,7 @@ from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .result import Status, worst
 from .supports.path import heuristic_path
+from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 Support = NDArray[np.intp]
@@ -84,7 +85,7 @@ class SupportPath:
     def support(self, g: int, t: int) -> Support:
         """The columns at one γ and size."""
         row = self.supports[g, t]
-        return row[row >= 0].astype(np.intp)
+        return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
         """The columns at one γ, for every size."""
@@ -107,6 +108,7 @@ class SupportPath:
         return found
 
 
+@on_one_thread
 def support_path(
     problem: SparseRidgeProblem,
     gammas: Sequence[float] | Array,
@@ -228,11 +230,11 @@ class _Walk:
                 known = _enter_starts(found, inner, active, self.known)
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
-            for i in np.flatnonzero(near > 1):
+            for i in np.flatnonzero(near > 1).tolist():
                 found[i, : inner[i]] = _settled(state, int(inner[i]), at_gamma, active)
             for t, size in enumerate(self.sizes):
-                i = int(np.searchsorted(inner, min(int(size), p)))
-                chosen = active[found[i, : inner[i]]]
+                at = int(np.searchsorted(inner, min(int(size), p)))
+                chosen = active[found[at, : inner[at]]]
                 if chosen.size < size:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen

@@ -251,8 +251,6 @@ def told_and_saved(case: Case, **options: Any) -> tuple[list[tuple[str, int, int
     saved: list[float] = []
 
     class Store:
-        reused: list[float] = []
-
         def load(self, page: Page) -> None:
             """Nothing is known."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cv_brute_force import Bracket, assert_within, brute_force, inside
-from cv_cases import PROTOCOLS, Array, Case, deterministic, draw_case, least_of
+from cv_cases import Case, deterministic, draw_case, least_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -77,7 +77,9 @@ def equal(a: CVResult, b: CVResult, *, same_start: bool = True) -> bool:
     rounded = a.folds.leave_one_out or not same_start
     for name in ("cv_error", "std_error", "lower", "upper", "exact", "model_bound"):
         one, other = a.table(name), b.table(name)
-        if not (np.allclose(one, other, rtol=1e-13, atol=0.0) if rounded else np.array_equal(one, other)):
+        if not (
+            np.allclose(one, other, rtol=1e-13, atol=0.0) if rounded else np.array_equal(one, other)
+        ):
             return False
     pairs = zip(a.by_gamma, b.by_gamma, strict=True)
     return (not same_start or np.array_equal(a.table("n_nodes"), b.table("n_nodes"))) and all(

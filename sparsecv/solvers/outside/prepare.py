@@ -141,7 +141,7 @@ def prepare(
     ready = Prepared(
         problem,
         root.columns,
-        GramForm(np.zeros((0, 0)), np.zeros(0), 0.0, np.zeros(0)),
+        GramForm(np.zeros((0, 0)), np.zeros(0), 0.0, np.zeros(0), 0.0),
         inside,
         incumbent.objective,
         root.bound,

@@ -195,6 +195,10 @@ class _Search:
         H, targets = self.data.held_out(j)
         spectrum = Spectrum.of(training)
         here = np.array([j])
+        # Corollary 3 needs the optimum on the rows of the fold and its training: all, or none
+        train, test = self.data.folds.split(j)
+        covered = train.size + test.size == self.data.folds.n
+        whole = self.bound if covered else np.zeros(self.taus.size)
         if self.paper:
             rows = training.p if training.n is None else training.n
             enough = rows > training.p  # then the paper takes ε = 0
@@ -208,7 +212,7 @@ class _Search:
                     low, high = compute_bounds(
                         problem,
                         relaxation,
-                        self.bound[t],
+                        whole[t],
                         float(self.table.objective[t, j]),
                         H,
                         targets,
@@ -226,7 +230,7 @@ class _Search:
             low, high = fold_bounds(
                 problem,
                 (first.beta, second.beta),
-                self.bound[t],
+                whole[t],
                 float(self.table.objective[t, j]),
                 H,
                 targets,

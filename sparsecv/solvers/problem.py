@@ -292,7 +292,6 @@ def _distance(root: Array, joint: Array) -> float:
     """Most that the QR factor of ``root`` is off from ``joint``, in units of column lengths."""
     scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
     scale[scale == 0.0] = 1.0
-    off = np.abs(root.T @ root - joint) / scale / scale[:, None]
     root = root / scale
     off = float(np.abs(root.T @ root - joint / scale / scale[:, None]).max())
     return float(off + 8.0 * root.shape[0] * EPS)

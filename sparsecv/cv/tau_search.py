@@ -128,11 +128,16 @@ class _Search:
         ``solve_some`` allows the problems on all rows to be solved.
         """
         exact = self.bounds == "paper-exact" and solve_some
-        plain = relaxation_path(self.full, self.taus)
-        tight = plain if self.paper else relaxation_path(self.full, self.taus, extract=True)
+        plain = relaxation_path(self.full, self.taus, limits=self.limits)
+        tight = plain
+        if not self.paper:
+            tight = relaxation_path(self.full, self.taus, extract=True, limits=self.limits)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
-            support = _rounded(first, int(tau)) if self.paper else heuristic_support(problem)
+            support = _rounded(first, int(tau))
+            if not self.paper:
+                left = self.limits.share(float(self.taus.size - t)).remaining()
+                support = heuristic_support(problem, warm_starts=[support], time_limit=left)
             self.supports.append(support)
             self.objective[t] = problem.objective(support)
             self.bound[t] = min(max(first.bound, second.bound), self.objective[t])
@@ -172,7 +177,7 @@ class _Search:
             tried = [e for e in strengths(self.gamma, spectrum) if e >= 0.0]
             for epsilon in [0.0] if enough else tried:
                 for t, relaxation in enumerate(
-                    relaxation_path(training, self.taus, epsilon=epsilon)
+                    relaxation_path(training, self.taus, epsilon=epsilon, limits=self.limits)
                 ):
                     problem = training.replace(tau=int(self.taus[t]))
                     self.table.offer(t, here, _rounded(relaxation, problem.tau))
@@ -188,8 +193,8 @@ class _Search:
                     )
                     self._enter_bounds(t, j, low, high, relaxation.bound)
             return
-        plain = relaxation_path(training, self.taus)
-        tight = relaxation_path(training, self.taus, extract=True)
+        plain = relaxation_path(training, self.taus, limits=self.limits)
+        tight = relaxation_path(training, self.taus, extract=True, limits=self.limits)
         for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
             problem = training.replace(tau=int(self.taus[t]))
             for support in (self.supports[t], _rounded(first, problem.tau)):

@@ -69,7 +69,7 @@ def branch_and_bound(
     """
     limits = limits or Limits()
     if gram is None and wants_gram(problem):
-        gram = GramForm.of(problem)
+        gram = GramForm.of(problem, limits=limits)
     incumbent = Incumbent(problem, warm_starts, gram)
     if certificate is not None and gram is not None:
         return _transferred(problem, incumbent, certificate, gram, tol, limits)

@@ -120,7 +120,8 @@ def prepare(
     screening : bool
         Without it every column stays, and no relaxation is solved.
     """
-    gram = GramForm.of(problem) if wants_gram(problem) or not screening else None
+    whole = wants_gram(problem) or not screening
+    gram = GramForm.of(problem, limits=limits) if whole else None
     incumbent = Incumbent(problem, warm_starts, gram)
     incumbent.select_forward()
     if screening:

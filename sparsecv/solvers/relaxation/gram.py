@@ -55,23 +55,27 @@ class GramForm:
         problem: SparseRidgeProblem,
         columns: NDArray[np.intp] | None = None,
         extract: bool = True,
+        limits: Limits | None = None,
     ) -> GramForm:
         """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem.
 
-        Without ``extract`` D is 0 and the eigenproblem is saved.
+        Without ``extract``, or where its time is not left, D is 0 and the eigenproblem is saved.
         """
         head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
         eps = gram_rounding(problem)
+        extract = extract and _affordable(G.shape[0], limits)
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
         return cls(G, head.T @ y, problem.yy, D, eps)
 
-    def on(self, columns: NDArray[np.intp], rank: int) -> GramForm:
-        """The same of some of its columns, with a diagonal of their own."""
+    def on(self, columns: NDArray[np.intp], rank: int, limits: Limits) -> GramForm:
+        """The same of some of its columns, with a diagonal of their own where there is time."""
         G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
-        return GramForm(G, self.b[columns], self.yy, extraction(G, rank, self.eps), self.eps)
+        affordable = _affordable(columns.size, limits)
+        D = extraction(G, rank, self.eps) if affordable else self.D[columns]
+        return GramForm(G, self.b[columns], self.yy, D, self.eps)
 
     def without(self, rows: Array, targets: Array) -> GramForm:
         """The same with some rows of the data left out, and a diagonal of its own.
@@ -112,6 +116,11 @@ class GramForm:
 def gram_rounding(problem: SparseRidgeProblem) -> float:
     """ε of bounds from the problem's Gram matrices."""
     return relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
+
+
+def _affordable(p: int, limits: Limits | None) -> bool:
+    """Whether there is time for the eigenvalues of a p × p matrix."""
+    return limits is None or limits.affords(2.0 * p**3)
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:
@@ -339,9 +348,9 @@ def reduced_root(
         if left <= problem.tau:
             return root, gram
         if gram is None:
-            gram = GramForm.of(problem, root.columns)
+            gram = GramForm.of(problem, root.columns, limits=limits)
         elif shrunk:
-            gram = gram.on(np.flatnonzero(~out), problem.rank_bound)
+            gram = gram.on(np.flatnonzero(~out), problem.rank_bound, limits)
         else:
             return root, gram
 

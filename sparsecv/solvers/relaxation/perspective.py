@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.linalg import Array
+from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, residual_multiple, residual_parts
@@ -60,6 +61,7 @@ def perspective_relaxation(
     warm_start: Relaxation | None = None,
     gap: float = 1e-8,
     gram: GramForm | None = None,
+    limits: Limits | None = None,
 ) -> Relaxation:
     """Solve min ||y−Xβ||² + (γ−ε)/2 Σβ_i²/z_i + ε/2 ||β||² over Σz ≤ τ, 0 ≤ z ≤ 1.
 
@@ -81,6 +83,8 @@ def perspective_relaxation(
         Of the same data, to share among calls, or of fewer rows (:meth:`GramForm.without`): the
         relaxation is that of ``gram``, the problem gives γ and τ. Without it problems with many
         more columns than rows are solved in residual form, which never forms the p × p matrix.
+    limits : Limits, optional
+        When they are reached what is known is returned: the bound holds all the same.
 
     Returns
     -------
@@ -94,12 +98,12 @@ def perspective_relaxation(
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
     if gram is None and (extract or wants_gram(problem)):
-        gram = GramForm.of(problem, extract=extract)
+        gram = GramForm.of(problem, extract=extract, limits=limits)
     D = gram.D if extract and gram is not None else np.zeros(problem.p)
     search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
     if warm_start is not None:
         search.start(warm_start)
-    return search.run(gap)
+    return search.run(gap, limits or Limits())
 
 
 def relaxation_path(
@@ -109,11 +113,16 @@ def relaxation_path(
     epsilon: float = 0.0,
     extract: bool = False,
     gap: float = 1e-8,
+    limits: Limits | None = None,
 ) -> list[Relaxation]:
-    """Solve the relaxation for several τ, each started from the one before."""
+    """Solve the relaxation for several τ, each started from the one before.
+
+    Parameters as for :func:`perspective_relaxation`. Once limits are reached every other τ gets the
+    bound at the last coefficients.
+    """
     gram = None
     if extract or wants_gram(problem):
-        gram = GramForm.of(problem, extract=extract)
+        gram = GramForm.of(problem, extract=extract, limits=limits)
     path: list[Relaxation] = []
     for tau in taus:
         path.append(
@@ -124,6 +133,7 @@ def relaxation_path(
                 warm_start=path[-1] if path else None,
                 gap=gap,
                 gram=gram,
+                limits=limits,
             )
         )
     return path
@@ -252,11 +262,16 @@ class _Search:
             )
         )
 
-    def run(self, gap: float) -> Relaxation:
+    def run(self, gap: float, limits: Limits) -> Relaxation:
         """Coordinate descent and Newton steps; interior-point steps where those get stuck."""
+        if limits.reached(0) is not None:
+            self._note()
+            self._keep()
         for attempt in range(2):
             rounds = ROUNDS
             for _ in range(NEWTON_STEPS):
+                if limits.reached(0) is not None:
+                    break
                 self._descend(gap, rounds)
                 self._keep()
                 if self._done(gap) or rounds > 4 * ROUNDS:
@@ -264,11 +279,14 @@ class _Search:
                 if not self._newton():
                     rounds *= 2
                 self._keep()
-            if attempt == 0 and not self._done(gap) and self.picks < self.free.size:
-                self._interior(gap)
+            waiting = not self._done(gap) and limits.reached(0) is None
+            if attempt == 0 and waiting and self.picks < self.free.size:
+                self._interior(gap, limits)
                 continue
             break
-        if not self._done(gap):  # a certificate from better converged sweeps
+        if (
+            not self._done(gap) and limits.reached(0) is None
+        ):  # a certificate from better converged sweeps
             self._descend(gap, MOST_ROUNDS)
             self._keep()
         self.beta = self.kept.copy()
@@ -299,11 +317,11 @@ class _Search:
     def _done(self, gap: float) -> bool:
         return bool(self.value - self.best[0] <= gap * abs(self.value))
 
-    def _interior(self, gap: float) -> None:
+    def _interior(self, gap: float, limits: Limits) -> None:
         """Start again from an interior-point solution on the free columns."""
         F, y = self.form.factor(self.free)
         beta = np.zeros_like(self.beta)
-        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap)
+        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap, limits)
         if not np.isfinite(beta).all():
             return
         self.beta = beta

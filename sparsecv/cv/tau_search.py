@@ -23,6 +23,7 @@ from ..solvers import (
     Limits,
     Relaxation,
     Solution,
+    SparseRidgeProblem,
     Spectrum,
     Status,
     heuristic_support,
@@ -128,14 +129,11 @@ class _Search:
         ``solve_some`` allows the problems on all rows to be solved.
         """
         exact = self.bounds == "paper-exact" and solve_some
-        plain = relaxation_path(self.full, self.taus, limits=self.limits)
-        tight = plain
-        if not self.paper:
-            tight = relaxation_path(self.full, self.taus, extract=True, limits=self.limits)
+        plain, tight = self._relaxations(self.full)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
             support = _rounded(first, int(tau))
-            if not self.paper:
+            if not self.paper and self.stopped() is None:
                 left = self.limits.share(float(self.taus.size - t)).remaining()
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
             self.supports.append(support)
@@ -160,6 +158,13 @@ class _Search:
         self.table.bound_the_rest()
         for t in range(self.taus.size):
             self._note(t)
+
+    def _relaxations(self, problem: SparseRidgeProblem) -> tuple[list[Relaxation], ...]:
+        """At every τ without extraction, and with it where there is a diagonal to extract."""
+        plain = relaxation_path(problem, self.taus, limits=self.limits)
+        if self.paper or problem.rank_bound < problem.p:
+            return plain, plain
+        return plain, relaxation_path(problem, self.taus, extract=True, limits=self.limits)
 
     def _bracket_fold(self, j: int) -> None:
         """One fold at every τ, by its own relaxations."""
@@ -193,8 +198,7 @@ class _Search:
                     )
                     self._enter_bounds(t, j, low, high, relaxation.bound)
             return
-        plain = relaxation_path(training, self.taus, limits=self.limits)
-        tight = relaxation_path(training, self.taus, extract=True, limits=self.limits)
+        plain, tight = self._relaxations(training)
         for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
             problem = training.replace(tau=int(self.taus[t]))
             for support in (self.supports[t], _rounded(first, problem.tau)):

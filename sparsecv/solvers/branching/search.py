@@ -196,7 +196,7 @@ def grown(state: kernels.SearchState, names: Sequence[str], rows: int) -> kernel
 def new_state(
     gram: GramForm, problem: SparseRidgeProblem, tol: float, root: Root
 ) -> kernels.SearchState:
-    G, b, yy, D = gram.G, gram.b, gram.yy, gram.D
+    G, b, yy = gram.G, gram.b, gram.yy
     p, tau, ridge = b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
@@ -205,7 +205,7 @@ def new_state(
     stack_beta[0] = root.beta
     return kernels.SearchState(
         G=np.ascontiguousarray(G),
-        Q=np.ascontiguousarray(G - np.diag(D)),
+        Q=gram.quadratic(),
         X=np.zeros((0, 0)),
         w=terms.w,
         length=terms.length,

@@ -69,7 +69,7 @@ class CutForm:
         ridge = problem.gamma / 2.0
         D = largest_diagonal(gram.G, ridge, gram.eps) if extract else np.zeros(gram.b.size)
         self.gram = replace(gram, D=D)
-        self.Q = np.ascontiguousarray(gram.G - np.diag(D))
+        self.Q = self.gram.quadratic()
         self.terms = self.gram.terms(ridge)
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
         self.margin = self.gram.rounding(ridge)

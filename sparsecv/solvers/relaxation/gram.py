@@ -97,6 +97,12 @@ class GramForm:
         """Whether multiples of the residual are dual points as well: D = 0."""
         return not self.D.any()
 
+    def quadratic(self) -> Array:
+        """Q = G − D, a new array."""
+        Q = np.array(self.G, order="C")
+        Q.flat[:: Q.shape[0] + 1] -= self.D
+        return Q
+
     def terms(self, ridge: float) -> BoundTerms:
         """What the dual bound asks at γ = 2·``ridge``."""
         squares, yy = self.before or (np.diag(self.G), self.yy)
@@ -199,8 +205,7 @@ class Relaxer:
         self.picks = min(problem.tau, root.columns.size)
         p, none = root.columns.size, np.zeros(0)
         if gram is not None:
-            Q = np.ascontiguousarray(gram.G - np.diag(gram.D))
-            self.form = (Q, np.zeros((0, 0)), none, none, 0.0, none)
+            self.form = (gram.quadratic(), np.zeros((0, 0)), none, none, 0.0, none)
             self.terms, self.scaled = gram.terms(ridge), gram.scaled
         else:
             X = np.ascontiguousarray(problem._base[:, root.columns].T)
@@ -335,7 +340,7 @@ def reduced_root(
         relaxer = Relaxer(problem, root, gram)
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         relaxer.relax(target)
-        if root.bound < target:
+        if root.bound < target and limits.reached(0) is None:
             improve_incumbent(problem, incumbent, relaxer)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         if root.bound >= target or limits.reached(0) is not None:
@@ -361,8 +366,9 @@ def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer
     if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
         G, b = relaxer.gram.G, relaxer.gram.b
     else:
-        head = problem._base[:, columns]
-        G, b = head.T @ head, head.T @ problem._base[:, problem.p]
+        rows = problem._rows  # products only: a long table need not be factored for them
+        head = rows[:, columns]
+        G, b = head.T @ head, head.T @ rows[:, problem.p]
     search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
     for start in (incumbent.support, relaxer.rounded()):
         search.enter(np.searchsorted(columns, start))

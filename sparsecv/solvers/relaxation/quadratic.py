@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Quadratic:
     ) -> None:
         p, half, none = problem.p, epsilon / 2.0, np.zeros(0)
         if gram is not None:
-            self.Q = np.ascontiguousarray(gram.G + np.diag(half - D))
+            self.Q = replace(gram, D=D - half).quadratic()
             self.X, self.e, self.mean = np.zeros((0, 0)), 0.0, float(np.trace(self.Q)) / p
             self.arrays: Any = (self.Q, self.X, none, none, 0.0, none)
             terms = gram.terms(problem.gamma / 2.0)

@@ -150,23 +150,26 @@ class SparseRidgeProblem:
         """What products of two of the columns held are off by, in units of their lengths."""
         return self._data.lost
 
-    def data_loss(self, upper: float) -> float:
+    def data_loss(self, upper: float, size: int | None = None) -> float:
         """How far below the optimum of the data held that of the matrices given may lie.
 
         0 unless the problem was made by :meth:`from_gram`: the root taken of its matrix J has
-        rootᵀ·root = J + E, |E_ij| ≤ η ℓ_iℓ_j. The objective of an optimal β is off by at most
-        η (ℓ_y + Σ ℓ_i|β_i|)², and neither (γ/2)|β|² nor the least eigenvalue of J times its squares
-        exceeds ``upper``, an objective that is attained.
+        rootᵀ·root = J + E, |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is off by at most
+        η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. At the optimum (γ/2)|β|² and the least eigenvalue of J
+        times ℓ_y² + Σ ℓ_i²β_i² do not exceed the objective. ``upper`` is one that a support of at
+        most ``size`` columns (τ by default) attains; twice as much covers what it is off by itself,
+        or else nothing below it is left to bound.
         """
         if self._data.given is None or not upper < math.inf:
             return 0.0
         off, least = self._data.given
+        k = self.tau if size is None else size
         squares = np.sort(np.einsum("ij,ij->j", self._rows, self._rows)[: self.p])
-        longest = float(squares[self.p - self.tau :].sum())
-        reach = math.sqrt(self.yy) + math.sqrt(longest * upper / (0.5 * self.gamma))
+        length = float(squares[self.p - k :].sum())
+        reach = math.sqrt(self.yy) + math.sqrt(length * 2.0 * upper / (0.5 * self.gamma))
         square = reach * reach
         if least > 0.0:
-            square = min(square, (self.tau + 1) * (upper + 1e-6 * self.yy) / least)
+            square = min(square, (k + 1) * 2.0 * upper / least)
         return float(1.01 * off * square)
 
     @property

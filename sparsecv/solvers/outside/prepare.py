@@ -86,7 +86,7 @@ class Prepared:
         best = fit.objective
         if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
             bound, status = self.bound, Status.FAILED  # nothing it says is believed
-        rounding = 1e-9 * best + 1e-12 * problem.yy
+        rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
         lower = max(0.0, min(max(bound, self.bound), self.slack, best) - rounding)
         gap = relative_gap(best, lower)
         closed = max(self.tol, precision)

@@ -10,7 +10,6 @@ from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
 from .branching.sizes import certificates_of, solve_sizes
-from .paths import SupportPath, fit_supports, support_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
 from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .leaps.open_nodes import OpenNode, prediction_ranges
@@ -18,6 +17,7 @@ from .limits import Limits, StopFlag
 from .outside.benders import outer_approximation
 from .outside.conic import conic_relaxation, export_mosek, solve_conic
 from .outside.extras import SolverUnavailable
+from .paths import SupportPath, fit_supports, support_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .relaxation.gram import GramForm, wants_gram
@@ -49,6 +49,7 @@ __all__ = [
     "Status",
     "StopFlag",
     "SubsetFit",
+    "SupportPath",
     "available_backends",
     "best_by_enumeration",
     "best_subsets",
@@ -64,9 +65,7 @@ __all__ = [
     "ellipsoid",
     "export_mosek",
     "few_supports",
-    "SupportPath",
     "fit_supports",
-    "support_path",
     "gram_root",
     "heuristic_path",
     "heuristic_support",
@@ -83,6 +82,7 @@ __all__ = [
     "solve_conic",
     "solve_jointly",
     "solve_sizes",
+    "support_path",
     "wants_gram",
     "worst",
 ]

@@ -195,14 +195,16 @@ def _unknown(name: str) -> InputError:
     )
 
 
-def _load(name: str, target: str | None, one_hot: bool, drop: tuple[str, ...]) -> RowSource:
+def _load(
+    name: str, target: str | None, one_hot: str | bool, drop: tuple[str, ...], encoding: str
+) -> RowSource:
     if name in _BUILTIN:
         return _reselected(_BUILTIN[name][0](), target, drop)
     path = _find(name)
     if path is None:
         raise _unknown(name)
     _check_hash(name, path)
-    source = open_table(path, target=target, one_hot=one_hot, drop=drop)
+    source = open_table(path, target=target, one_hot=one_hot, drop=drop, encoding=encoding)
     source.name = name
     return source
 
@@ -248,15 +250,16 @@ def load_dataset(name: str) -> RowSource:
     UserWarning
         The file differs from the one in the registry.
     """
-    return _load(name, None, False, ())
+    return _load(name, None, False, (), "utf-8")
 
 
 def resolve(
     data: str | PathLike[str],
     *,
     target: str | None = None,
-    one_hot: bool = False,
+    one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
+    encoding: str = "utf-8",
 ) -> RowSource:
     """Open a data set by name, or a file.
 
@@ -267,7 +270,7 @@ def resolve(
     ----------
     data : str or path-like
         The name or path.
-    target, one_hot, drop
+    target, one_hot, drop, encoding
         As for :func:`sparsecv.tables.sources.open_table`; ``target`` and ``drop`` work on every
         data set.
 
@@ -281,12 +284,11 @@ def resolve(
         Neither a data set nor a file, or the file cannot be used.
     """
     text, dropped = os.fspath(data), as_names(drop)
-    is_path = Path(text).name != text or bool(Path(text).suffix)
-    if is_path and text not in _BUILTIN:
-        return open_table(text, target=target, one_hot=one_hot, drop=dropped)
-    if text not in _BUILTIN and _find(text) is None and Path(text).is_file():
-        return open_table(text, target=target, one_hot=one_hot, drop=dropped)
-    return _load(text, target, one_hot, dropped)
+    is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
+    is_file = is_path or (_find(text) is None and Path(text).exists())
+    if is_file and text not in _BUILTIN:
+        return open_table(text, target=target, one_hot=one_hot, drop=dropped, encoding=encoding)
+    return _load(text, target, one_hot, dropped, encoding)
 
 
 def describe(name: str) -> DatasetInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,9 +13,11 @@ from ..errors import InputError
 from .options import (
     DONE,
     GAP,
+    AllLevels,
     BackendName,
     Data,
     Drop,
+    Encoding,
     Json,
     NoIntercept,
     OneHot,
@@ -25,12 +27,12 @@ from .options import (
     Target,
     TimeLimit,
     as_protocol,
+    check_file,
     check_jobs,
-    check_json,
-    names_in,
     note,
     open_console,
     progress,
+    read,
     write_json,
 )
 
@@ -47,7 +49,7 @@ def cv(
         ),
     ] = "1e-4:1e4:10",
     method: Annotated[
-        str,
+        Literal["auto", "exact", "search", "bounds", "grid"],
         typer.Option(
             help="exact: h at every τ; search: the best τ alone, by bounds and few problems "
             "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: "
@@ -56,17 +58,17 @@ def cv(
     ] = "auto",
     tol: Annotated[float, typer.Option(help="Relative tolerance of --method search.")] = 0.01,
     bounds: Annotated[
-        str, typer.Option(help="Of search and bounds: best, paper or paper-exact.")
+        Literal["best", "paper", "paper-exact"], typer.Option(help="Of search and bounds.")
     ] = "best",
     mio_limit: Annotated[
         int | None, typer.Option(help="Most problems solved per γ by --method search.")
     ] = None,
     backend: BackendName = "auto",
     rule: Annotated[
-        str,
+        Literal["auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged"],
         typer.Option(
-            help="What the model is chosen by: minimum, one-se, stability, corrected, "
-            "repeated or averaged; auto: repeated for K folds of up to 30 columns, else minimum."
+            help="What the model is chosen by; auto: repeated for K folds of up to 30 "
+            "columns, else minimum."
         ),
     ] = "auto",
     repeats: Annotated[
@@ -76,7 +78,9 @@ def cv(
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
     one_hot: OneHot = False,
+    all_levels: AllLevels = False,
     drop: Drop = None,
+    encoding: Encoding = "utf-8",
     time_limit: TimeLimit = None,
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
@@ -99,15 +103,14 @@ def cv(
     from ..selection.evidence import checked_repeats
     from ..selection.rules import checked_rule
     from ..solvers import Status, worst
-    from ..tables.datasets import resolve
     from . import grids as options
     from . import report
 
     started = time.perf_counter()
-    console = open_console(quiet)
+    console = open_console(quiet, json_file)
     if plot is not None:
         plots.check_writable(str(plot), film=method in ("search", "bounds"))
-    check_json(json_file)
+    check_file("--json", json_file)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
     check_jobs(jobs)
     if not 0 <= seed < 2**32:
@@ -116,7 +119,7 @@ def cv(
     checked_repeats(repeats)
     checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
         prepared = pipeline.prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
@@ -136,12 +139,12 @@ def cv(
             checkpoint=None if checkpoint is None else str(checkpoint),
             progress=bar,
         )
-    result, choices, rule = ruled.result, ruled.choices, ruled.rule
-    model = prepared.chosen(result, choices[rule])
+    result, choices, used = ruled.result, ruled.choices, ruled.rule
+    model = prepared.chosen(result, choices[used])
     if result.trace:
         report.print_trace(console, result)
     report.print_cv(console, prepared, result)
-    report.print_choices(console, choices, rule)
+    report.print_choices(console, choices, used)
     report.print_model(console, prepared, model)
     if json_file is not None:
         document = report.cv_document(
@@ -149,7 +152,7 @@ def cv(
             result,
             model,
             choices,
-            rule=rule,
+            rule=used,
             status=worst([result.status, ruled.status]),
             method=method,
             backend=backend,

@@ -11,9 +11,11 @@ from ..errors import InputError
 from .options import (
     DONE,
     GAP,
+    AllLevels,
     BackendName,
     Data,
     Drop,
+    Encoding,
     Json,
     NoIntercept,
     OneHot,
@@ -23,12 +25,12 @@ from .options import (
     Target,
     TimeLimit,
     as_protocol,
+    check_file,
     check_jobs,
-    check_json,
-    names_in,
     note,
     open_console,
     progress,
+    read,
     write_json,
 )
 
@@ -44,7 +46,9 @@ def fit(
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
     one_hot: OneHot = False,
+    all_levels: AllLevels = False,
     drop: Drop = None,
+    encoding: Encoding = "utf-8",
     time_limit: TimeLimit = None,
     jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
     json_file: Json = None,
@@ -54,17 +58,16 @@ def fit(
     from ..cv.engine import Settings, checked_gammas, checked_taus
     from ..selection import pipeline
     from ..solvers import Status, solve
-    from ..tables.datasets import resolve
     from . import report
 
-    console = open_console(quiet)
-    check_json(json_file)
+    console = open_console(quiet, json_file)
+    check_file("--json", json_file)
     checked_gammas([gamma])
     check_jobs(jobs)
     Settings(backend=backend, time_limit=time_limit)
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
         prepared = pipeline.prepare(
             source,

@@ -22,8 +22,8 @@ from .options import BAD_INPUT, DONE, INTERRUPTED
 from .stability import stability
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Exact cross-validation of best-subset ridge regression.",
 )
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        status = _complain(message())
+        status = _complain(message().replace("Value error, ", ""))
     status = status if isinstance(status, int) else DONE
     if status == INTERRUPTED:
         print("sparsecv: interrupted", file=sys.stderr)

@@ -23,6 +23,7 @@ from .options import (
     OneHot,
     ProtocolName,
     Quiet,
+    Save,
     Scale,
     Target,
     TimeLimit,
@@ -33,6 +34,7 @@ from .options import (
     open_console,
     progress,
     read,
+    save_model,
     write_json,
 )
 
@@ -85,6 +87,7 @@ def cv(
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
     json_file: Json = None,
+    save: Save = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -111,6 +114,7 @@ def cv(
     if plot is not None:
         plots.check_writable(str(plot), film=method in ("search", "bounds"))
     check_file("--json", json_file)
+    check_file("--save", save)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
     check_jobs(jobs)
     if not 0 <= seed < 2**32:
@@ -146,6 +150,8 @@ def cv(
     report.print_cv(console, prepared, result)
     report.print_choices(console, choices, used)
     report.print_model(console, prepared, model)
+    if save is not None:
+        save_model(save, source, model, choices[used].tau, choices[used].gamma)
     if json_file is not None:
         document = report.cv_document(
             prepared,

@@ -21,6 +21,7 @@ from .options import (
     OneHot,
     ProtocolName,
     Quiet,
+    Save,
     Scale,
     Target,
     TimeLimit,
@@ -31,6 +32,7 @@ from .options import (
     open_console,
     progress,
     read,
+    save_model,
     write_json,
 )
 
@@ -52,6 +54,7 @@ def fit(
     time_limit: TimeLimit = None,
     jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
     json_file: Json = None,
+    save: Save = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
@@ -62,6 +65,7 @@ def fit(
 
     console = open_console(quiet, json_file)
     check_file("--json", json_file)
+    check_file("--save", save)
     checked_gammas([gamma])
     check_jobs(jobs)
     Settings(backend=backend, time_limit=time_limit)
@@ -90,6 +94,8 @@ def fit(
     console.print(
         f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
     )
+    if save is not None:
+        save_model(save, source, model, tau, gamma)
     if json_file is not None:
         document = {
             "sparsecv": __version__,

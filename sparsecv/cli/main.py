@@ -1,4 +1,4 @@
-"""The command line: ``sparsecv cv``, ``fit``, ``stability``, ``benchmark`` and ``datasets``.
+"""The command line: one function for every command of ``sparsecv``.
 
 Every command stands in a module of its own and imports what it works with when it runs.
 """
@@ -19,6 +19,7 @@ from .cv import cv
 from .datasets import datasets
 from .fit import fit
 from .options import BAD_INPUT, DONE, INTERRUPTED
+from .predict import predict
 from .stability import stability
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Exact cross-validation of best-subset ridge regression.",
 )
-for command in (cv, fit, stability, benchmark, datasets):
+for command in (cv, fit, predict, stability, benchmark, datasets):
     app.command()(command)
 
 

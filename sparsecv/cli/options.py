@@ -15,6 +15,7 @@ from rich.console import Console
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from ..design.model import FittedModel
     from ..tables.rows import RowSource
 
 DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -135,6 +136,15 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {path}: {error.strerror}") from None
+
+
+def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamma: float) -> None:
+    """Write a model that was fitted to a table."""
+    from ..design.saved import SavedModel
+
+    names, target, levels = source.feature_names, source.target_name, source.levels
+    saved = SavedModel.of(model, names, target=target, tau=tau, gamma=gamma, levels=levels)
+    saved.write(path)
 
 
 @contextmanager

@@ -195,18 +195,38 @@ def _unknown(name: str) -> InputError:
     )
 
 
-def _load(
-    name: str, target: str | None, one_hot: str | bool, drop: tuple[str, ...], encoding: str
-) -> RowSource:
-    if name in _BUILTIN:
-        return _reselected(_BUILTIN[name][0](), target, drop)
-    path = _find(name)
+def locate(data: str | PathLike[str]) -> str | ArraySource:
+    """Find a table: a built-in data set, or the path of a file.
+
+    Built-in names come first. What has a path separator or a suffix is a file; anything else is
+    the name of a data set, or else a file that has no suffix.
+
+    Parameters
+    ----------
+    data : str or path-like
+        The name or path.
+
+    Returns
+    -------
+    ArraySource or str
+        The rows, or a path; "-" is the standard input.
+
+    Raises
+    ------
+    InputError
+        No such data set.
+    """
+    text = os.fspath(data)
+    if text in _BUILTIN:
+        return _BUILTIN[text][0]()
+    is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
+    if is_path or (_find(text) is None and Path(text).exists()):
+        return text
+    path = _find(text)
     if path is None:
-        raise _unknown(name)
-    _check_hash(name, path)
-    source = open_table(path, target=target, one_hot=one_hot, drop=drop, encoding=encoding)
-    source.name = name
-    return source
+        raise _unknown(text)
+    _check_hash(text, path)
+    return str(path)
 
 
 def _reselected(source: ArraySource, target: str | None, drop: tuple[str, ...]) -> ArraySource:
@@ -250,7 +270,9 @@ def load_dataset(name: str) -> RowSource:
     UserWarning
         The file differs from the one in the registry.
     """
-    return _load(name, None, False, (), "utf-8")
+    if name not in _BUILTIN and _find(name) is None:  # a file of this name is not meant
+        raise _unknown(name)
+    return resolve(name)
 
 
 def resolve(
@@ -261,10 +283,7 @@ def resolve(
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
 ) -> RowSource:
-    """Open a data set by name, or a file.
-
-    Built-in names come first. What has a path separator or a suffix is a file; anything else is
-    the name of a data set, or else a file that has no suffix.
+    """Open a data set by name, or a file, as :func:`locate` finds it.
 
     Parameters
     ----------
@@ -283,12 +302,13 @@ def resolve(
     InputError
         Neither a data set nor a file, or the file cannot be used.
     """
-    text, dropped = os.fspath(data), as_names(drop)
-    is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
-    is_file = is_path or (_find(text) is None and Path(text).exists())
-    if is_file and text not in _BUILTIN:
-        return open_table(text, target=target, one_hot=one_hot, drop=dropped, encoding=encoding)
-    return _load(text, target, one_hot, dropped, encoding)
+    found, dropped = locate(data), as_names(drop)
+    if isinstance(found, ArraySource):
+        return _reselected(found, target, dropped)
+    source = open_table(found, target=target, one_hot=one_hot, drop=dropped, encoding=encoding)
+    if found != os.fspath(data):
+        source.name = os.fspath(data)
+    return source
 
 
 def describe(name: str) -> DatasetInfo:

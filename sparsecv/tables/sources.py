@@ -27,6 +27,32 @@ _TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
 
 
+def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
+    """Map a ``.npy`` file into memory.
+
+    Raises
+    ------
+    InputError
+        It is not a two-dimensional numeric array.
+    """
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it ends too early"
+        raise InputError(
+            f"{path.name}: not a readable .npy array ({reason}); "
+            "write it again with numpy.save as a 2-D array of numbers"
+        ) from error
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
+            f"the target last), not {array.ndim}-D {array.dtype}"
+        )
+    return array
+
+
 class NpySource(RowSource):
     """A two-dimensional numeric ``.npy`` file, mapped rather than read.
 
@@ -49,12 +75,7 @@ class NpySource(RowSource):
     def __init__(self, path: Path, *, target: str | None = None, drop: Sequence[str] = ()) -> None:
         self._path = path
         self.name = _stem(path)
-        array = self._map()
-        if array.ndim != 2 or array.dtype.kind not in "biuf":
-            raise InputError(
-                f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
-                f"the target last), not {array.ndim}-D {array.dtype}"
-            )
+        array = map_npy(path)
         self.n = len(array)
         check_rows(path.name, self.n)
         names = [f"x{index}" for index in range(array.shape[1] - 1)] + ["y"] * bool(array.shape[1])
@@ -71,22 +92,10 @@ class NpySource(RowSource):
     def _label(self) -> str:
         return self._path.name
 
-    def _map(self) -> np.ndarray[Any, np.dtype[Any]]:
-        try:
-            return np.lib.format.open_memmap(self._path, mode="r")
-        except OSError as error:
-            raise InputError(f"cannot read {self._path}: {error.strerror or error}") from error
-        except (ValueError, EOFError) as error:
-            reason = str(error).splitlines()[0] if str(error) else "it ends too early"
-            raise InputError(
-                f"{self._path.name}: not a readable .npy array ({reason}); "
-                "write it again with numpy.save as a 2-D array of numbers"
-            ) from error
-
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start in range(0, self.n, rows):
             # Mapped afresh for each block, so that the pages already read do not count as used.
-            block = self._map()[start : start + rows]
+            block = map_npy(self._path)[start : start + rows]
             # Values too large for float64 become infinite, which the check of the block reports.
             with np.errstate(over="ignore"):
                 X = np.array(block[:, self._features], dtype=np.float64, order="C")
@@ -104,7 +113,7 @@ def _stem(path: Path) -> str:
 _KNOWN = _TEXT_SUFFIXES | _PARQUET_SUFFIXES | {".npy"}
 
 
-def _opened(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFile | Path":
+def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFile | Path":
     """The file behind a path; a ``.npy`` file is handed back as its path."""
     place = Path(path).expanduser()
     if str(path) != "-":
@@ -178,7 +187,7 @@ def open_table(
     array([2.5, 3.5])
     """
     dropped = as_names(drop)
-    file = _opened(path, encoding)
+    file = open_file(path, encoding)
     if isinstance(file, Path):
         return NpySource(file, target=target, drop=dropped)
     from .arrow import open_arrow  # imports pyarrow, which small commands do without

@@ -147,6 +147,7 @@ def cv(
     model = prepared.chosen(result, choices[used])
     if result.trace:
         report.print_trace(console, result)
+    report.print_terms(console)
     report.print_cv(console, prepared, result)
     report.print_choices(console, choices, used)
     report.print_model(console, prepared, model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -25,11 +26,13 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
     check_file("--out", out)
     saved = SavedModel.read(model)
     blocks = read_features(data, saved.columns(), saved.support, encoding)
+    first = next(blocks)  # a fault is found before a file is begun
     try:
-        with nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8") as file:
-            print("prediction", file=file)
-            for X in blocks:
-                file.writelines(f"{value!r}\n" for value in saved.predict(X).tolist())
+        chosen = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out {out}: {error.strerror}") from None
+    with chosen as file:
+        print("prediction", file=file)
+        for X in chain([first], blocks):
+            file.writelines(f"{value!r}\n" for value in saved.predict(X).tolist())
     raise typer.Exit(DONE)

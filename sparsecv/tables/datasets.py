@@ -45,7 +45,7 @@ class DatasetInfo:
     n, p : int
         Rows and features of the design.
     response : str
-        What y holds.
+        The column that is the target, and what it holds.
     task : str
         ``regression`` or ``classification`` (y is then +1 or -1).
     source, licence : str
@@ -102,7 +102,7 @@ _BUILTIN: dict[str, tuple[Callable[[], ArraySource], DatasetInfo]] = {
             name="diabetes",
             n=442,
             p=10,
-            response="target: disease progression after one year",
+            response="target (disease progression after one year)",
             task="regression",
             source="scikit-learn, load_diabetes(scaled=False)",
             licence="scikit-learn is BSD-3-Clause; data licence not stated",
@@ -119,7 +119,7 @@ _BUILTIN: dict[str, tuple[Callable[[], ArraySource], DatasetInfo]] = {
             name="synthetic",
             n=200,
             p=20,
-            response="y: 10 of the 20 features plus noise",
+            response="y (10 of the 20 features plus noise)",
             task="regression",
             source="make_synthetic()",
             licence="none needed: generated",
@@ -139,6 +139,7 @@ def _registry() -> dict[str, DatasetInfo]:
     infos: dict[str, DatasetInfo] = {}
     for row in csv.DictReader(text.splitlines()):
         cells: dict[str, Any] = {**row, "n": int(row["n"]), "p": int(row["p"])}
+        cells["response"] = f"y ({row['response']})"  # the column's name, and what it holds
         infos[row["name"]] = DatasetInfo(**cells)
     return infos
 

@@ -42,7 +42,7 @@ def benchmark(
     The main paper's Section 4.1 under its own protocol (standardised once, no intercept in the
     folds). The data sets are read from the folder SPARSECV_DATA names.
     """
-    from ..cv.engine import Settings
+    from ..cv.settings import Settings
     from ..plots import curves as plots
     from ..plots import reductions
     from . import comparison

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +26,8 @@ from .options import (
     Scale,
     Target,
     TimeLimit,
+    announce_limit,
+    as_limit,
     as_protocol,
     check_file,
     check_jobs,
@@ -76,6 +77,12 @@ def cv(
     repeats: Annotated[
         int, typer.Option(help="Partitions into folds that --rule repeated and averaged look at.")
     ] = 6,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also show what every other rule would choose.")
+    ] = False,
+    prove: Annotated[
+        str, typer.Option(help="Beyond 45 columns: choice, or all (every error).")
+    ] = "choice",
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
@@ -83,7 +90,7 @@ def cv(
     all_levels: AllLevels = False,
     drop: Drop = None,
     encoding: Encoding = "utf-8",
-    time_limit: TimeLimit = None,
+    time_limit: TimeLimit = "auto",
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
     json_file: Json = None,
@@ -100,12 +107,12 @@ def cv(
     quiet: Quiet = False,
 ) -> None:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
-    from ..cv.engine import Settings
+    from ..cv.settings import Settings
+    from ..design.prepare import prepare
     from ..plots import curves as plots
-    from ..selection import pipeline
-    from ..selection.evidence import checked_repeats
-    from ..selection.rules import checked_rule
-    from ..solvers import Status, worst
+    from ..selection.rules import checked_rule, choose, chosen_model, refuse_rule
+    from ..selection.study import Study, checked_repeats
+    from ..solvers import Status
     from . import grids as options
     from . import report
 
@@ -119,32 +126,33 @@ def cv(
     check_jobs(jobs)
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
-    settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
+    settings = Settings(method, backend, as_limit(time_limit), jobs, tol, bounds, mio_limit, prove)
     checked_repeats(repeats)
     checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
     source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
-        prepared = pipeline.prepare(
+        prepared = prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
         )
-        notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
-        if notice is not None:
-            note(notice)
-            settings = replace(settings, time_limit=limit)
-        ruled = pipeline.run_rule(
-            prepared,
+        announce_limit(prepared.design.p, settings.time_limit)
+        refuse_rule(rule, prepared.data, settings)
+        study = Study(
+            prepared.data,
+            prepared.design,
             gammas,
             taus,
             settings,
-            rule,
-            repeats,
-            seed,
-            checkpoint=None if checkpoint is None else str(checkpoint),
+            repeats=repeats,
+            seed=seed,
+            checkpoint=checkpoint,
             progress=bar,
         )
-    result, choices, used = ruled.result, ruled.choices, ruled.rule
-    model = prepared.chosen(result, choices[used])
+        used, choices = choose(study, rule, compare=compare)
+        model = chosen_model(study, choices[used])
+    result = study.surface
+    if study.reused:
+        note(f"--checkpoint: {len(study.reused)} γ taken over from {checkpoint}")
     if result.trace:
         report.print_trace(console, result)
     report.print_terms(console)
@@ -160,7 +168,7 @@ def cv(
             model,
             choices,
             rule=used,
-            status=worst([result.status, ruled.status]),
+            status=study.status,
             method=method,
             backend=backend,
             seconds=time.perf_counter() - started,
@@ -169,7 +177,7 @@ def cv(
     if plot is not None:
         _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
-    finished = finished and ruled.status is Status.OPTIMAL
+    finished = finished and choices[used].certified
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
 

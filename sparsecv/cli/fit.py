@@ -25,10 +25,11 @@ from .options import (
     Scale,
     Target,
     TimeLimit,
+    announce_limit,
+    as_limit,
     as_protocol,
     check_file,
     check_jobs,
-    note,
     open_console,
     progress,
     read,
@@ -51,15 +52,15 @@ def fit(
     all_levels: AllLevels = False,
     drop: Drop = None,
     encoding: Encoding = "utf-8",
-    time_limit: TimeLimit = None,
+    time_limit: TimeLimit = "auto",
     jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
     json_file: Json = None,
     save: Save = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
-    from ..cv.engine import Settings, checked_gammas, checked_taus
-    from ..selection import pipeline
+    from ..cv.settings import Settings, checked_gammas, checked_taus
+    from ..design.prepare import prepare, versions
     from ..solvers import Status, solve
     from . import report
 
@@ -68,21 +69,21 @@ def fit(
     check_file("--save", save)
     checked_gammas([gamma])
     check_jobs(jobs)
-    Settings(backend=backend, time_limit=time_limit)
+    settings = Settings(backend=backend, time_limit=as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
     source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
-        prepared = pipeline.prepare(
+        prepared = prepare(
             source,
             "2",
             as_protocol(protocol, scale, no_intercept),
             progress=lambda i, n: bar("reading rows", i, n),
         )
         checked_taus([tau], prepared.design.p)
-        notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
-        if notice is not None:
-            note(notice)
+        announce_limit(prepared.design.p, settings.time_limit)
+        everything, proving = settings.seconds(prepared.design.p)
+        limit = everything if proving is None else proving
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
         try:
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
@@ -108,7 +109,7 @@ def fit(
             "status": str(solution.status),
             "n_nodes": solution.n_nodes,
             "seconds": solution.seconds,
-            "versions": pipeline.versions(),
+            "versions": versions(),
         }
         write_json(json_file, document)
     raise typer.Exit(DONE if proved else GAP)

@@ -64,7 +64,13 @@ BackendName = Annotated[
         "gurobi-conic, gurobi-perspective, gurobi-big-m, gurobi-indicator, scip-conic."
     ),
 ]
-TimeLimit = Annotated[float | None, typer.Option(help="Seconds for everything.")]
+TimeLimit = Annotated[
+    str,
+    typer.Option(
+        help="Seconds for everything (0: estimates only), none, or auto: none up to 45 columns, 60 "
+        "of proving beyond."
+    ),
+]
 Json = Annotated[
     Path | None,
     typer.Option("--json", help="Write the results to this file; - is standard output."),
@@ -99,6 +105,32 @@ def read(
 def check_jobs(jobs: int) -> None:
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+
+
+def as_limit(text: str) -> float | str | None:
+    """Read --time-limit: "auto", None for none, or seconds."""
+    word = text.strip().lower()
+    if word in ("auto", "none"):
+        return word if word == "auto" else None
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0.0:
+        raise InputError(f"--time-limit must be seconds >= 0, auto or none; got {text!r}")
+    return seconds
+
+
+def announce_limit(p: int, limit: float | str | None) -> None:
+    """Say up front that some trees may not end."""
+    from ..cv.settings import PROVING
+    from ..solvers import TREE_ONLY
+
+    if p > TREE_ONLY and limit == "auto":
+        note(
+            f"{p} columns: some trees may be too large to finish; what {PROVING:g} s do not prove "
+            "is estimated, with an interval (--time-limit)"
+        )
 
 
 def as_protocol(name: str, scale: str, no_intercept: bool) -> Any:

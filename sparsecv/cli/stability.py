@@ -70,9 +70,9 @@ def stability(
     quiet: shared.Quiet = False,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
+    from ..design.prepare import versions
     from ..plots import curves as plots
     from ..plots import heatmaps
-    from ..selection import pipeline
     from ..stability import job as work
     from . import grids as options
 
@@ -113,7 +113,7 @@ def stability(
         "p": source.p,
         **work.document(done),
         "seconds": time.perf_counter() - started,
-        "versions": pipeline.versions(),
+        "versions": versions(),
     }
     show(console, found)
     if json_file is not None:

@@ -55,7 +55,8 @@ class Protocol:
 class Summary:
     """First and second moments of n rows of [X y]; the last entry belongs to y.
 
-    ``scatter`` is the sum of squares about the mean, ``low`` and ``high`` the extremes.
+    ``scatter`` is the sum of squares about the mean, ``low`` and ``high`` the extremes; ``total``
+    is the sum of the rows' weights, n where they have none.
     """
 
     n: int
@@ -63,20 +64,31 @@ class Summary:
     scatter: Array
     low: Array
     high: Array
+    weight: float | None = None
 
     @classmethod
-    def of(cls, X: Array, y: Array) -> Summary:
-        """Summarise rows in memory."""
-        mean = np.append(X.mean(axis=0), y.mean())
-        scatter = np.append(((X - mean[:-1]) ** 2).sum(axis=0), ((y - mean[-1]) ** 2).sum())
+    def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
+        """Summarise rows in memory; those of weight 0 do not count."""
+        if weights is not None:
+            used = weights > 0.0
+            X, y, weights = X[used], y[used], weights[used]
+        mean = np.append(np.average(X, axis=0, weights=weights), np.average(y, weights=weights))
+        squares = np.column_stack([(X - mean[:-1]) ** 2, (y - mean[-1]) ** 2])
+        scatter = squares.sum(axis=0) if weights is None else weights @ squares
         low = np.append(X.min(axis=0), y.min())
         high = np.append(X.max(axis=0), y.max())
-        return cls(X.shape[0], mean, scatter, low, high)
+        total = None if weights is None else float(weights.sum())
+        return cls(X.shape[0], mean, scatter, low, high, total)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.n) if self.weight is None else self.weight
 
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Columns that hold one value, up to rounding."""
-        spread = np.sqrt(self.scatter / self.n)
+        spread = np.sqrt(self.scatter / self.total)
         return np.asarray((self.low == self.high) | (spread <= 1e-14 * self.largest))
 
     @property
@@ -191,7 +203,7 @@ def make_design(
     if wild.size:
         name = repr(names[wild[0]]) if wild[0] < p else "of the response"
         raise InputError(f"column {name} holds values too large to square: rescale it")
-    rows = {"unit-variance": summary.n, "unit-norm": 1}.get(protocol.scale)
+    rows = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
     scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
     scale[:p][constant[:p]] = 1.0
     if protocol.name == "paper":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,17 +13,27 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
-from ..design.model import FittedModel, fitted_model
+from ..design.model import FittedModel
 from ..design.saved import SavedModel
 from ..errors import InputError
-from ..solvers import SparseRidgeProblem
 from .validation import (
+    checked_weights,
     frame_names,
     refuse_bad_columns,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class CheckedRows(NamedTuple):
+    """What was passed to ``fit``, checked."""
+
+    X: Array
+    y: Array
+    labels: list[str]
+    weights: Array | None
+    groups: NDArray[Any] | None
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -123,8 +133,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         model.gamma_ = np.nan if saved.gamma is None else saved.gamma
         return model
 
-    def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
-        """Rows as float64, and a name for every column."""
+    def _checked_rows(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> CheckedRows:
+        """Rows as float64, a name for every column, weights and groups where they are given."""
         refuse_bad_columns(X)
         frame = X
         if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
@@ -152,23 +164,20 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if not np.isfinite(y).all():
             kind = "NaN" if np.isnan(y).any() else "inf"
             raise InputError(f"Input y contains {kind}: drop those rows")
-        return X, y, labels
+        weights = checked_weights(sample_weight, y.size)
+        if groups is not None:
+            groups = np.asarray(groups)
+            if groups.shape != y.shape:
+                raise InputError(
+                    f"groups needs one entry per row ({y.size}); got shape {groups.shape}"
+                )
+        return CheckedRows(X, y, labels, weights, groups)
 
-    def _design(self, X: Array, y: Array, names: list[str]) -> tuple[Design, Array, Array]:
+    def _design(self, rows: CheckedRows) -> tuple[Design, Array, Array]:
         scale = "unit-variance" if self.standardize else "none"
         protocol = Protocol("honest", scale, bool(self.fit_intercept))
-        design = make_design(Summary.of(X, y), protocol, names)
-        return design, *design.apply(X, y)
-
-    def _store(
-        self,
-        design: Design,
-        problem: SparseRidgeProblem,
-        support: NDArray[np.intp],
-        lower_bound: float,
-        proved: bool,
-    ) -> None:
-        self._keep(fitted_model(design, problem, support, lower_bound, proved))
+        design = make_design(Summary.of(rows.X, rows.y, rows.weights), protocol, rows.labels)
+        return design, *design.apply(rows.X, rows.y)
 
     def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support

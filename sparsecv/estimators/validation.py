@@ -7,8 +7,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from ..design.design import Array
 from ..errors import ConstantColumnWarning, InputError
 from ..solvers import checked_backend
 
@@ -41,6 +41,27 @@ def refuse_bad_columns(X: Any) -> None:
                 f"column {name!r} is not numeric{example}: encode or drop it"
                 + ("" if values.dtype.kind in "mM" else "; could not convert string to float")
             ) from None
+
+
+def checked_weights(weights: Any, n: int) -> Array | None:
+    """Row weights >= 0, at least two of them above 0; None where they are all 1."""
+    if weights is None:
+        return None
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must be numbers >= 0") from None
+    if values.ndim == 0:
+        values = np.full(n, float(values))
+    if values.shape != (n,):
+        raise InputError(
+            f"sample_weight.shape == {values.shape}, expected ({n},): one weight per row"
+        )
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise InputError("sample_weight must be finite and >= 0: it holds NaN, inf or less")
+    if np.count_nonzero(values) < 2:
+        raise InputError("sample_weight must be > 0 for at least 2 rows")
+    return None if (values == 1.0).all() else values
 
 
 def checked_number(
@@ -78,8 +99,3 @@ def known_backend(name: str) -> None:
         checked_backend(name)
     except ValueError as error:
         raise InputError(str(error)) from None
-
-
-def blas_threads(n_jobs: int | None) -> Any:
-    """Limit the linear algebra library to ``n_jobs`` threads; −1 and None leave it alone."""
-    return threadpool_limits(None if n_jobs is None or n_jobs < 1 else n_jobs)

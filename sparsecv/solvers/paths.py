@@ -15,16 +15,18 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
-from .branching.sizes import HANDOVER, solve_sizes
+from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .kernels import fits
 from .kernels.linalg import Array, from_mask
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
     CHUNK,
     EPS,
+    MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,
     active_columns,
+    best_subsets,
     checked_sizes,
     checked_support,
     pad_support,
@@ -36,8 +38,9 @@ from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .result import Status, worst
 from .supports.path import heuristic_path
+from .threads import on_one_thread
 
-SOLVERS = ("exact", "heuristic", "rounding")
+SOLVERS = ("auto", "exact", "heuristic", "rounding")
 Support = NDArray[np.intp]
 
 
@@ -82,7 +85,7 @@ class SupportPath:
     def support(self, g: int, t: int) -> Support:
         """The columns at one γ and size."""
         row = self.supports[g, t]
-        return row[row >= 0].astype(np.intp)
+        return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
         """The columns at one γ, for every size."""
@@ -105,6 +108,7 @@ class SupportPath:
         return found
 
 
+@on_one_thread
 def support_path(
     problem: SparseRidgeProblem,
     gammas: Sequence[float] | Array,
@@ -126,11 +130,13 @@ def support_path(
         In 1..p.
     solver : str
         "exact": every problem to optimality. "heuristic": forward steps and swaps, warm starts
-        along τ. "rounding": the relaxation's largest entries, as in the stability paper.
+        along τ. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
+        exact up to 45 columns and where supports are few enough to look at each; else heuristic,
+        with what a short tree proves of the sizes near p.
     warm_starts : iterable of supports, optional
         For the first γ.
     limits : Limits, optional
-        Where they are reached, exact goes on as heuristic.
+        Where they are reached, exact and auto go on as heuristic.
 
     Returns
     -------
@@ -157,7 +163,7 @@ def support_path(
     values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
     starts = [checked_support(problem.p, start) for start in warm_starts]
     walk = _Walk(problem, values, wanted, starts, limits or Limits())
-    if solver == "exact" and problem.p <= TREE_ONLY and active_columns(problem).size > 0:
+    if solver in ("auto", "exact") and problem.p <= TREE_ONLY and active_columns(problem).size > 0:
         walk.by_tree()
     for g in range(values.size):
         if not walk.done[g]:
@@ -224,11 +230,11 @@ class _Walk:
                 known = _enter_starts(found, inner, active, self.known)
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
-            for i in np.flatnonzero(near > 1):
+            for i in np.flatnonzero(near > 1).tolist():
                 found[i, : inner[i]] = _settled(state, int(inner[i]), at_gamma, active)
             for t, size in enumerate(self.sizes):
-                i = int(np.searchsorted(inner, min(int(size), p)))
-                chosen = active[found[i, : inner[i]]]
+                at = int(np.searchsorted(inner, min(int(size), p)))
+                chosen = active[found[at, : inner[at]]]
                 if chosen.size < size:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen
@@ -258,23 +264,38 @@ class _Walk:
     def alone(self, g: int, solver: str) -> None:
         """One γ by the solver asked for, heuristic where its limits are reached."""
         problem = self.problem.replace(gamma=float(self.gammas[g]))
-        reached = self.limits.reached(0)
-        if solver == "exact" and reached is None:
-            if problem.p > TREE_ONLY and few_supports(problem, self.sizes):
-                self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
-                self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
-            else:
-                self.single(g)
-            return
-        if solver == "exact" and reached is not None:
+        exact = solver == "exact" or (solver == "auto" and problem.p <= TREE_ONLY)
+        reached = self.limits.reached(0) if solver in ("auto", "exact") else None
+        if reached is not None:
             self.statuses.append(reached)
+        elif solver in ("auto", "exact") and few_supports(problem, self.sizes):
+            self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
+            self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
+            return
+        elif exact:
+            self.single(g)
+            return
         if solver == "rounding":
             by_size = rounded_supports(problem, self.sizes)
         elif active_columns(problem).size == 0:
             by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
         else:
             by_size = heuristic_path(problem, self.sizes.tolist(), warm_starts=self.known)
-        self.enter(g, [by_size[int(size)] for size in self.sizes])
+        supports = [by_size[int(size)] for size in self.sizes]
+        if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
+            tree = best_subsets(
+                problem,
+                sizes=self.sizes,
+                warm_starts=supports,
+                time_limit=self.limits.remaining(),
+                node_limit=FIRST_NODES,
+                stop=self.limits.stop,
+            )
+            supports = tree.supports
+            self.lower[g], self.proved[g] = tree.lower_bound, tree.proved
+            self.n_nodes[g] = tree.n_nodes
+            self.unfinished[g] = tree
+        self.enter(g, supports)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
         for t, support in enumerate(supports):
@@ -303,6 +324,38 @@ class _Walk:
             worst(self.statuses),
             self.unfinished,
         )
+
+
+def known_path(
+    problem: SparseRidgeProblem,
+    gammas: Sequence[float] | Array,
+    sizes: NDArray[np.intp],
+    supports: NDArray[np.int64],
+) -> SupportPath:
+    """Fits on given supports, nothing proved.
+
+    Parameters
+    ----------
+    problem, gammas, supports
+        As for :func:`fit_supports`.
+    sizes : ndarray of int, shape (τ,)
+    """
+    values = np.asarray(gammas, dtype=np.float64)
+    coef, objective = fit_supports(problem, values, supports)
+    nothing, none = np.zeros(objective.shape, dtype=bool), np.zeros(values.size, dtype=np.int64)
+    return SupportPath(
+        values,
+        sizes,
+        supports,
+        coef,
+        objective,
+        np.zeros(objective.shape),
+        nothing,
+        nothing,
+        none,
+        none,
+        Status.OPTIMAL,
+    )
 
 
 def fit_supports(

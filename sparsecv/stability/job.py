@@ -12,11 +12,11 @@ from sklearn.utils.multiclass import type_of_target
 from ..design.design import Array
 from ..errors import InputError
 from ..estimators import SparseRidge
+from ..selection.learner import SparseRidgeLearner, largest_tau
 from ..tables.sources import RowSource
 from .estimator import StabilityCV
 from .learners import Recipe, cart, svm, xgboost
 from .losses import checked_loss
-from .sparse_ridge import SparseRidgeLearner, largest_tau
 
 LEARNERS = ("sparse-ridge", "cart", "xgboost", "svm")
 

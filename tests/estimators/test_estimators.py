@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv import engine as cross_validation
-from sparsecv.cv.engine import DEFAULT_GAMMAS
+from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import ConstantColumnWarning, InputError, UnprovedWarning
 
 pd = pytest.importorskip("pandas")

@@ -8,8 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+# sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning
+_SUMS = {"reassoc", "contract"}
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
 def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
     """R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]] in the first m + 1 rows of ``R``.
 
@@ -60,7 +63,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
     return fine
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
 def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     """The same from the Gram matrix of the rows of ``work``."""
     for c in range(m + 1):
@@ -119,7 +122,7 @@ def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-d
                 predicted[c, a] += weight * columns_of[column, a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
 def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
     """Σ (target − prediction)² of every fit."""
     for c in range(supports.shape[0]):

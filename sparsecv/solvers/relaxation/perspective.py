@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from . import descent as kernels
 from .gram import GramForm, relaxation_work, wants_gram
 from .interior import interior_point
@@ -50,6 +51,7 @@ class Relaxation:
     multiplier: float
 
 
+@on_one_thread
 def perspective_relaxation(
     problem: SparseRidgeProblem,
     *,
@@ -101,6 +103,7 @@ def perspective_relaxation(
     return search.run(gap)
 
 
+@on_one_thread
 def relaxation_path(
     problem: SparseRidgeProblem,
     taus: Iterable[int],

@@ -9,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from .beam import promising_columns
 from .greedy import forward_order
 from .swaps import swap_search
@@ -17,6 +18,7 @@ Support = NDArray[np.intp]
 SWAPS = 30  # at most, at every size
 
 
+@on_one_thread
 def heuristic_path(
     problem: SparseRidgeProblem,
     sizes: Iterable[int],

@@ -57,6 +57,16 @@ def print_trace(console: Console, result: CVResult) -> None:
     console.print(f"ended: {result.ended}", style="dim")
 
 
+def print_terms(console: Console) -> None:
+    """Say what γ, τ and "proved" mean, in a line each."""
+    for word, meaning in (
+        ("γ", "weight of the ridge penalty (γ/2)‖β‖², which shrinks coefficients"),
+        ("τ", "the largest number of features that a model may have"),
+        ("proved", "no set of features does better: a search has ruled out all others"),
+    ):
+        console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
+
+
 def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
     """Print h(γ, τ) for every γ of a grid, the table of the best γ and the choice."""
     folds, protocol = prepared.folds, prepared.design.protocol
@@ -190,8 +200,11 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
     table = Table()
     table.add_column("feature", overflow="fold")
     table.add_column("coefficient", justify="right")
-    for column in model.support:
+    room = max(console.height - 12, 10) if console.is_terminal else model.support.size
+    for column in model.support[:room]:
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))
+    if (more := model.support.size - room) > 0:
+        table.add_row(f"… {more} more", "in --json or --save", style="dim")
     table.add_row("(intercept)", number(model.intercept), style="dim")
     console.print(table)
     if np.isnan(model.objective):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from .branching.sizes import HANDOVER, solve_sizes
+from .kernels.compiled import kernel
 from .kernels.linalg import Array, from_mask, triangularise
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import CHUNK, EPS, active_columns, checked_sizes, prefer
@@ -99,7 +99,7 @@ def _settled(state: kernels.TreeState, size: int, problem: SparseRidgeProblem) -
     return supports[prefer([problem.fit(s) for s in supports], supports)]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def restart(st, base, ridge, stack, eps):  # type: ignore[no-untyped-def]
     """Set the tree up for another γ; False where γ is lost beside dependent columns."""
     p = st.A.shape[0]
@@ -152,7 +152,7 @@ def restart(st, base, ridge, stack, eps):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def cholesky_factor(R, base, ridge):  # type: ignore[no-untyped-def]
     """R with RᵀR = [[XᵀX + ridge I, Xᵀy], [yᵀX, yᵀy]] from its Cholesky factorisation."""
     m = R.shape[0]
@@ -174,7 +174,7 @@ def cholesky_factor(R, base, ridge):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def stacked_factor(R, base, least, stack):  # type: ignore[no-untyped-def]
     """The same by Householder's QR of [X y] over √ridge·[I 0]."""
     m = R.shape[0]
@@ -191,7 +191,7 @@ def stacked_factor(R, base, least, stack):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
     """Incumbents: backward elimination, and what lies on the way to supports known already."""
     p = st.A.shape[0]
@@ -220,7 +220,7 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
             kernels.advance(st, 1, rank)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def answers(st, sizes, supports, near):  # type: ignore[no-untyped-def]
     """The best support of every size, and how many are within rounding of it."""
     p = st.A.shape[0]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..design.design import Design, Summary, make_design
@@ -30,6 +29,7 @@ from ..solvers import (
     solve_sizes,
 )
 from ..solvers.branching.enumeration import SOUND
+from ..solvers.kernels.compiled import kernel
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
@@ -197,7 +197,7 @@ def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> di
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def ridge_coefficients(G, b, ridge, supports, coef):  # type: ignore[no-untyped-def]
     """Solve (G_S + ridge I) β_S = b_S for every row of ``supports``, ended by −1, into ``coef``."""
     most = supports.shape[1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..problem import SparseRidgeProblem
 from .beam import promising_columns
 from .greedy import forward_order
@@ -82,7 +82,7 @@ def heuristic_path(
     return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Improve ``trial[:k]`` by swaps and keep it if it is the best of its size."""
     A, beta, V, c, d = work
@@ -95,7 +95,7 @@ def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # t
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(G, b, ridge, supports, gains, trial, allowed, work, most):  # type: ignore[no-untyped-def]
     """Fill every size on the way up, and try again on the way down."""
     A, beta, V, c, d = work

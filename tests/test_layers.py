@@ -19,7 +19,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["errors"],
 ]
 SOLVERS = [
-    ["api", "gamma_path"],
+    ["api", "paths"],
     ["outside"],
     ["branching"],
     ["leaps"],

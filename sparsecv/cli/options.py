@@ -14,6 +14,9 @@ from rich.console import Console
 
 from ..errors import InputError
 
+DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses."""
+
 Data = Annotated[str, typer.Argument(help="A CSV, Parquet or .npy file, or a data set's name.")]
 Target = Annotated[str | None, typer.Option(help="Response column; default: the last one.")]
 OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode text columns as 0/1 columns.")]

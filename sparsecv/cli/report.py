@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from ..design.model import FittedModel
 from ..selection.pipeline import Prepared, versions
 from ..selection.rules import RULES, Choice
 from ..solvers import Status
-from .benchmark import Row, averages
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -212,41 +211,6 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         f"{number(model.lower_bound)} ({gap})",
         style="dim",
     )
-
-
-def print_benchmark(console: Console, rows: Sequence[Row]) -> None:
-    """Print every run, and the mean reductions over γ."""
-    for name, folds in dict.fromkeys((row.dataset, row.folds) for row in rows):
-        table = Table(title=f"{name}, {folds}", title_justify="left")
-        for head in ("γ", "way", "problems", "fewer", "nodes", "fewer", "s"):
-            justify: Any = "left" if head == "way" else "right"
-            table.add_column(head, justify=justify, no_wrap=True)
-        before = None
-        for row in rows:
-            if (row.dataset, row.folds) != (name, folds):
-                continue
-            table.add_row(
-                "" if row.gamma == before else number(row.gamma),
-                row.way,
-                f"{row.mio:,}",
-                percent(row.reduction),
-                f"{row.nodes:,}",
-                percent(row.node_reduction),
-                f"{row.seconds:.3g}",
-            )
-            before = row.gamma
-        console.print(table)
-    summary = Table(title="mean over γ")
-    for head in ("folds", "way", "data", "fewer problems", "fewer nodes"):
-        summary.add_column(head, justify="left" if head in ("folds", "way", "data") else "right")
-    for folds, way, name, problems, nodes in averages(rows):
-        summary.add_row(folds, way, name, percent(problems), percent(nodes))
-    console.print(summary)
-
-
-def percent(value: float) -> str:
-    """A share in percent; empty where there is none."""
-    return "" if np.isnan(value) else f"{100.0 * value:.1f} %"
 
 
 def cv_document(

@@ -70,10 +70,11 @@ def stability(
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
     from ..plots import curves as plots
+    from ..plots import heatmaps
     from ..selection import pipeline
+    from ..stability import job as work
     from ..tables.datasets import resolve
     from . import grids as options
-    from . import stability_job as work
 
     started = time.perf_counter()
     console = shared.open_console(quiet)
@@ -118,7 +119,7 @@ def stability(
     if json_file is not None:
         shared.write_json(json_file, found)
     if plot is not None:
-        work.plot(done, str(plot), f"{source.name}, {found['folds']['k']} folds")
+        heatmaps.plot(done, str(plot), f"{source.name}, {found['folds']['k']} folds")
     raise typer.Exit(0)
 
 

@@ -58,7 +58,7 @@ class FixedSupports:
             np.vstack(coefs),
             np.vstack(squares),
             np.concatenate(targets),
-            float(data.folds.sizes.sum()),
+            data.total,
         )
 
     def error(self, gamma: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,40 +51,6 @@ class GammaResult:
     status: str = "optimal"
     history: list[list[float]] = field(default_factory=list, repr=False)
     fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for a checkpoint file."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> GammaResult:
-        """Invert :meth:`to_dict`."""
-        kinds: dict[str, Any] = {
-            "taus": np.intp,
-            "exact": np.bool_,
-            "model_proved": np.bool_,
-            "mio_by_tau": np.intp,
-            "choice": np.intp,
-        }
-        values: dict[str, Any] = {}
-        for name, value in stored.items():
-            if name == "history":
-                values[name] = value
-            elif name in ("supports", "models"):
-                values[name] = [np.array(s, dtype=np.intp) for s in value]
-            elif isinstance(value, list):
-                values[name] = np.array(value, dtype=kinds.get(name, np.float64))
-            else:
-                values[name] = value
-        return cls(**values)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    return value
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
@@ -159,6 +124,7 @@ class CVResult:
     by_gamma: list[GammaResult]
     seconds: float
     tolerance: float | None = None
+    prove: str = "choice"
     trace: list[Step] = field(default_factory=list)
     ended: str = ""
 
@@ -169,9 +135,9 @@ class CVResult:
 
     @property
     def finished(self) -> bool:
-        """Whether everything asked for is proved: h at every τ, or the best τ to a tolerance."""
+        """Whether everything asked for is proved: h at every τ, the choice, or the best τ."""
         if self.tolerance is None:
-            return self.complete
+            return self.complete or (self.prove == "choice" and self.best().certified)
         return all(r.status == Status.OPTIMAL for r in self.by_gamma)
 
     @property
@@ -186,13 +152,12 @@ class CVResult:
     def best(self) -> Best:
         """Least CV error; of equal ones the smaller τ, then the larger γ.
 
-        Where some are not proved the least upper end counts: supports of folds that time did not
-        suffice for come from other rows, and their errors may be far too small.
+        What is not proved counts by its estimate, the error at the best supports known.
         """
-        error = self.table("upper")
+        error = self.table("cv_error")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
-        within = chosen.upper <= chosen.upper[t] + chosen.std_error[t]
+        within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
         lower = float(self.table("lower").min())
         upper = float(chosen.upper[t])
         slack = max(2 * TIE, self.tolerance or 0.0)

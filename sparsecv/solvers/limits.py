@@ -65,6 +65,17 @@ class Limits:
         """What is left of these limits, counted from now; of the nodes nothing is taken off."""
         return Limits(self.remaining(), self._node_limit, self._stop)
 
+    def share(self, pieces: float) -> Limits:
+        """Limits of the next of ``pieces`` equal pieces of what is left of the time."""
+        left = self.remaining()
+        return Limits(None if left is None else left / max(pieces, 1.0), None, self._stop)
+
+    def within(self, seconds: float | None) -> Limits:
+        """These limits, and at most so many seconds from now."""
+        left = self.remaining()
+        known = [limit for limit in (left, seconds) if limit is not None]
+        return Limits(min(known, default=None), self._node_limit, self._stop)
+
     def elapsed(self) -> float:
         """Seconds since the search began."""
         return time.perf_counter() - self.started

@@ -21,7 +21,7 @@ from .columns import (
     shown,
     text_error,
 )
-from .sources import RowSource
+from .rows import RowSource
 
 try:
     import pyarrow as pa

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
@@ -95,7 +95,7 @@ def heuristic_path(
     return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Improve ``trial[:k]`` by swaps and keep it if it is the best of its size."""
     A, beta, V, c, d = work
@@ -108,7 +108,7 @@ def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # t
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_up(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Size k from the support of size k − 1 and the column that helps it most."""
     A, beta, V, c, d = work
@@ -132,7 +132,7 @@ def step_up(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # typ
     try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_down(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Size k from the support of size k + 1 less the column it misses least."""
     A, beta, V, c, d = work

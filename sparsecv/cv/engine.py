@@ -105,7 +105,7 @@ class Surface:
         self.tell: Tell = (lambda *_: None) if progress is None else progress
         self.pages: dict[float, Page] = {}
         self.order: list[float] = []  # as asked for, repeats included
-        self.started = time.perf_counter()
+        self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
@@ -192,7 +192,7 @@ class Surface:
             np.array(order),
             self.taus,
             [summaries[gamma] for gamma in order],
-            time.perf_counter() - self.started,
+            self._clock.elapsed(),
             self.settings.tol if self.settings.searches else None,
             self.settings.prove,
         )

@@ -14,20 +14,12 @@ from rich.table import Table
 from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
-from ..selection.pipeline import Prepared, versions
+from ..design.prepare import Prepared, versions
 from ..selection.rules import RULES, Choice
 from ..solvers import Status
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
-LEAST = {  # what a rule minimises
-    "minimum": "h",
-    "one-se": "τ within one standard error",
-    "stability": "mean of the folds + λ·stability",
-    "corrected": "bias-corrected h",
-    "repeated": "mean of h over partitions",
-    "averaged": "(every model, weighted by mean h)",
-}
 
 
 def number(value: float) -> str:
@@ -63,6 +55,16 @@ def print_trace(console: Console, result: CVResult) -> None:
         )
     console.print(table)
     console.print(f"ended: {result.ended}", style="dim")
+
+
+def print_terms(console: Console) -> None:
+    """Say what γ, τ and "proved" mean, in a line each."""
+    for word, meaning in (
+        ("γ", "weight of the ridge penalty (γ/2)‖β‖², which shrinks coefficients"),
+        ("τ", "the largest number of features that a model may have"),
+        ("proved", "no set of features does better: a search has ruled out all others"),
+    ):
+        console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
 
 
 def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
@@ -114,12 +116,12 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
         table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
     for name in (name for name in RULES if name in choices):
         choice = choices[name]
-        least = LEAST[name] + ("" if name == "one-se" else f" = {number(choice.criterion)}")
+        least = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
         if choice.lambda_ is not None:
             least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
         row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
         if choice.weights is not None:
-            row[2:] = ["", f"≤ {row[3]}", LEAST[name]]
+            row[2:] = ["", f"≤ {row[3]}", RULES[name].least]
         if not choice.certified:
             row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)
@@ -198,8 +200,11 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
     table = Table()
     table.add_column("feature", overflow="fold")
     table.add_column("coefficient", justify="right")
-    for column in model.support:
+    room = max(console.height - 12, 10) if console.is_terminal else model.support.size
+    for column in model.support[:room]:
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))
+    if (more := model.support.size - room) > 0:
+        table.add_row(f"… {more} more", "in --json or --save", style="dim")
     table.add_row("(intercept)", number(model.intercept), style="dim")
     console.print(table)
     if np.isnan(model.objective):

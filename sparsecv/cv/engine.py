@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, Status, StopFlag, support_path
+from ..solvers.threads import one_blas_thread
 from .checkpoint import Checkpoint
 from .estimate import fill_pages
 from .grid import solve_grid
@@ -105,10 +105,11 @@ class Surface:
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
         self._context = ExitStack()
+        self._prover: Prover | None = None
 
     def __enter__(self) -> Surface:
         self._context.enter_context(interruptible(self._stop))
-        self._context.enter_context(threadpool_limits(1, user_api="blas"))
+        self._context.enter_context(one_blas_thread())
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -157,7 +158,7 @@ class Surface:
         if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
             return
         limits = self.limits.within(self._proving)
-        prover = Prover(
+        self._prover = Prover(
             self.data,
             pages,
             limits,
@@ -166,8 +167,14 @@ class Surface:
             tell=self.tell,
             save=self._save,
         )
-        prover.run()
-        prover.prove_model(*prover.best())
+        self._prover.run()
+        self._prover.prove_model(*self._prover.best())
+
+    def prove_model(self, gamma: float, tau_index: int) -> None:
+        """The model of all rows at one pair, with what is left of the time."""
+        if self._prover is not None:
+            with self:
+                self._prover.prove_model(list(self.pages).index(gamma), tau_index)
 
     def result(self) -> CVResult:
         """Everything visited, in the order it was asked for."""

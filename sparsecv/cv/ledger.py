@@ -210,7 +210,8 @@ class Page:
         error = self.error.sum(axis=1) / rows
         weight = self.data.fold_weight
         # mean over folds weighted by their rows, as the CV error itself is
-        spread = (weight * (self.error / weight - error[:, None]) ** 2).sum(axis=1) / rows
+        mean = np.divide(self.error, weight, out=np.zeros(self.error.shape), where=weight > 0.0)
+        spread = (weight * (mean - error[:, None]) ** 2).sum(axis=1) / rows
         lower = np.where(exact, error, np.minimum(self.lower.sum(axis=1) / rows, error))
         upper = np.where(exact, error, np.maximum(self.upper.sum(axis=1) / rows, error))
         status = self.status

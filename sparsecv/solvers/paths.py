@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .kernels import fits
+from .kernels.compiled import kernel
 from .kernels.linalg import Array, from_mask
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
@@ -38,6 +38,7 @@ from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .result import Status, worst
 from .supports.path import heuristic_path
+from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 Support = NDArray[np.intp]
@@ -84,7 +85,7 @@ class SupportPath:
     def support(self, g: int, t: int) -> Support:
         """The columns at one γ and size."""
         row = self.supports[g, t]
-        return row[row >= 0].astype(np.intp)
+        return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
         """The columns at one γ, for every size."""
@@ -107,6 +108,7 @@ class SupportPath:
         return found
 
 
+@on_one_thread
 def support_path(
     problem: SparseRidgeProblem,
     gammas: Sequence[float] | Array,
@@ -228,11 +230,11 @@ class _Walk:
                 known = _enter_starts(found, inner, active, self.known)
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
-            for i in np.flatnonzero(near > 1):
+            for i in np.flatnonzero(near > 1).tolist():
                 found[i, : inner[i]] = _settled(state, int(inner[i]), at_gamma, active)
             for t, size in enumerate(self.sizes):
-                i = int(np.searchsorted(inner, min(int(size), p)))
-                chosen = active[found[i, : inner[i]]]
+                at = int(np.searchsorted(inner, min(int(size), p)))
+                chosen = active[found[at, : inner[at]]]
                 if chosen.size < size:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen
@@ -441,7 +443,7 @@ def _settled(
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
     """Set the tree up for another γ; False where γ is lost beside dependent columns."""
     p = st.A.shape[0]
@@ -480,7 +482,7 @@ def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyp
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
     """Incumbents: backward elimination, and what lies on the way to supports known already."""
     p = st.A.shape[0]
@@ -509,7 +511,7 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
             kernels.advance(st, 1, rank)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def answers(st, sizes, supports, near):  # type: ignore[no-untyped-def]
     """The best support of every size, and how many are within rounding of it."""
     p = st.A.shape[0]

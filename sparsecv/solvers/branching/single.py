@@ -13,6 +13,7 @@ from ..problem import SparseRidgeProblem
 from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
+from ..threads import on_one_thread
 from .certificate import Certificate, start_from
 from .search import Search, enter_support, new_state
 from .single_kernels import UPPER
@@ -34,6 +35,7 @@ class SearchResult:
     n_branched: int = 0
 
 
+@on_one_thread
 def branch_and_bound(
     problem: SparseRidgeProblem,
     *,

@@ -14,6 +14,7 @@ from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm, wants_gram
 from ..result import Status, worst
+from ..threads import on_one_thread
 from .certificate import Certificate, certify
 from .single import branch_and_bound
 
@@ -23,6 +24,7 @@ HANDOVER = 200_000  # nodes after which sizes are tried alone, up to 45 columns:
 BRANCHES, FAILURES = 200, 3  # nodes each of them gets, and how many may fail in a row
 
 
+@on_one_thread
 def solve_sizes(
     problem: SparseRidgeProblem,
     *,

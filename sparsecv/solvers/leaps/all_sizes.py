@@ -15,6 +15,7 @@ from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem, SubsetFit
 from ..result import Status
 from ..supports.greedy import forward_order
+from ..threads import on_one_thread
 from . import all_sizes_kernels as kernels
 from .open_nodes import ROUNDING, OpenNode, expand
 
@@ -46,6 +47,7 @@ class BestSubsets:
     settled: NDArray[np.bool_] | None = None  # sizes proved without branching; None: by one tree
 
 
+@on_one_thread
 def best_subsets(
     problem: SparseRidgeProblem,
     *,

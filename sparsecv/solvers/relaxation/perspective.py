@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, residual_multiple, residual_parts
 from .gram import GramForm, relaxation_work, residual_form, wants_gram
@@ -52,6 +53,7 @@ class Relaxation:
     multiplier: float
 
 
+@on_one_thread
 def perspective_relaxation(
     problem: SparseRidgeProblem,
     *,
@@ -106,6 +108,7 @@ def perspective_relaxation(
     return search.run(gap, limits or Limits())
 
 
+@on_one_thread
 def relaxation_path(
     problem: SparseRidgeProblem,
     taus: Iterable[int],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from .beam_kernels import pair_swap
 from .greedy import complete_support, forward_order
 from .swaps import swap_search
@@ -22,6 +23,7 @@ GRAM_COLUMNS = 5000  # beyond it the search is confined to the most promising co
 Support = NDArray[np.intp]
 
 
+@on_one_thread
 def heuristic_support(
     problem: SparseRidgeProblem,
     *,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from .beam import promising_columns
 from .greedy import forward_order
 from .swaps import swap_search
@@ -18,6 +19,7 @@ Support = NDArray[np.intp]
 SWAPS = 30  # at most, at every size
 
 
+@on_one_thread
 def heuristic_path(
     problem: SparseRidgeProblem,
     sizes: Iterable[int],
@@ -93,7 +95,7 @@ def heuristic_path(
     return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Improve ``trial[:k]`` by swaps and keep it if it is the best of its size."""
     A, beta, V, c, d = work
@@ -106,7 +108,7 @@ def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # t
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_up(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Size k from the support of size k − 1 and the column that helps it most."""
     A, beta, V, c, d = work
@@ -130,7 +132,7 @@ def step_up(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # typ
     try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_down(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Size k from the support of size k + 1 less the column it misses least."""
     A, beta, V, c, d = work

@@ -16,7 +16,6 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["cv"],
     ["design"],
     ["tables", "solvers"],
-    ["sealed"],
     ["errors"],
 ]
 SOLVERS = [

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..sealed import read_sealed, write_sealed
 from .ledger import Page
+from .sealed import read_sealed, write_sealed
 
 
 class Checkpoint:

@@ -12,8 +12,8 @@ from typing import Any
 import joblib
 import numpy as np
 
+from ..cv.sealed import read_sealed, write_sealed
 from ..errors import InputError
-from ..sealed import read_sealed, write_sealed
 from ..selection.partial_errors import Array, Index, Learner
 
 ANEW = "its fits are made anew"

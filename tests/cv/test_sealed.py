@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsecv.cv.sealed import read_sealed, write_sealed
 from sparsecv.errors import CheckpointWarning
-from sparsecv.sealed import read_sealed, write_sealed
 from sparsecv.stability.checkpoint import Shelf
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}

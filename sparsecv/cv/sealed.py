@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import CheckpointWarning
+from ..errors import CheckpointWarning
 
 FORMAT = 2
 Content = TypeVar("Content")

@@ -27,7 +27,7 @@ from ..solvers import (
     prediction_ranges,
     worst,
 )
-from .bounds import squared_error_bounds, strengths
+from .bounds import objective_gap_bound, squared_error_bounds, strengths
 from .results import GammaResult
 
 Array = NDArray[np.float64]
@@ -170,8 +170,8 @@ class Page:
     def narrow_by_objective(self, t: int, full_lower: float) -> None:
         """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once."""
         folds = np.flatnonzero(~self.exact[t])
-        low = full_lower - self.objective[t, folds]
-        self.narrow(t, folds, np.maximum(low, 0.0), np.full(folds.size, np.inf))
+        low = [objective_gap_bound(full_lower, float(u)) for u in self.objective[t, folds]]
+        self.narrow(t, folds, np.array(low), np.full(folds.size, np.inf))
 
     def bound_the_rest(self) -> None:
         """Bracket the folds that nothing has; every fold must have an incumbent at every τ."""

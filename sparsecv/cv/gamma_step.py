@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
-from numba import njit
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
+from ..solvers.kernels.compiled import kernel
 
 Array = NDArray[np.float64]
 LOW, HIGH = 1e-4, 1e4  # the interval γ is projected to
@@ -69,7 +69,7 @@ class FixedSupports:
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _error_and_slope(coef, squares, targets, gamma):  # type: ignore[no-untyped-def]
     """Σ (t − Σ_m c_m/(d_m + γ/2))² and its derivative."""
     error, slope, half = 0.0, 0.0, 0.5 * gamma

@@ -383,7 +383,7 @@ def open_node_range(
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
     for epsilon in strengths(gamma, spectrum):
-        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon, n)
+        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
         room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
         radius = np.sqrt(room)
         A, left = spectrum.image(rows, epsilon / 2.0)

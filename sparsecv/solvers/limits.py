@@ -8,6 +8,8 @@ from typing import Any
 
 from .result import Status
 
+FLOPS = 1e9  # a second, of factorisations and eigenvalue problems on a busy machine
+
 
 class StopFlag:
     """A flag any thread can raise; running trees look at it many times a second.
@@ -95,6 +97,11 @@ class Limits:
         if self._node_limit is not None and nodes >= self._node_limit:
             return Status.NODE_LIMIT
         return None
+
+    def affords(self, flops: float) -> bool:
+        """Whether so many operations of dense linear algebra fit into what is left of the time."""
+        left = self.remaining()
+        return left is None or flops <= FLOPS * left
 
     def nodes_left(self, nodes: int, chunk: int) -> int:
         """Return how many nodes to run before looking at the clock again."""

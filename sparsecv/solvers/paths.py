@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .kernels import fits
+from .kernels.compiled import kernel
 from .kernels.linalg import Array, from_mask
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
@@ -443,7 +443,7 @@ def _settled(
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
     """Set the tree up for another γ; False where γ is lost beside dependent columns."""
     p = st.A.shape[0]
@@ -482,7 +482,7 @@ def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyp
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
     """Incumbents: backward elimination, and what lies on the way to supports known already."""
     p = st.A.shape[0]
@@ -511,7 +511,7 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
             kernels.advance(st, 1, rank)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def answers(st, sizes, supports, near):  # type: ignore[no-untyped-def]
     """The best support of every size, and how many are within rounding of it."""
     p = st.A.shape[0]

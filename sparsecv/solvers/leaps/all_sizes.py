@@ -273,7 +273,8 @@ def _report(
 ) -> BestSubsets:
     objective = np.array([problem.objective(s) for s in supports])
     lower = np.minimum(objective, bound)
-    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie), 0.0)
+    given = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
+    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(given), 0.0)
     count = 0 if state is None else int(state.counts[1])
     nodes = [] if nodes is None else nodes
     # nothing open can reach below the incumbent, or nothing is open at all

@@ -156,7 +156,7 @@ def cv(
     if result.trace:
         report.print_trace(console, result)
     report.print_terms(console)
-    report.print_cv(console, prepared, result)
+    report.print_cv(console, prepared, result, choices[used])
     report.print_choices(console, choices, used)
     report.print_model(console, prepared, model)
     if save is not None:
@@ -175,20 +175,26 @@ def cv(
         )
         write_json(json_file, document)
     if plot is not None:
-        _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
+        _draw(
+            result,
+            choices[used],
+            plot,
+            f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"),
+        )
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
     finished = finished and choices[used].certified
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
 
-def _draw(result: Any, plot: Path, title: str) -> None:
+def _draw(result: Any, choice: Any, plot: Path, title: str) -> None:
     """Curves, or for a search of the best τ its bounds: two moments of them, or a film."""
     from ..plots import bounds as bound_plots
     from ..plots import curves as plots
 
-    chosen = result.by_gamma[result.best().gamma_index]
+    chosen = result.by_gamma[choice.gamma_index]
     if not chosen.history:
-        plots.plot_cv(result, str(plot), title)
+        pair = None if choice.weights is not None else (choice.gamma_index, choice.tau_index)
+        plots.plot_cv(result, str(plot), title, chosen=pair)
     elif plot.suffix.lower() == ".gif":
         bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
     else:

@@ -121,6 +121,12 @@ class Page:
             self.model_bound[t] = path.lower_bound[g, t]
             self.model_proved[t] = path.proved[g, t]
 
+    def same_models(self, other: Page) -> None:
+        """Take over the models of the same rows in other folds."""
+        self.models = list(other.models)
+        self.model_objective, self.model_bound = other.model_objective, other.model_bound.copy()
+        self.model_proved = other.model_proved.copy()
+
     def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
 

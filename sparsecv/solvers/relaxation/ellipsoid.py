@@ -15,12 +15,12 @@ XᵀX + (ε/2)I ⪰ 0: the ellipsoid is flatter, its radius much smaller where n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
@@ -166,6 +166,12 @@ class Ellipsoid:
         return low * low, high * high
 
 
+def _root(slope: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # slow to import
+
+    return float(brentq(slope, low, high, xtol=1e-14 * high, rtol=1e-14))
+
+
 def least_square(e: Array, k: Array) -> float:
     """Lower bound on min ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
 
@@ -181,7 +187,7 @@ def least_square(e: Array, k: Array) -> float:
         return float((e * e * k) @ (1.0 / (mu + k) ** 2)) - 1.0
 
     high = float(np.sqrt((e * e * k).sum()))
-    mu = high if slope(high) >= 0.0 else brentq(slope, 0.0, high, xtol=1e-14 * high, rtol=1e-14)
+    mu = high if slope(high) >= 0.0 else _root(slope, 0.0, high)
     return fixed + max(float((e * e * mu) @ (1.0 / (mu + k))) - mu, 0.0)
 
 
@@ -203,7 +209,7 @@ def greatest_square(e: Array, k: Array) -> float:
     high = float(np.sqrt(c.sum()))
     step = 1e-9 * top
     if high > step and slope(step) < 0.0:
-        step = brentq(slope, step, high, xtol=1e-14 * high, rtol=1e-14) if slope(high) > 0 else high
+        step = _root(slope, step, high) if slope(high) > 0 else high
     mu = top + step
     terms = (e * e) * (mu / (mu - k))
     return mu + float(terms.sum())

@@ -25,7 +25,7 @@ SOLVERS = [
     ["leaps"],
     ["relaxation"],
     ["supports"],
-    ["limits"],
+    ["limits", "threads"],
     ["problem", "result", "kernels"],
 ]
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.engine import Settings, cross_validate
+from ..cv.engine import cross_validate
 from ..cv.results import GammaResult
+from ..cv.settings import Settings
 from ..design.design import Protocol
+from ..design.prepare import Prepared, prepare
 from ..errors import InputError
-from ..selection import pipeline
 from ..tables.datasets import resolve
 
 DATASETS = ("diabetes11", "housing", "servo", "autompg")
@@ -98,7 +99,7 @@ def run(
     for name in datasets:
         source = resolve(name)
         for kind in folds:
-            prepared = pipeline.prepare(source, kind, Protocol("paper", scale))
+            prepared = prepare(source, kind, Protocol("paper", scale))
             p = prepared.design.p
             taus = np.arange(min(2, p), min(TOP.get(name, p), p) + 1)
             for gamma in gammas:
@@ -108,7 +109,7 @@ def run(
 
 
 def _one_gamma(
-    prepared: pipeline.Prepared,
+    prepared: Prepared,
     name: str,
     kind: str,
     gamma: float,

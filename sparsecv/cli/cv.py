@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,24 +12,30 @@ from ..errors import InputError
 from .options import (
     DONE,
     GAP,
+    AllLevels,
     BackendName,
     Data,
     Drop,
+    Encoding,
     Json,
     NoIntercept,
     OneHot,
     ProtocolName,
     Quiet,
+    Save,
     Scale,
     Target,
     TimeLimit,
+    announce_limit,
+    as_limit,
     as_protocol,
+    check_file,
     check_jobs,
-    check_json,
-    names_in,
     note,
     open_console,
     progress,
+    read,
+    save_model,
     write_json,
 )
 
@@ -47,7 +52,7 @@ def cv(
         ),
     ] = "1e-4:1e4:10",
     method: Annotated[
-        str,
+        Literal["auto", "exact", "search", "bounds", "grid"],
         typer.Option(
             help="exact: h at every τ; search: the best τ alone, by bounds and few problems "
             "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: "
@@ -56,31 +61,40 @@ def cv(
     ] = "auto",
     tol: Annotated[float, typer.Option(help="Relative tolerance of --method search.")] = 0.01,
     bounds: Annotated[
-        str, typer.Option(help="Of search and bounds: best, paper or paper-exact.")
+        Literal["best", "paper", "paper-exact"], typer.Option(help="Of search and bounds.")
     ] = "best",
     mio_limit: Annotated[
         int | None, typer.Option(help="Most problems solved per γ by --method search.")
     ] = None,
     backend: BackendName = "auto",
     rule: Annotated[
-        str,
+        Literal["auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged"],
         typer.Option(
-            help="What the model is chosen by: minimum, one-se, stability, corrected, "
-            "repeated or averaged; auto: repeated for K folds of up to 30 columns, else minimum."
+            help="What the model is chosen by; auto: repeated for K folds of up to 30 "
+            "columns, else minimum."
         ),
     ] = "auto",
     repeats: Annotated[
         int, typer.Option(help="Partitions into folds that --rule repeated and averaged look at.")
     ] = 6,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also show what every other rule would choose.")
+    ] = False,
+    prove: Annotated[
+        str, typer.Option(help="Beyond 45 columns: choice, or all (every error).")
+    ] = "choice",
     protocol: ProtocolName = "honest",
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
     one_hot: OneHot = False,
+    all_levels: AllLevels = False,
     drop: Drop = None,
-    time_limit: TimeLimit = None,
+    encoding: Encoding = "utf-8",
+    time_limit: TimeLimit = "auto",
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
     json_file: Json = None,
+    save: Save = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -93,84 +107,94 @@ def cv(
     quiet: Quiet = False,
 ) -> None:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
-    from ..cv.engine import Settings
+    from ..cv.settings import Settings
+    from ..design.prepare import prepare
     from ..plots import curves as plots
-    from ..selection import pipeline
-    from ..selection.evidence import checked_repeats
-    from ..selection.rules import checked_rule
-    from ..solvers import Status, worst
-    from ..tables.datasets import resolve
+    from ..selection.rules import checked_rule, choose, chosen_model, refuse_rule
+    from ..selection.study import Study, checked_repeats
+    from ..solvers import Status
     from . import grids as options
     from . import report
 
     started = time.perf_counter()
-    console = open_console(quiet)
+    console = open_console(quiet, json_file)
     if plot is not None:
         plots.check_writable(str(plot), film=method in ("search", "bounds"))
-    check_json(json_file)
+    check_file("--json", json_file)
+    check_file("--save", save)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
     check_jobs(jobs)
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
-    settings = Settings(method, backend, time_limit, jobs, tol, bounds, mio_limit)
+    settings = Settings(method, backend, as_limit(time_limit), jobs, tol, bounds, mio_limit, prove)
     checked_repeats(repeats)
     checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
-        prepared = pipeline.prepare(
+        prepared = prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
         )
-        notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
-        if notice is not None:
-            note(notice)
-            settings = replace(settings, time_limit=limit)
-        ruled = pipeline.run_rule(
-            prepared,
+        announce_limit(prepared.design.p, settings.time_limit)
+        refuse_rule(rule, prepared.data, settings)
+        study = Study(
+            prepared.data,
+            prepared.design,
             gammas,
             taus,
             settings,
-            rule,
-            repeats,
-            seed,
-            checkpoint=None if checkpoint is None else str(checkpoint),
+            repeats=repeats,
+            seed=seed,
+            checkpoint=checkpoint,
             progress=bar,
         )
-    result, choices, rule = ruled.result, ruled.choices, ruled.rule
-    model = prepared.chosen(result, choices[rule])
+        used, choices = choose(study, rule, compare=compare)
+        model = chosen_model(study, choices[used])
+    result = study.surface
+    if study.reused:
+        note(f"--checkpoint: {len(study.reused)} γ taken over from {checkpoint}")
     if result.trace:
         report.print_trace(console, result)
-    report.print_cv(console, prepared, result)
-    report.print_choices(console, choices, rule)
+    report.print_terms(console)
+    report.print_cv(console, prepared, result, choices[used])
+    report.print_choices(console, choices, used)
     report.print_model(console, prepared, model)
+    if save is not None:
+        save_model(save, source, model, choices[used].tau, choices[used].gamma)
     if json_file is not None:
         document = report.cv_document(
             prepared,
             result,
             model,
             choices,
-            rule=rule,
-            status=worst([result.status, ruled.status]),
+            rule=used,
+            status=study.status,
             method=method,
             backend=backend,
             seconds=time.perf_counter() - started,
         )
         write_json(json_file, document)
     if plot is not None:
-        _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
+        _draw(
+            result,
+            choices[used],
+            plot,
+            f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"),
+        )
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
-    finished = finished and ruled.status is Status.OPTIMAL
+    finished = finished and choices[used].certified
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
 
-def _draw(result: Any, plot: Path, title: str) -> None:
+def _draw(result: Any, choice: Any, plot: Path, title: str) -> None:
     """Curves, or for a search of the best τ its bounds: two moments of them, or a film."""
     from ..plots import bounds as bound_plots
     from ..plots import curves as plots
 
-    chosen = result.by_gamma[result.best().gamma_index]
+    chosen = result.by_gamma[choice.gamma_index]
     if not chosen.history:
-        plots.plot_cv(result, str(plot), title)
+        pair = None if choice.weights is not None else (choice.gamma_index, choice.tau_index)
+        plots.plot_cv(result, str(plot), title, chosen=pair)
     elif plot.suffix.lower() == ".gif":
         bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
     else:

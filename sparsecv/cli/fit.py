@@ -11,24 +11,29 @@ from ..errors import InputError
 from .options import (
     DONE,
     GAP,
+    AllLevels,
     BackendName,
     Data,
     Drop,
+    Encoding,
     Json,
     NoIntercept,
     OneHot,
     ProtocolName,
     Quiet,
+    Save,
     Scale,
     Target,
     TimeLimit,
+    announce_limit,
+    as_limit,
     as_protocol,
+    check_file,
     check_jobs,
-    check_json,
-    names_in,
-    note,
     open_console,
     progress,
+    read,
+    save_model,
     write_json,
 )
 
@@ -44,38 +49,41 @@ def fit(
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
     one_hot: OneHot = False,
+    all_levels: AllLevels = False,
     drop: Drop = None,
-    time_limit: TimeLimit = None,
+    encoding: Encoding = "utf-8",
+    time_limit: TimeLimit = "auto",
     jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
     json_file: Json = None,
+    save: Save = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
-    from ..cv.engine import Settings, checked_gammas, checked_taus
-    from ..selection import pipeline
+    from ..cv.settings import Settings, checked_gammas, checked_taus
+    from ..design.prepare import prepare, versions
     from ..solvers import Status, solve
-    from ..tables.datasets import resolve
     from . import report
 
-    console = open_console(quiet)
-    check_json(json_file)
+    console = open_console(quiet, json_file)
+    check_file("--json", json_file)
+    check_file("--save", save)
     checked_gammas([gamma])
     check_jobs(jobs)
-    Settings(backend=backend, time_limit=time_limit)
+    settings = Settings(backend=backend, time_limit=as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
-        prepared = pipeline.prepare(
+        prepared = prepare(
             source,
             "2",
             as_protocol(protocol, scale, no_intercept),
             progress=lambda i, n: bar("reading rows", i, n),
         )
         checked_taus([tau], prepared.design.p)
-        notice, limit = pipeline.size_notice(prepared.design.p, time_limit)
-        if notice is not None:
-            note(notice)
+        announce_limit(prepared.design.p, settings.time_limit)
+        everything, proving = settings.seconds(prepared.design.p)
+        limit = everything if proving is None else proving
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
         try:
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
@@ -87,6 +95,8 @@ def fit(
     console.print(
         f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
     )
+    if save is not None:
+        save_model(save, source, model, tau, gamma)
     if json_file is not None:
         document = {
             "sparsecv": __version__,
@@ -99,7 +109,7 @@ def fit(
             "status": str(solution.status),
             "n_nodes": solution.n_nodes,
             "seconds": solution.seconds,
-            "versions": pipeline.versions(),
+            "versions": versions(),
         }
         write_json(json_file, document)
     raise typer.Exit(DONE if proved else GAP)

@@ -67,10 +67,16 @@ def alternate(
     InputError
         γ ≤ 0, τ out of range, or no iterations.
     """
-    settings = settings or Settings()
+    surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
+    return alternation(surface, start=start, iterations=iterations)
+
+
+def alternation(
+    surface: Surface, *, start: float | None = None, iterations: int = ITERATIONS
+) -> CVResult:
+    """The same on a surface that nothing has been asked of yet."""
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
-    surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
     walk = _Alternation(surface, iterations)
     with surface:
         ended = walk.run(start)

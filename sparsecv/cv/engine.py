@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, Status, StopFlag, support_path
+from ..solvers.threads import one_blas_thread
 from .checkpoint import Checkpoint
 from .estimate import fill_pages
 from .grid import solve_grid
@@ -83,6 +83,9 @@ class Surface:
     ----------
     data, taus, settings, checkpoint, progress
         As in :func:`cross_validate`.
+    models : Surface, optional
+        Of the same rows in other folds: what it knows of the models of all rows is not computed
+        again.
     """
 
     def __init__(
@@ -93,22 +96,25 @@ class Surface:
         *,
         checkpoint: Checkpoint | None = None,
         progress: Tell | None = None,
+        models: Surface | None = None,
     ) -> None:
+        self._models = models
         self.data, self.taus = data, checked_taus(taus, data.p)
         self.settings = settings or Settings()
         self.checkpoint = checkpoint
         self.tell: Tell = (lambda *_: None) if progress is None else progress
         self.pages: dict[float, Page] = {}
         self.order: list[float] = []  # as asked for, repeats included
-        self.started = time.perf_counter()
+        self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
         self._context = ExitStack()
+        self._prover: Prover | None = None
 
     def __enter__(self) -> Surface:
         self._context.enter_context(interruptible(self._stop))
-        self._context.enter_context(threadpool_limits(1, user_api="blas"))
+        self._context.enter_context(one_blas_thread())
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -129,8 +135,10 @@ class Surface:
         fresh = [g for g in fresh if g not in self.pages]
         self.order += np.asarray(gammas, dtype=np.float64).tolist()
         pages = [Page(self.data, gamma, self.taus) for gamma in fresh]
-        if self.checkpoint is not None:
-            for page in pages:
+        for page in pages:
+            if self._models is not None and page.gamma in self._models.pages:
+                page.same_models(self._models.pages[page.gamma])
+            if self.checkpoint is not None:
                 self.checkpoint.load(page)
         if self.settings.searches or self.settings.grid:
             for i, page in enumerate(pages):
@@ -157,7 +165,7 @@ class Surface:
         if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
             return
         limits = self.limits.within(self._proving)
-        prover = Prover(
+        self._prover = Prover(
             self.data,
             pages,
             limits,
@@ -166,8 +174,14 @@ class Surface:
             tell=self.tell,
             save=self._save,
         )
-        prover.run()
-        prover.prove_model(*prover.best())
+        self._prover.run()
+        self._prover.prove_model(*self._prover.best())
+
+    def prove_model(self, gamma: float, tau_index: int) -> None:
+        """The model of all rows at one pair, with what is left of the time."""
+        if self._prover is not None:
+            with self:
+                self._prover.prove_model(list(self.pages).index(gamma), tau_index)
 
     def result(self) -> CVResult:
         """Everything visited, in the order it was asked for."""
@@ -178,7 +192,7 @@ class Surface:
             np.array(order),
             self.taus,
             [summaries[gamma] for gamma in order],
-            time.perf_counter() - self.started,
+            self._clock.elapsed(),
             self.settings.tol if self.settings.searches else None,
             self.settings.prove,
         )

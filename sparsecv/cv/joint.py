@@ -98,20 +98,18 @@ class JointFolds:
         table.prove(t, np.flatnonzero(~is_open & ~coarse))
         is_open &= ~coarse
 
-        def own(block: Sequence[int]) -> list[tuple[int, Neighbour]]:
-            done = []
-            for j in block:
-                if limits.reached(0) is not None:
-                    continue
-                one = settle(self.left_out, problem, j, found, limits, branch=False)
-                if branch and not one.solved:
-                    one = settle(self.left_out, problem, j, one, limits, branch=True)
-                done.append((j, one))
-            return done
+        def own(j: int) -> tuple[int, Neighbour | None]:
+            if limits.reached(0) is not None:
+                return j, None
+            one = settle(self.left_out, problem, j, found, limits, branch=False)
+            if branch and not one.solved:
+                one = settle(self.left_out, problem, j, one, limits, branch=True)
+            return j, one
 
-        blocks = [[int(j)] for j in np.flatnonzero(is_open)]
         statuses = [Status.OPTIMAL]
-        for j, one in in_parallel(own, blocks, n_jobs):
+        for j, one in in_parallel(own, np.flatnonzero(is_open).tolist(), n_jobs):
+            if one is None:
+                continue
             self.n_nodes += one.n_nodes
             self.enter(t, j, one)
             statuses.append(one.status)

@@ -121,6 +121,12 @@ class Page:
             self.model_bound[t] = path.lower_bound[g, t]
             self.model_proved[t] = path.proved[g, t]
 
+    def same_models(self, other: Page) -> None:
+        """Take over the models of the same rows in other folds."""
+        self.models = list(other.models)
+        self.model_objective, self.model_bound = other.model_objective, other.model_bound.copy()
+        self.model_proved = other.model_proved.copy()
+
     def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
 
@@ -210,7 +216,8 @@ class Page:
         error = self.error.sum(axis=1) / rows
         weight = self.data.fold_weight
         # mean over folds weighted by their rows, as the CV error itself is
-        spread = (weight * (self.error / weight - error[:, None]) ** 2).sum(axis=1) / rows
+        mean = np.divide(self.error, weight, out=np.zeros(self.error.shape), where=weight > 0.0)
+        spread = (weight * (mean - error[:, None]) ** 2).sum(axis=1) / rows
         lower = np.where(exact, error, np.minimum(self.lower.sum(axis=1) / rows, error))
         upper = np.where(exact, error, np.maximum(self.upper.sum(axis=1) / rows, error))
         status = self.status
@@ -382,7 +389,7 @@ def open_node_range(
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
     for epsilon in strengths(gamma, spectrum):
-        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon, n)
+        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
         room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
         radius = np.sqrt(room)
         A, left = spectrum.image(rows, epsilon / 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,6 +52,20 @@ class GammaResult:
     status: str = "optimal"
     history: list[list[float]] = field(default_factory=list, repr=False)
     fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def padded(self, j: int | None) -> NDArray[np.int64]:
+        """Supports of fold j, or of all rows, shape (τ, most), ended by −1."""
+        most = int(self.taus[-1])
+        if j is None:
+            return _padded(self.models, most)
+        return _padded([self.supports[c] for c in self.choice[:, j]], most)
+
+
+def _padded(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+    rows = np.full((len(supports), most), -1, dtype=np.int64)
+    for t, support in enumerate(supports):
+        rows[t, : support.size] = support
+    return rows
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Protocol as Interface
 
 import numpy as np
@@ -36,6 +37,9 @@ class FoldData(Interface):
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out."""
 
+    def with_folds(self, folds: Folds) -> FoldData:
+        """The same rows in other folds."""
+
     def digest(self) -> bytes:
         """Identify the data, their order and their folds."""
 
@@ -51,7 +55,7 @@ class RowFolds:
     refit_intercept : bool
         Centre every fold on its own training means.
     weights : array, shape (n,), optional
-        Weights > 0 of the squared errors, in training and held out: a whole number counts as that
+        Weights >= 0 of the squared errors, in training and held out: a whole number counts as that
         many copies of a row that stay in one fold.
     """
 
@@ -69,7 +73,8 @@ class RowFolds:
         self.X, self.y, self.folds = X, y, folds
         counts = np.ones(y.size) if weights is None else weights
         if folds.label is not None:
-            self.fold_weight = np.bincount(folds.label, weights=counts, minlength=folds.k)
+            sums = np.bincount(folds.label, weights=counts, minlength=folds.k)
+            self.fold_weight: Array = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
         self.p = X.shape[1]
@@ -100,8 +105,7 @@ class RowFolds:
         """Rows times the roots of their weights."""
         if self.weights is None:
             return X, y
-        root = np.sqrt(self.weights if rows is None else self.weights[rows])
-        return X * root[:, None], y * root
+        return weighted_rows(X, y, self.weights if rows is None else self.weights[rows])
 
     def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""
@@ -119,6 +123,8 @@ class RowFolds:
         if self._cache is not None and j in self._cache:
             return self._cache[j]
         train, _ = self.folds.split(j)
+        if self.weights is not None:
+            train = train[self.weights[train] > 0.0]
         X, y = self.X[train], self.y[train]
         if self.refit_intercept:
             X = _centred(X, self._mean(self.X, train))
@@ -134,6 +140,8 @@ class RowFolds:
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted."""
         train, test = self.folds.split(j)
+        if self.weights is not None:
+            test = test[self.weights[test] > 0.0]
         return self._weighted(*self.about(train, test), test)
 
     def about(
@@ -204,6 +212,12 @@ class RowFolds:
         return _left_out(gram, np.vstack(parts), np.concatenate(responses), np.array(start), n)
 
 
+def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+    """Rows times the roots of their weights."""
+    root = np.sqrt(weights)
+    return X * root[:, None], y * root
+
+
 def _left_out(
     gram: GramForm, rows: Array, targets: Array, start: NDArray[np.intp], n: int
 ) -> LeftOut:
@@ -213,10 +227,25 @@ def _left_out(
 
 
 class MomentFolds:
-    """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers."""
+    """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers.
 
-    def __init__(self, moments: FoldMoments, design: Design, folds: Folds) -> None:
-        self.folds, self.p = folds, design.p
+    Parameters
+    ----------
+    moments : FoldMoments
+    design : Design
+    folds : Folds
+    read : callable, optional
+        Moments of the same rows in other folds, by another pass over them.
+    """
+
+    def __init__(
+        self,
+        moments: FoldMoments,
+        design: Design,
+        folds: Folds,
+        read: Callable[[Folds], FoldMoments] | None = None,
+    ) -> None:
+        self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
         self._centre = design.protocol.refit_intercept
         self._everything = moments.total().about(None, design)
@@ -226,6 +255,11 @@ class MomentFolds:
     def total(self) -> float:
         """Rows held out over all folds."""
         return float(self.fold_weight.sum())
+
+    def with_folds(self, folds: Folds) -> MomentFolds:
+        """The same rows in other folds: they are read again."""
+        assert self._read is not None
+        return MomentFolds(self._read(folds), self._design, folds, self._read)
 
     def full(self) -> SparseRidgeProblem:
         """All rows."""

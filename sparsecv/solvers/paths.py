@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
-from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
+from .branching.sizes import FIRST_NODES, HANDOVER, SURELY, solve_sizes
 from .kernels import fits
 from .kernels.compiled import kernel
 from .kernels.linalg import Array, from_mask
@@ -33,12 +33,13 @@ from .leaps.all_sizes import (
     prefer,
     rounding_margin,
 )
-from .leaps.node import factorise
+from .leaps.node import factorise, wanted_from
 from .limits import Limits
 from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .result import Status, worst
 from .supports.path import heuristic_path
+from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 Support = NDArray[np.intp]
@@ -85,7 +86,7 @@ class SupportPath:
     def support(self, g: int, t: int) -> Support:
         """The columns at one γ and size."""
         row = self.supports[g, t]
-        return row[row >= 0].astype(np.intp)
+        return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
         """The columns at one γ, for every size."""
@@ -108,6 +109,7 @@ class SupportPath:
         return found
 
 
+@on_one_thread
 def support_path(
     problem: SparseRidgeProblem,
     gammas: Sequence[float] | Array,
@@ -205,20 +207,28 @@ class _Walk:
         work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
         near = np.empty(inner.size, dtype=np.int64)
-        known = 0
-        if self.known:
-            known = _enter_starts(found, inner, active, self.known)
+        runners = _RunnersUp(columns, triangular, inner)
+        known = _enter_starts(found, inner, active, self.known) if self.known else 0
+        at_size = np.searchsorted(inner, np.minimum(self.sizes, p))
         for g, gamma in enumerate(self.gammas):
             if self.limits.reached(0) is not None:
                 return
             if not restart(state, columns, gamma / 2.0, triangular, work, EPS):
                 self.single(g)  # a single tree may know better
                 continue
-            enter(state, found, inner, known, rank)
-            ended = False
+            tie = float(state.settings[0].tie)
+            todo = runners.settle(gamma, tie, found)
+            ended = not todo.any()
+            if not ended:
+                state.want[:] = wanted_from(inner[todo], p)
+                state.settings[0].tie = max(tie, runners.margin)
+                enter(state, found, inner, known, rank)
             while not ended and state.counts[0].nodes < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, CHUNK, kernels.SEARCH)
-            answers(state, inner, found, near)
+            if todo.any():
+                runners.note(state, gamma, todo)
+                state.settings[0].tie = tie
+                answers(state, inner, found, near, todo)
             known = int(inner.size)
             if not ended:
                 self.known = [
@@ -227,19 +237,19 @@ class _Walk:
                 self.single(g)
                 self.n_nodes[g] += state.counts[0].nodes
                 known = _enter_starts(found, inner, active, self.known)
+                runners.forget()
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
-            for i in np.flatnonzero(near > 1):
+            for i in np.flatnonzero(todo & (near > 1)).tolist():
                 found[i, : inner[i]] = _settled(state, int(inner[i]), at_gamma, active)
-            for t, size in enumerate(self.sizes):
-                i = int(np.searchsorted(inner, min(int(size), p)))
-                chosen = active[found[i, : inner[i]]]
+            for t, (size, at) in enumerate(zip(self.sizes, at_size, strict=True)):
+                chosen = active[found[at, : inner[at]]]
                 if chosen.size < size:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen
-            self.proved[g], self.searched[g], self.done[g] = True, True, True
-            self.n_nodes[g], self.n_trees[g] = state.counts[0].nodes, 1
-            self.tie[g] = state.settings[0].tie
+            self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
+            self.n_nodes[g], self.n_trees[g] = state.counts[0].nodes, int(todo.any())
+            self.tie[g] = tie
 
     def single(self, g: int) -> None:
         """The tree of one γ, and branch-and-bound where it grows large."""
@@ -413,6 +423,77 @@ def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> di
     return found
 
 
+class _RunnersUp:
+    """What a tree leaves for larger γ: its few best supports of every size, and a floor.
+
+    f_S(γ) grows with γ, so whatever is not among them stays above the floor that the tree proved.
+    Where one of them is below it at a larger γ, it is the best there and nothing is searched.
+    """
+
+    kept = 4  # supports of a size
+
+    def __init__(self, columns: Array, triangular: bool, sizes: NDArray[np.intp]) -> None:
+        self.columns, self.triangular, self.sizes = columns, triangular, sizes
+        p = columns.shape[0] - 1
+        self.pool = np.full((sizes.size, self.kept, p), -1, dtype=np.int64)
+        self.count = np.zeros(sizes.size, dtype=np.int64)
+        self.floor = np.full(sizes.size, -np.inf)
+        self.gamma = np.zeros(sizes.size)
+        # relative, of the loss above the full fit, by which trees search further
+        self.margin = 0.05 if p > SURELY else 0.0  # small trees are not worth it
+        self._coef = np.empty((sizes.size * self.kept, p))
+        self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1]))
+
+    def forget(self) -> None:
+        """Know nothing."""
+        self.floor[:] = -np.inf
+
+    def settle(self, gamma: float, tie: float, found: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Sizes that are still to be searched; the best supports of the others go to ``found``."""
+        sure: NDArray[np.bool_] = np.isfinite(self.floor) & (self.gamma <= gamma)
+        if not sure.any():
+            return np.ones(self.sizes.size, dtype=bool)
+        objective = np.full((self.sizes.size, self.kept), np.inf)
+        values = np.empty(self.sizes.size * self.kept)
+        pool = self.pool.reshape(-1, self.pool.shape[2])
+        failed = fits.ridge_fits(
+            self.columns, gamma / 2.0, self.triangular, pool, self._coef, values, *self._work, EPS
+        )
+        if failed >= 0:
+            return np.ones(self.sizes.size, dtype=bool)
+        for i in np.flatnonzero(sure):
+            n = self.count[i]
+            objective[i, :n] = values[i * self.kept : i * self.kept + n]
+        best = objective.min(axis=1)
+        close = (objective <= best[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
+        sure &= (best * (1.0 + tie) < self.floor * (1.0 - tie)) & (close == 1)
+        for i in np.flatnonzero(sure):
+            found[i] = self.pool[i, int(np.argmin(objective[i]))]
+        if 2 * np.count_nonzero(sure) < sure.size:  # γ has begun to matter, and will more
+            self.margin = 0.0
+        return np.asarray(~sure)
+
+    def note(self, state: kernels.TreeState, gamma: float, searched: NDArray[np.bool_]) -> None:
+        """Take over what a finished tree knows of the sizes it was asked for."""
+        if self.margin == 0.0:
+            self.floor[searched] = -np.inf
+            return
+        full, window = float(state.settings[0].full_loss), 1.0 + float(state.settings[0].tie)
+        for i in np.flatnonzero(searched):
+            size = int(self.sizes[i])
+            n = int(state.found_n[size, 0])
+            losses = state.found_loss[size, 0, :n]
+            order = np.argsort(losses, kind="stable")
+            floor = float(state.best[size]) * window
+            if n > self.kept or n == kernels.TIES:
+                floor = min(floor, float(losses[order[min(n - 1, self.kept)]]))
+            self.floor[i], self.gamma[i] = full + floor, gamma
+            self.count[i] = min(n, self.kept)
+            self.pool[i] = -1
+            for c, position in enumerate(order[: self.kept]):
+                self.pool[i, c, :size] = from_mask(state.found[size, 0, position])
+
+
 def _enter_starts(
     found: NDArray[np.int64],
     sizes: NDArray[np.intp],
@@ -512,11 +593,13 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def answers(st, sizes, supports, near):  # type: ignore[no-untyped-def]
-    """The best support of every size, and how many are within rounding of it."""
+def answers(st, sizes, supports, near, wanted):  # type: ignore[no-untyped-def]
+    """The best support of every wanted size, and how many are within rounding of it."""
     p = st.A.shape[0]
     for i in range(sizes.shape[0]):
         size = sizes[i]
+        if not wanted[i]:
+            continue
         best, near[i] = 0, 0
         for t in range(st.found_n[size, 0]):
             if st.found_loss[size, 0, t] < st.found_loss[size, 0, best]:

@@ -12,6 +12,8 @@ import os
 import stat
 import sys
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -70,8 +72,47 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
     return made
 
 
+class _Clock:
+    """Seconds spent compiling and loading kernels, those that others call counted once."""
+
+    def __init__(self) -> None:
+        self.seconds, self._began, self._depth = 0.0, 0.0, 0
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._depth == 0:
+            self._began = time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._began
+        self._lock.release()
+
+
+_compiling = _Clock()
+
+
+def seconds_compiling() -> float:
+    """Seconds this process has spent compiling and loading kernels so far.
+
+    Examples
+    --------
+    >>> seconds_compiling() >= 0.0
+    True
+    """
+    return _compiling.seconds
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """numba's dispatcher, one specialisation per type: a literal argument is any integer."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile or load one specialisation; the time it takes is kept apart."""
+        with _compiling:
+            return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What another kernel's call compiles; numba would compile k = 0 apart from k."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -23,7 +23,9 @@ def benchmark(
     ways: Annotated[
         str, typer.Option(help="Of grid, paper, paper-exact, best (Algorithm 1) and exact.")
     ] = "grid,paper,paper-exact,best,exact",
-    scale: Annotated[str, typer.Option(help="unit-norm or unit-variance.")] = "unit-norm",
+    scale: Annotated[
+        Literal["unit-norm", "unit-variance"], typer.Option(help="Scale of the columns.")
+    ] = "unit-norm",
     tol: Annotated[float, typer.Option(help="Relative tolerance of Algorithm 1.")] = 0.01,
     backend: BackendName = "auto",
     time_limit: Annotated[

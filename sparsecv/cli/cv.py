@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,26 +12,30 @@ from ..errors import InputError
 from .options import (
     DONE,
     GAP,
+    AllLevels,
     BackendName,
     Data,
     Drop,
+    Encoding,
     Json,
     NoIntercept,
     OneHot,
     ProtocolName,
     Quiet,
+    Save,
     Scale,
     Target,
     TimeLimit,
     announce_limit,
     as_limit,
     as_protocol,
+    check_file,
     check_jobs,
-    check_json,
-    names_in,
     note,
     open_console,
     progress,
+    read,
+    save_model,
     write_json,
 )
 
@@ -48,7 +52,7 @@ def cv(
         ),
     ] = "1e-4:1e4:10",
     method: Annotated[
-        str,
+        Literal["auto", "exact", "search", "bounds", "grid"],
         typer.Option(
             help="exact: h at every τ; search: the best τ alone, by bounds and few problems "
             "(Algorithm 1); bounds: its first phase; grid: one problem per fold and τ; auto: "
@@ -57,17 +61,17 @@ def cv(
     ] = "auto",
     tol: Annotated[float, typer.Option(help="Relative tolerance of --method search.")] = 0.01,
     bounds: Annotated[
-        str, typer.Option(help="Of search and bounds: best, paper or paper-exact.")
+        Literal["best", "paper", "paper-exact"], typer.Option(help="Of search and bounds.")
     ] = "best",
     mio_limit: Annotated[
         int | None, typer.Option(help="Most problems solved per γ by --method search.")
     ] = None,
     backend: BackendName = "auto",
     rule: Annotated[
-        str,
+        Literal["auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged"],
         typer.Option(
-            help="What the model is chosen by: minimum, one-se, stability, corrected, "
-            "repeated or averaged; auto: repeated for K folds of up to 30 columns, else minimum."
+            help="What the model is chosen by; auto: repeated for K folds of up to 30 "
+            "columns, else minimum."
         ),
     ] = "auto",
     repeats: Annotated[
@@ -83,11 +87,14 @@ def cv(
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
     one_hot: OneHot = False,
+    all_levels: AllLevels = False,
     drop: Drop = None,
+    encoding: Encoding = "utf-8",
     time_limit: TimeLimit = "auto",
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
     json_file: Json = None,
+    save: Save = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -106,15 +113,15 @@ def cv(
     from ..selection.rules import checked_rule, choose, chosen_model, refuse_rule
     from ..selection.study import Study, checked_repeats
     from ..solvers import Status
-    from ..tables.datasets import resolve
     from . import grids as options
     from . import report
 
     started = time.perf_counter()
-    console = open_console(quiet)
+    console = open_console(quiet, json_file)
     if plot is not None:
         plots.check_writable(str(plot), film=method in ("search", "bounds"))
-    check_json(json_file)
+    check_file("--json", json_file)
+    check_file("--save", save)
     gammas, taus = options.parse_gammas(gamma), options.parse_taus(tau)
     check_jobs(jobs)
     if not 0 <= seed < 2**32:
@@ -123,7 +130,7 @@ def cv(
     checked_repeats(repeats)
     checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
         prepared = prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
@@ -141,23 +148,26 @@ def cv(
             checkpoint=checkpoint,
             progress=bar,
         )
-        rule, choices = choose(study, rule, compare=compare)
-        model = chosen_model(study, choices[rule])
+        used, choices = choose(study, rule, compare=compare)
+        model = chosen_model(study, choices[used])
     result = study.surface
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {checkpoint}")
     if result.trace:
         report.print_trace(console, result)
-    report.print_cv(console, prepared, result)
-    report.print_choices(console, choices, rule)
+    report.print_terms(console)
+    report.print_cv(console, prepared, result, choices[used])
+    report.print_choices(console, choices, used)
     report.print_model(console, prepared, model)
+    if save is not None:
+        save_model(save, source, model, choices[used].tau, choices[used].gamma)
     if json_file is not None:
         document = report.cv_document(
             prepared,
             result,
             model,
             choices,
-            rule=rule,
+            rule=used,
             status=study.status,
             method=method,
             backend=backend,
@@ -165,20 +175,26 @@ def cv(
         )
         write_json(json_file, document)
     if plot is not None:
-        _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
+        _draw(
+            result,
+            choices[used],
+            plot,
+            f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"),
+        )
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
-    finished = finished and choices[rule].certified
+    finished = finished and choices[used].certified
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
 
-def _draw(result: Any, plot: Path, title: str) -> None:
+def _draw(result: Any, choice: Any, plot: Path, title: str) -> None:
     """Curves, or for a search of the best τ its bounds: two moments of them, or a film."""
     from ..plots import bounds as bound_plots
     from ..plots import curves as plots
 
-    chosen = result.by_gamma[result.best().gamma_index]
+    chosen = result.by_gamma[choice.gamma_index]
     if not chosen.history:
-        plots.plot_cv(result, str(plot), title)
+        pair = None if choice.weights is not None else (choice.gamma_index, choice.tau_index)
+        plots.plot_cv(result, str(plot), title, chosen=pair)
     elif plot.suffix.lower() == ".gif":
         bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
     else:

@@ -11,25 +11,29 @@ from ..errors import InputError
 from .options import (
     DONE,
     GAP,
+    AllLevels,
     BackendName,
     Data,
     Drop,
+    Encoding,
     Json,
     NoIntercept,
     OneHot,
     ProtocolName,
     Quiet,
+    Save,
     Scale,
     Target,
     TimeLimit,
     announce_limit,
     as_limit,
     as_protocol,
+    check_file,
     check_jobs,
-    check_json,
-    names_in,
     open_console,
     progress,
+    read,
+    save_model,
     write_json,
 )
 
@@ -45,27 +49,30 @@ def fit(
     scale: Scale = "unit-variance",
     no_intercept: NoIntercept = False,
     one_hot: OneHot = False,
+    all_levels: AllLevels = False,
     drop: Drop = None,
+    encoding: Encoding = "utf-8",
     time_limit: TimeLimit = "auto",
     jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
     json_file: Json = None,
+    save: Save = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.prepare import prepare, versions
     from ..solvers import Status, solve
-    from ..tables.datasets import resolve
     from . import report
 
-    console = open_console(quiet)
-    check_json(json_file)
+    console = open_console(quiet, json_file)
+    check_file("--json", json_file)
+    check_file("--save", save)
     checked_gammas([gamma])
     check_jobs(jobs)
     settings = Settings(backend=backend, time_limit=as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=names_in(drop))
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
     with progress(quiet) as bar:
         prepared = prepare(
             source,
@@ -88,6 +95,8 @@ def fit(
     console.print(
         f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
     )
+    if save is not None:
+        save_model(save, source, model, tau, gamma)
     if json_file is not None:
         document = {
             "sparsecv": __version__,

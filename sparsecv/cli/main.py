@@ -1,10 +1,11 @@
-"""The command line: ``sparsecv cv``, ``fit``, ``stability``, ``benchmark`` and ``datasets``.
+"""The command line: one function for every command of ``sparsecv``.
 
 Every command stands in a module of its own and imports what it works with when it runs.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -19,15 +20,16 @@ from .cv import cv
 from .datasets import datasets
 from .fit import fit
 from .options import BAD_INPUT, DONE, INTERRUPTED
+from .predict import predict
 from .stability import stability
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Exact cross-validation of best-subset ridge regression.",
 )
-for command in (cv, fit, stability, benchmark, datasets):
+for command in (cv, fit, predict, stability, benchmark, datasets):
     app.command()(command)
 
 
@@ -52,13 +54,16 @@ def main(arguments: list[str] | None = None) -> int:
         status = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
     except InputError as error:
         status = _complain(str(error))
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = DONE
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:
         message = getattr(error, "format_message", None)
         if message is None:
             raise
-        status = _complain(message())
+        status = _complain(message().replace("Value error, ", ""))
     status = status if isinstance(status, int) else DONE
     if status == INTERRUPTED:
         print("sparsecv: interrupted", file=sys.stderr)

@@ -57,35 +57,45 @@ def print_trace(console: Console, result: CVResult) -> None:
     console.print(f"ended: {result.ended}", style="dim")
 
 
-def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
-    """Print h(γ, τ) for every γ of a grid, the table of the best γ and the choice."""
+def print_terms(console: Console) -> None:
+    """Say what γ, τ and "proved" mean, in a line each."""
+    for word, meaning in (
+        ("γ", "weight of the ridge penalty (γ/2)‖β‖², which shrinks coefficients"),
+        ("τ", "the largest number of features that a model may have"),
+        ("proved", "no set of features does better: a search has ruled out all others"),
+    ):
+        console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
+
+
+def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Choice) -> None:
+    """Print h(γ, τ) for every γ of a grid, the table of the chosen γ and the choice."""
     folds, protocol = prepared.folds, prepared.design.protocol
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    scaled = "" if protocol.scale == "none" else f", columns scaled to {protocol.scale} on all rows"
     console.print(
         f"[bold]{escape(prepared.source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
-        f"{kind}, {protocol.name} protocol, {protocol.scale}"
+        f"{kind}, {protocol.name} protocol{scaled}"
     )
     best = result.best()
     if len(result.gammas) > 1 and not result.trace:
         _print_grid(console, result)
-    _print_gamma(console, result.by_gamma[best.gamma_index], best.tau, best.one_se)
-    sure = "" if bool(result.by_gamma[best.gamma_index].exact.all()) else " (not proved)"
-    one = f"; within one standard error: τ = {best.one_se}{sure}"
-    one = "" if best.one_se == best.tau else one
+    marks = {choice.tau: "chosen"} if choice.weights is None else {}
+    one = result.by_gamma[choice.gamma_index]
+    if choice.gamma_index == best.gamma_index:
+        marks = {best.one_se: "1 s.e.", best.tau: "least", **marks}
+    _print_gamma(console, one, marks)
     grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
-    within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
-    proof = (
-        f"proved best {grid}{within}"
-        if best.certified
-        else (
-            f"not proved: the least error {grid} lies in "
-            f"[{number(best.lower_bound)}, {number(best.upper)}]"
+    console.print(_chosen(result, choice))
+    if choice.weights is not None or (choice.tau, choice.gamma) != (best.tau, best.gamma):
+        console.print(
+            f"least CV error {grid}: τ = {best.tau}, γ = {number(best.gamma)}, "
+            f"{number(best.cv_error)} ± {number(best.std_error)} ({_proof(result, grid)})"
         )
-    )
-    console.print(
-        f"[bold green]best: τ = {best.tau}, γ = {number(best.gamma)}, CV error "
-        f"{number(best.cv_error)}[/] ± {number(best.std_error)} ({proof}){one}"
-    )
+    else:
+        console.print(_proof(result, grid))
+    if best.one_se not in (best.tau, choice.tau):
+        sure = "" if result.by_gamma[best.gamma_index].exact.all() else " (not proved)"
+        console.print(f"within one standard error of the least: τ = {best.one_se}{sure}")
     mios = sum(r.n_mio for r in result.by_gamma)
     nodes = sum(r.n_nodes for r in result.by_gamma)
     problems = folds.k * result.taus.size * len(result.gammas)
@@ -96,16 +106,39 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
     )
 
 
+def _chosen(result: CVResult, choice: Choice) -> str:
+    """The model that is presented, in a line."""
+    by = f"chosen by the rule {choice.rule}"
+    if choice.weights is not None:
+        return f"[bold green]{by}: the average of all models, {choice.tau} columns[/]"
+    one, t = result.by_gamma[choice.gamma_index], choice.tau_index
+    found = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
+    if not one.exact[t]:
+        interval = f"[{number(choice.lower)}, {number(choice.upper)}]"
+        found += f", an estimate: the exact one lies in {escape(interval)}"
+    sure = "" if choice.certified or choice.rule == "minimum" else "; another pair may be chosen "
+    sure += "where everything is proved" if sure else ""
+    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {found}{sure}"
+
+
+def _proof(result: CVResult, grid: str) -> str:
+    """What is proved of the least CV error."""
+    best = result.best()
+    if best.certified:
+        within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
+        return f"proved the least {grid}{within}"
+    interval = f"[{number(best.lower_bound)}, {number(best.upper)}]"
+    return f"not proved: the least error {grid} lies in {escape(interval)}"
+
+
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """Print what other rules would choose, and the one that was asked for."""
-    chosen = {(c.tau, c.gamma) for c in choices.values() if c.weights is None}
-    if rule == "minimum" and len(chosen) == 1 and choices[rule].certified:
+    """Print what other rules would choose, beside the one that was asked for."""
+    if len({(c.tau, c.gamma) for c in choices.values() if c.weights is None}) == 1:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):
         table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
-    for name in (name for name in RULES if name in choices):
-        choice = choices[name]
+    for name, choice in choices.items():
         least = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
         if choice.lambda_ is not None:
             least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
@@ -116,13 +149,6 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
             row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)
     console.print(table)
-    choice = choices[rule]
-    if rule == "averaged":
-        what = f"all models, {choice.tau} columns"
-    else:
-        what = f"τ = {choice.tau}, γ = {number(choice.gamma)}"
-    proof = "" if choice.certified else " (not proved: the rule might choose otherwise)"
-    console.print(f"the model is chosen by the rule [bold]{rule}[/]: {what}{proof}")
 
 
 def _print_grid(console: Console, result: CVResult) -> None:
@@ -158,7 +184,7 @@ def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
     yield run
 
 
-def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
+def _print_gamma(console: Console, result: GammaResult, marks: dict[int, str]) -> None:
     console.print(f"γ = {number(result.gamma)}", style="italic")
     table = Table()
     proved = bool(result.exact.all())
@@ -171,15 +197,15 @@ def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -
             row.append("exact" if result.exact[t] else interval)
         rows.append(row)
     widths = [max(len(row[c]) for row in [heads, *rows]) + 3 for c in range(len(heads))]
-    room = console.width - sum(widths) - 4 - len(" 1 s.e.")
+    room = console.width - sum(widths) - 4 - len(" chosen")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("above the least", overflow="fold")
     above = result.cv_error - result.cv_error.min()
     for t, size in enumerate(result.taus):
-        mark = " best" if size == tau else (" 1 s.e." if size == one_se else "")
+        mark = f" {marks[int(size)]}" if int(size) in marks else ""
         drawn = bar(float(above[t]), float(above.max()), min(BAR, max(room, 3))) + mark
-        style = "bold green" if size == tau else None
+        style = "bold green" if marks.get(int(size)) == "chosen" else None
         table.add_row(*map(escape, rows[t]), drawn.strip(), style=style)
     console.print(table)
 
@@ -190,8 +216,11 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
     table = Table()
     table.add_column("feature", overflow="fold")
     table.add_column("coefficient", justify="right")
-    for column in model.support:
+    room = max(console.height - 12, 10) if console.is_terminal else model.support.size
+    for column in model.support[:room]:
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))
+    if (more := model.support.size - room) > 0:
+        table.add_row(f"… {more} more", "in --json or --save", style="dim")
     table.add_row("(intercept)", number(model.intercept), style="dim")
     console.print(table)
     if np.isnan(model.objective):
@@ -247,6 +276,15 @@ def cv_document(
             "upper_bound": best.upper,
             "certified": best.certified,
             "tau_1se": best.one_se,
+        },
+        "chosen": {
+            "rule": rule,
+            "tau": choices[rule].tau,
+            "gamma": None if choices[rule].weights is not None else choices[rule].gamma,
+            "cv_error": choices[rule].cv_error,
+            "lower": choices[rule].lower,
+            "upper": choices[rule].upper,
+            "certified": choices[rule].certified,
         },
         "rule": rule,
         "rule_status": str(status),

@@ -83,6 +83,9 @@ class Surface:
     ----------
     data, taus, settings, checkpoint, progress
         As in :func:`cross_validate`.
+    models : Surface, optional
+        Of the same rows in other folds: what it knows of the models of all rows is not computed
+        again.
     """
 
     def __init__(
@@ -93,14 +96,16 @@ class Surface:
         *,
         checkpoint: Checkpoint | None = None,
         progress: Tell | None = None,
+        models: Surface | None = None,
     ) -> None:
+        self._models = models
         self.data, self.taus = data, checked_taus(taus, data.p)
         self.settings = settings or Settings()
         self.checkpoint = checkpoint
         self.tell: Tell = (lambda *_: None) if progress is None else progress
         self.pages: dict[float, Page] = {}
         self.order: list[float] = []  # as asked for, repeats included
-        self.started = time.perf_counter()
+        self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
@@ -131,8 +136,10 @@ class Surface:
         fresh = [g for g in fresh if g not in self.pages]
         self.order += np.asarray(gammas, dtype=np.float64).tolist()
         pages = [Page(self.data, gamma, self.taus) for gamma in fresh]
-        if self.checkpoint is not None:
-            for page in pages:
+        for page in pages:
+            if self._models is not None and page.gamma in self._models.pages:
+                page.same_models(self._models.pages[page.gamma])
+            if self.checkpoint is not None:
                 self.checkpoint.load(page)
         if self.settings.searches or self.settings.grid:
             for i, page in enumerate(pages):
@@ -191,7 +198,7 @@ class Surface:
             np.array(order),
             self.taus,
             [summaries[gamma] for gamma in order],
-            time.perf_counter() - self.started,
+            self._clock.elapsed(),
             self.settings.tol if self.settings.searches else None,
             self.settings.prove,
         )

@@ -27,7 +27,7 @@ from ..solvers import (
     prediction_ranges,
     worst,
 )
-from .bounds import squared_error_bounds, strengths
+from .bounds import objective_gap_bound, squared_error_bounds, strengths
 from .results import GammaResult, stacked
 
 Array = NDArray[np.float64]
@@ -121,6 +121,12 @@ class Page:
             self.model_bound[t] = path.lower_bound[g, t]
             self.model_proved[t] = path.proved[g, t]
 
+    def same_models(self, other: Page) -> None:
+        """Take over the models of the same rows in other folds."""
+        self.models = list(other.models)
+        self.model_objective, self.model_bound = other.model_objective, other.model_bound.copy()
+        self.model_proved = other.model_proved.copy()
+
     def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
 
@@ -169,8 +175,8 @@ class Page:
     def narrow_by_objective(self, t: int, full_lower: float) -> None:
         """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once."""
         folds = np.flatnonzero(~self.exact[t])
-        low = full_lower - self.objective[t, folds]
-        self.narrow(t, folds, np.maximum(low, 0.0), np.full(folds.size, np.inf))
+        low = [objective_gap_bound(full_lower, float(u)) for u in self.objective[t, folds]]
+        self.narrow(t, folds, np.array(low), np.full(folds.size, np.inf))
 
     def bound_the_rest(self) -> None:
         """Bracket the folds that nothing has; every fold must have an incumbent at every τ."""
@@ -397,7 +403,7 @@ def open_node_range(
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
     for epsilon in strengths(gamma, spectrum):
-        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon, n)
+        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
         room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
         radius = np.sqrt(room)
         A, left = spectrum.image(rows, epsilon / 2.0)

@@ -149,9 +149,15 @@ class Prover:
         else:
             certificate = self._certificate(page, t, seconds)
             unproved = np.flatnonzero(~page.exact[t]).tolist()
+            failed = False
 
             def unit(j: int) -> Status:
-                return self._fold(page, t, j, certificate, self.limits.within(seconds))
+                nonlocal failed
+                if failed:  # the cell will not be proved in this round
+                    return Status.TIME_LIMIT
+                status = self._fold(page, t, j, certificate, self.limits.within(seconds))
+                failed = failed or status is not Status.OPTIMAL
+                return status
 
             statuses = list(in_parallel(unit, unproved, self.n_jobs))
             ended = [s for s in statuses if s is not Status.OPTIMAL]

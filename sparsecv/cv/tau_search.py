@@ -23,6 +23,7 @@ from ..solvers import (
     Limits,
     Relaxation,
     Solution,
+    SparseRidgeProblem,
     Spectrum,
     Status,
     heuristic_support,
@@ -128,11 +129,13 @@ class _Search:
         ``solve_some`` allows the problems on all rows to be solved.
         """
         exact = self.bounds == "paper-exact" and solve_some
-        plain = relaxation_path(self.full, self.taus)
-        tight = plain if self.paper else relaxation_path(self.full, self.taus, extract=True)
+        plain, tight = self._relaxations(self.full)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
-            support = _rounded(first, int(tau)) if self.paper else heuristic_support(problem)
+            support = _rounded(first, int(tau))
+            if not self.paper and self.stopped() is None:
+                left = self.limits.share(float(self.taus.size - t)).remaining()
+                support = heuristic_support(problem, warm_starts=[support], time_limit=left)
             self.supports.append(support)
             self.objective[t] = problem.objective(support)
             self.bound[t] = min(max(first.bound, second.bound), self.objective[t])
@@ -156,26 +159,37 @@ class _Search:
         for t in range(self.taus.size):
             self._note(t)
 
+    def _relaxations(self, problem: SparseRidgeProblem) -> tuple[list[Relaxation], ...]:
+        """At every τ without extraction, and with it where there is a diagonal to extract."""
+        plain = relaxation_path(problem, self.taus, limits=self.limits)
+        if self.paper or problem.rank_bound < problem.p:
+            return plain, plain
+        return plain, relaxation_path(problem, self.taus, extract=True, limits=self.limits)
+
     def _bracket_fold(self, j: int) -> None:
         """One fold at every τ, by its own relaxations."""
         training = self.data.training(j).replace(gamma=self.gamma)
         H, targets = self.data.held_out(j)
         spectrum = Spectrum.of(training)
         here = np.array([j])
+        # Corollary 3 needs the optimum on the rows of the fold and its training: all, or none
+        train, test = self.data.folds.split(j)
+        covered = train.size + test.size == self.data.folds.n
+        whole = self.bound if covered else np.zeros(self.taus.size)
         if self.paper:
             rows = training.p if training.n is None else training.n
             enough = rows > training.p  # then the paper takes ε = 0
             tried = [e for e in strengths(self.gamma, spectrum) if e >= 0.0]
             for epsilon in [0.0] if enough else tried:
                 for t, relaxation in enumerate(
-                    relaxation_path(training, self.taus, epsilon=epsilon)
+                    relaxation_path(training, self.taus, epsilon=epsilon, limits=self.limits)
                 ):
                     problem = training.replace(tau=int(self.taus[t]))
                     self.table.offer(t, here, _rounded(relaxation, problem.tau))
                     low, high = compute_bounds(
                         problem,
                         relaxation,
-                        self.bound[t],
+                        whole[t],
                         float(self.table.objective[t, j]),
                         H,
                         targets,
@@ -184,8 +198,7 @@ class _Search:
                     )
                     self._enter_bounds(t, j, low, high, relaxation.bound)
             return
-        plain = relaxation_path(training, self.taus)
-        tight = relaxation_path(training, self.taus, extract=True)
+        plain, tight = self._relaxations(training)
         for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
             problem = training.replace(tau=int(self.taus[t]))
             for support in (self.supports[t], _rounded(first, problem.tau)):
@@ -193,7 +206,7 @@ class _Search:
             low, high = fold_bounds(
                 problem,
                 (first.beta, second.beta),
-                self.bound[t],
+                whole[t],
                 float(self.table.objective[t, j]),
                 H,
                 targets,

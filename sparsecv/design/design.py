@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 
 PROTOCOLS = ("honest", "paper")
 SCALES = ("unit-variance", "unit-norm", "none")
+_LEAST_SQUARE = 1e-290  # squares below have lost digits to underflow
 
 
 @dataclass(frozen=True)
@@ -163,11 +164,19 @@ def make_design(
     Raises
     ------
     InputError
-        Fewer than 2 rows, no column left, or (paper protocol) a constant response.
+        Fewer than 2 rows, no column left, values that cannot be squared, or (paper protocol) a
+        constant response.
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
     p = len(names)
+    spread = summary.high - summary.low if protocol.intercept else summary.largest
+    with np.errstate(over="ignore", under="ignore"):
+        faint = (spread > 1e-14 * summary.largest) & (spread**2 < _LEAST_SQUARE)
+    if faint.any():
+        column = int(faint.argmax())
+        name = f"column {names[column]!r}" if column < p else "the response"
+        raise InputError(f"{name} holds values too small to square: rescale it")
     constant = summary.constant
     useless = constant if protocol.intercept else summary.largest == 0.0
     what = "constant" if protocol.intercept else "all-zero"
@@ -182,6 +191,12 @@ def make_design(
         plural = "s" if dropped.size > 1 else ""
         warnings.warn(
             f"{what} column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=4
+        )
+    if constant[p] and protocol.intercept and protocol.name == "honest" and warn:
+        warnings.warn(
+            f"the response is {summary.low[p]:g} in every row: there is nothing to explain",
+            ConstantColumnWarning,
+            stacklevel=4,
         )
     mean, scatter = summary.mean, summary.scatter
     wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
 from ..design.model import FittedModel
+from ..design.saved import SavedModel
 from ..errors import InputError
 from .validation import (
     checked_weights,
     frame_names,
     refuse_bad_columns,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class CheckedRows(NamedTuple):
@@ -30,13 +36,20 @@ class CheckedRows(NamedTuple):
     groups: NDArray[Any] | None
 
 
-class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: input checks, units, prediction."""
+class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: input checks, units, prediction, selection, files.
+
+    ``get_support``, ``transform`` and ``get_feature_names_out`` are those of a feature selector:
+    the columns of the support, whatever the size of their coefficients.
+    """
 
     coef_: Array
     intercept_: float
     fit_intercept: bool
     standardize: bool
+    gamma: float
+    tau_: int
+    status_: str
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the response.
@@ -59,6 +72,66 @@ class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if given is not None and fitted is not None and given != list(fitted):
             raise InputError("the feature names should match those passed to fit, in their order")
         return np.asarray(values @ self.coef_ + self.intercept_)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.support_] = True
+        return mask
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model as plain JSON, which ``sparsecv predict`` also reads.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        NotFittedError
+            There is no model yet.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        features = [f"x{j}" for j in range(self.coef_.size)] if names is None else map(str, names)
+        objective, bound, proved = self.objective_, self.lower_bound_, self.status_ == "optimal"
+        model = FittedModel(self.support_, self.coef_, self.intercept_, objective, bound, proved)
+        gamma = self.gamma_ if hasattr(self, "gamma_") else self.gamma
+        saved = SavedModel.of(
+            model, list(features), named=names is not None, tau=self.tau_, gamma=gamma
+        )
+        saved.write(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that :meth:`save` or ``sparsecv cv --save`` has written.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        estimator
+            Fitted: it predicts and selects; how it was found is not in the file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, is no model, or is damaged.
+        """
+        saved = SavedModel.read(path)
+        model = cls()
+        model._keep(saved.fitted())
+        model.n_features_in_ = len(saved.features)
+        if saved.named:
+            model.feature_names_in_ = np.array(saved.features, dtype=object)
+        model.status_ = "optimal" if saved.proved else "not proved"
+        model.tau_ = len(saved.support) if saved.tau is None else saved.tau
+        model.gamma_ = np.nan if saved.gamma is None else saved.gamma
+        return model
 
     def _checked_rows(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None

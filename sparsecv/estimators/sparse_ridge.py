@@ -53,6 +53,8 @@ class SparseRidge(SparseLinearModel):
     intercept_ : float
     support_ : ndarray of int
         Selected columns, increasing.
+    tau_ : int
+        The largest number of features, cut to the columns that vary.
     objective_, lower_bound_, gap_ : float
         Training objective on the scaled columns, its proved lower bound, their relative gap.
     status_ : str
@@ -119,7 +121,8 @@ class SparseRidge(SparseLinearModel):
         known_backend(self.backend)
         checked_jobs(self.n_jobs)
         design, A, b = self._design(table)
-        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, design.p)
+        p = table.X.shape[1]
+        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, p, design.p)
         if table.weights is not None:
             A, b = weighted_rows(A, b, table.weights)
         problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
@@ -131,7 +134,7 @@ class SparseRidge(SparseLinearModel):
             raise InputError(str(error)) from error
         proved = solution.status is Status.OPTIMAL
         self._keep(fitted_model(design, problem, solution.support, solution.lower_bound, proved))
-        self.status_ = str(solution.status)
+        self.tau_, self.status_ = tau, str(solution.status)
         self.n_nodes_ = solution.n_nodes
         if solution.status is not Status.OPTIMAL:
             warnings.warn(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from ..design.design import Array
-from ..errors import InputError
+from ..errors import ConstantColumnWarning, InputError
 from ..solvers import checked_backend
 
 
@@ -77,16 +78,19 @@ def checked_number(
     return number
 
 
-def checked_tau(tau: Any, p: int) -> int:
-    """A sparsity from 1 to p."""
+def checked_tau(tau: Any, p: int, varying: int) -> int:
+    """A sparsity from 1 to p, cut with a warning to the number of columns that vary."""
     if isinstance(tau, bool) or not isinstance(tau, Integral):
         raise InputError(f"tau must be a whole number or None; got {tau!r}")
     if not 1 <= int(tau) <= p:
-        raise InputError(
-            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
-            f"got {tau}"
+        raise InputError(f"tau must lie between 1 and p = {p}; got {tau}")
+    if int(tau) > varying:  # as in a fold where a rare 0/1 column is constant
+        warnings.warn(
+            f"tau = {tau}, but {varying} of the {p} columns vary: tau = {varying} is used",
+            ConstantColumnWarning,
+            stacklevel=3,
         )
-    return int(tau)
+    return min(int(tau), varying)
 
 
 def known_backend(name: str) -> None:

@@ -189,9 +189,7 @@ class _Repeated(Rule):
         return study.repeats - 1.0 if redrawn(study.data.folds) else 0.0
 
     def free(self, study: Study) -> bool:
-        if study.settings.searches:
-            return False
-        return "others" in vars(study) or study.data.folds.leave_one_out
+        return "others" in vars(study) and redrawn(study.data.folds)
 
     def choose(self, study: Study) -> Choice:
         result, at = study.surface, study.apart
@@ -209,6 +207,10 @@ class _Averaged(_Repeated):
 
     def refuse(self, data: FoldData) -> None:
         """Any folds serve: one partition, where no others can be drawn."""
+
+    def free(self, study: Study) -> bool:
+        once = study.data.folds.leave_one_out and not study.settings.searches
+        return once or super().free(study)
 
     def choose(self, study: Study) -> Choice:
         found = super().choose(study)

@@ -235,7 +235,9 @@ class Study:
             settings = replace(settings, time_limit=left)
         elif name and settings.prove == "choice" and data.p > TREE_ONLY:
             settings = replace(settings, time_limit=0.0)  # beyond trees estimates are averaged
-        surface = Surface(data, self.taus, settings, checkpoint=store, progress=tell)
+        surface = Surface(
+            data, self.taus, settings, checkpoint=store, progress=tell, models=self._first
+        )
         if gammas is None:
             result = alternation(surface)
         else:

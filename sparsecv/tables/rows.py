@@ -1,13 +1,15 @@
 """Rows of numbers with named columns, handed out whole or in blocks; and those held in memory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from .columns import FloatArray, check_finite, check_names, check_rows, is_integer
+from .columns import FloatArray, check_names, check_rows, is_integer, shown
+from .faults import Faults
 
 
 class RowSource(ABC):
@@ -23,12 +25,18 @@ class RowSource(ABC):
         The p feature names.
     target_name : str
         Name of the response.
+    levels : dict of str to list of str
+        Levels of the text columns that 0/1 columns stand for.
+    left_out : dict of str to str
+        The level of such a column that has no 0/1 column.
     """
 
     name: str
     n: int
     feature_names: list[str]
     target_name: str
+    levels: Mapping[str, Sequence[str]] = MappingProxyType({})
+    left_out: Mapping[str, str] = MappingProxyType({})
 
     @property
     def p(self) -> int:
@@ -69,12 +77,45 @@ class RowSource(ABC):
         return self._checked(int(rows))
 
     def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        done = 0
         for X, y in self._read(rows):
-            check_finite(self._label, X, self.feature_names, done)
-            check_finite(self._label, y, [self.target_name], done, is_target=True)
-            done += len(y)
+            # A sum is finite only if every term is; finite terms that overflow are looked at again.
+            with np.errstate(over="ignore", invalid="ignore"):
+                if not np.isfinite(X.sum() + y.sum()):
+                    self._refuse(rows)
             yield X, y
+
+    def _refuse(self, rows: int) -> None:
+        """Name every column that holds missing or infinite values, from the first row on."""
+        faults, done = Faults(self._label, self.target_name), 0
+        for X, y in self._read(rows):
+            faults.values(X, self.feature_names, done)
+            faults.values(y, [self.target_name], done)
+            done += len(y)
+        faults.check()
+
+    def notes(self) -> list[str]:
+        """What a user should know of the columns: one sentence each.
+
+        Returns
+        -------
+        list of str
+            Text columns of two levels that have one 0/1 column, and columns that count the rows.
+        """
+        found = [
+            f"text column {shown(name)} has two levels: one 0/1 column for "
+            f"{shown(next(one for one in self.levels[name] if one != level))}, none for "
+            f"{shown(level)} (--all-levels keeps both)"
+            for name, level in self.left_out.items()
+        ]
+        X, _ = next(self._read(min(self.n, 1000)))
+        if len(X) >= 10:
+            counted = (X[0] + np.arange(len(X))[:, None] == X).all(axis=0) & np.isin(X[0], (0, 1))
+            found += [
+                f"column {shown(self.feature_names[j])} counts the rows: if it is an identifier, "
+                f"leave it out with --drop {shown(self.feature_names[j])}"
+                for j in np.flatnonzero(counted)
+            ]
+        return found
 
     def load(self) -> tuple[FloatArray, FloatArray]:
         """Read all rows.
@@ -153,8 +194,8 @@ class ArraySource(RowSource):
         if not self.p:
             raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
         check_names(name, [*self.feature_names, target_name])
-        check_finite(name, self._X, self.feature_names)
-        check_finite(name, self._y, [target_name], is_target=True)
+        for _ in super()._checked(self.n):
+            pass
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start in range(0, self.n, rows):

@@ -68,7 +68,7 @@ def certify(
         limit gives a coarser certificate, its open nodes being leaves as well.
     """
     limits = limits or Limits()
-    gram = gram or GramForm.of(problem)
+    gram = gram or GramForm.of(problem, limits=limits)
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     level = np.sort(gram.b**2 / (problem.gamma / 2.0 + gram.D))[::-1]

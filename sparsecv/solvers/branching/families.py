@@ -108,7 +108,7 @@ def solve_jointly(
     level = np.sort(gram.b**2 / (ridge + gram.D))[::-1]
     root.root_lam = 0.5 * float(np.sqrt(level[min(tau, p) - 1]))
     st = new_state(gram, problem, 0.0, root)
-    st.limits[:] = [np.inf, 1e-5, 20.0, 0.0, float(not gram.D.any())]
+    st.limits[:] = [np.inf, 1e-5, 20.0, 0.0, float(gram.scaled)]
     search_kernels.record_support(st, np.ascontiguousarray(supports[0], dtype=np.int64))
     margin = gram.rounding(ridge)
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
-from ..relaxation.descent import relax
 from .left_out_kernels import (
     ACTIVE,
     bound_all_rows,
@@ -29,7 +28,6 @@ from .left_out_kernels import (
 from .pool_kernels import factor_support, try_support
 from .single_kernels import (
     BRANCHED,
-    MARGIN,
     NODES,
     RIDGE,
     ROUNDS,
@@ -40,6 +38,7 @@ from .single_kernels import (
     combinations,
     count_node,
     push,
+    relax_here,
 )
 
 FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
@@ -244,22 +243,7 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
 def relax_node(st, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
     st.limits[0], st.limits[3] = target, hopeless
-    rounds = relax(
-        (st.Q, st.X, st.scratch, 0.0, st.scratch),
-        st.w,
-        st.b,
-        st.reals[YY],
-        st.state,
-        k,
-        st.beta,
-        st.g,
-        st.limits,
-        st.lam,
-        st.best,
-        st.top,
-        (st.active, st.columns, st.scratch, st.block, st.local),
-    )
-    st.ints[ROUNDS] += abs(rounds)
+    st.ints[ROUNDS] += abs(relax_here(st, k))
 
 
 @njit(cache=True, nogil=True)
@@ -270,7 +254,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
     room for another leaf or its pairs.
     """
     p, tau, folds = st.b.shape[0], st.support.shape[0], nb.yy.shape[0]
-    ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
+    ints, reals, state, beta = st.ints, st.reals, st.state, st.beta
     d = st.w[0] - reals[RIDGE]
     used = 0
     while ints[TOP] > 0:
@@ -306,18 +290,12 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if few_completions(st, m, n, k, count, CHEAP):
             hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, count))
             continue
-        for i in range(p):
-            g[i] = st.b[i]
-        for i in range(p):
-            if beta[i] != 0.0:
-                for j in range(p):
-                    g[j] -= st.Q[i, j] * beta[i]
         # first whether all rows are done with the node, then with room to spare for the others
         st.best[0] = -np.inf
-        relax_node(st, k, reals[UPPER] + reals[MARGIN], 1.0)
+        relax_node(st, k, reals[UPPER], 1.0)
         closed = st.best[0] >= reals[UPPER]
         if closed:
-            relax_node(st, k, reals[UPPER] * (1.0 + jt.reals[CAP]) + reals[MARGIN], 0.0)
+            relax_node(st, k, reals[UPPER] * (1.0 + jt.reals[CAP]), 0.0)
         m, n = count_node(st)  # the relaxation has used the lists
         left = count
         if closed:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import BLOCK, TOLERANCE, GramForm, Root
 from ..result import Status
 from . import single_kernels as kernels
@@ -168,7 +169,7 @@ class Search:
 
 def _twin(state: kernels.SearchState) -> kernels.SearchState:
     """A state of the same problem with work space of its own and an empty stack."""
-    shared = ("G", "Q", "X", "w", "b", "anywhere")
+    shared = ("G", "Q", "X", "w", "length", "b", "anywhere")
     copies = {
         name: value if name in shared else value.copy() for name, value in state._asdict().items()
     }
@@ -195,23 +196,24 @@ def grown(state: kernels.SearchState, names: Sequence[str], rows: int) -> kernel
 def new_state(
     gram: GramForm, problem: SparseRidgeProblem, tol: float, root: Root
 ) -> kernels.SearchState:
-    G, b, yy, D = gram.G, gram.b, gram.yy, gram.D
+    G, b, yy = gram.G, gram.b, gram.yy
     p, tau, ridge = b.size, problem.tau, problem.gamma / 2.0
-    w = ridge + D
+    terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
     depth = min(p + 3, 512)
     stack_beta = np.zeros((depth, p))
     stack_beta[0] = root.beta
     return kernels.SearchState(
         G=np.ascontiguousarray(G),
-        Q=np.ascontiguousarray(G - np.diag(D)),
+        Q=gram.quadratic(),
         X=np.zeros((0, 0)),
-        w=w,
+        w=terms.w,
+        length=terms.length,
         b=b,
         support=np.arange(tau, dtype=np.int64),
         ints=np.array([1, 0, 0, 0, 0, 0, 0], dtype=np.int64),
         reals=np.array(
-            [np.inf, np.inf, max(tol, TOLERANCE), gram.rounding(ridge), yy, ridge, 0.0, 0.0]
+            [np.inf, np.inf, max(tol, TOLERANCE), yy, ridge, 0.0, 0.0, terms.reach_y, terms.eps]
         ),
         stack=np.zeros((depth, p), dtype=np.int8),
         stack_beta=stack_beta,
@@ -226,13 +228,13 @@ def new_state(
         g=np.zeros(p),
         lam=np.array([root.root_lam]),
         best=np.zeros(2),
-        top=np.zeros(tau + 2),
-        limits=np.array([np.inf, 1e-5, 20.0, 1.0, float(not D.any())]),
+        top=np.zeros(tau + EXTRA),
+        limits=np.array([np.inf, 1e-5, 20.0, 1.0, float(gram.scaled)]),
         active=np.zeros(p, dtype=np.int64),
         columns=np.zeros(p, dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
         block=np.empty((min(p, BLOCK), min(p, BLOCK))),
-        local=np.empty((3, min(p, BLOCK))),
+        local=np.empty((2, min(p, BLOCK))),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         V=np.empty((tau + 1, p)),
         c=np.empty(p),

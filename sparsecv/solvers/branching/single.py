@@ -71,7 +71,7 @@ def branch_and_bound(
     """
     limits = limits or Limits()
     if gram is None and wants_gram(problem):
-        gram = GramForm.of(problem)
+        gram = GramForm.of(problem, limits=limits)
     incumbent = Incumbent(problem, warm_starts, gram)
     if certificate is not None and gram is not None:
         return _transferred(problem, incumbent, certificate, gram, tol, limits)
@@ -147,7 +147,8 @@ def _result(
 ) -> SearchResult:
     objective = incumbent.objective
     bound = min(objective, bound)
-    bound = max(0.0, bound - 1e-9 * bound - margin - 1e-12 * problem.yy)
+    lost = margin + 1e-9 * bound + 1e-12 * problem.yy + problem.data_loss(objective)
+    bound = max(0.0, bound - lost)
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
     return SearchResult(incumbent.support, objective, bound, status, n_nodes, limits.elapsed())

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
-from ..relaxation.descent import dual_bound, relax
+from ..relaxation.descent import relax
+from ..relaxation.dual_bound import gram_bound, raised
 from ..supports.swaps import swap_search
 
 TOP, NODES, COMPLETED, ROUNDS, BRANCHED, LEAVES, RECORDING = 0, 1, 2, 3, 4, 5, 6
-UPPER, SLACK, TOLERANCE, MARGIN, YY, RIDGE, ALLOWED, SPENT = 0, 1, 2, 3, 4, 5, 6, 7
+UPPER, SLACK, TOLERANCE, YY, RIDGE, ALLOWED, SPENT, REACH_Y, EPSILON = 0, 1, 2, 3, 4, 5, 6, 7, 8
 SMALL, CHEAP = 3e4, 4e3  # supports: always enumerated, enumerated before any relaxation
 # what becomes of nodes that are not pruned at once, the values of ints[RECORDING]: branch; branch
 # and record leaves; neither branch nor enumerate
@@ -33,12 +34,13 @@ class SearchState(NamedTuple):
     Q: Array
     X: Array  # (0, 0): the relaxation is solved in Gram form
     w: Array
+    length: Array  # (p,) of the columns, as the dual bound asks
     b: Array
     support: NDArray[np.int64]  # (tau,) record
     ints: NDArray[np.int64]  # top of stack, nodes, completed nodes, relaxation rounds, nodes
     #   branched on, leaves recorded, and what becomes of nodes
-    reals: Array  # record objective, least pruned bound, tolerance, rounding margin, yy, ridge,
-    #   supports that may be enumerated in large nodes, and how many have been
+    reals: Array  # record objective, least pruned bound, tolerance, yy, ridge, supports that may be
+    #   enumerated in large nodes, how many have been, and of the dual bound |y| and ε
     stack: NDArray[np.int8]  # (depth, p)
     stack_beta: Array  # (depth, p)
     stack_bound: Array  # (depth,)
@@ -52,7 +54,7 @@ class SearchState(NamedTuple):
     g: Array  # (p,)
     lam: Array  # (1,)
     best: Array  # (2,)
-    top: Array  # (tau + 2,)
+    top: Array  # (tau + 3,)
     limits: Array  # (5,)
     active: NDArray[np.int64]
     columns: NDArray[np.int64]
@@ -184,23 +186,20 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
     """Fix free columns whose other value is ruled out by the bound; number fixed.
 
     Including a column outside the k largest g²/w costs the k-th largest; excluding one inside
-    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1).
+    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1). All are judged by the bound
+    of the node as it came.
     """
-    p = st.b.shape[0]
     fixed = 0
     last, following, square = st.top[k - 1], st.top[k], st.top[k + 1]
-    for i in range(p):
+    for i in range(st.b.shape[0]):
         if st.state[i] != 0:
             continue
-        value = square * st.g[i] * st.g[i] / st.w[i]
+        value = square * raised(st.g[i], st.length[i], st.w[i], st.top[k + 2])
         if value < last and bound + last - value >= target:
             st.reals[SLACK] = min(st.reals[SLACK], bound + last - value)
             st.state[i] = 2
+            st.beta[i] = 0.0
             fixed += 1
-            if st.beta[i] != 0.0:
-                for j in range(p):
-                    st.g[j] += st.Q[i, j] * st.beta[i]
-                st.beta[i] = 0.0
         elif value > following and bound + value - following >= target:
             st.reals[SLACK] = min(st.reals[SLACK], bound + value - following)
             st.state[i] = 1
@@ -301,7 +300,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
     partition of all supports. ``ints[RECORDING]`` = SETTLE leaves nodes open instead of branching.
     """
     p, tau = st.b.shape[0], st.support.shape[0]
-    ints, reals, state, beta, g = st.ints, st.reals, st.state, st.beta, st.g
+    ints, reals, state, beta = st.ints, st.reals, st.state, st.beta
     used = 0
     mode = ints[RECORDING]
     while ints[TOP] > 0:
@@ -342,33 +341,13 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             finish(st, m, k, n)
             save_leaf(st, at, False)
             continue
-        for j in range(p):
-            g[j] = st.b[j]
-        for i in range(p):
-            if beta[i] != 0.0:
-                for j in range(p):
-                    g[j] -= st.Q[i, j] * beta[i]
-        st.limits[0] = target + reals[MARGIN]
+        st.limits[0] = target
         pruned = False
         while True:
             st.best[0] = -np.inf
-            rounds = relax(
-                (st.Q, st.X, st.scratch, 0.0, st.scratch),
-                st.w,
-                st.b,
-                reals[YY],
-                state,
-                k,
-                beta,
-                g,
-                st.limits,
-                st.lam,
-                st.best,
-                st.top,
-                (st.active, st.columns, st.scratch, st.block, st.local),
-            )
+            rounds = relax_here(st, k)
             ints[ROUNDS] += abs(rounds)
-            bound = max(bound, st.best[0] - reals[MARGIN])
+            bound = max(bound, st.best[0])
             if bound >= target:
                 reals[SLACK] = min(reals[SLACK], bound)
                 pruned = True
@@ -377,8 +356,7 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
             m, n = count_node(st)  # the relaxation has used the lists
             if mode == RECORD:
                 break
-            here = bound_of(st, k)
-            fixed = screen(st, here - reals[MARGIN], target, k)
+            fixed = screen(st, bound_of(st, k), target, k)
             m, n = count_node(st)
             k = tau - m
             if fixed == 0 or k <= 1 or k >= n:
@@ -416,16 +394,48 @@ def explore(st, most_nodes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def relax_here(st, k):  # type: ignore[no-untyped-def]
+    """Go on with the current node's relaxation; rounds as :func:`relax` counts them."""
+    none = st.scratch  # Gram form
+    return relax(
+        (st.Q, st.X, none, none, 0.0, none),
+        (st.w, st.length, st.b, st.reals[YY], st.reals[REACH_Y], st.reals[EPSILON]),
+        st.state,
+        k,
+        st.beta,
+        st.g,
+        st.limits,
+        st.lam,
+        st.best,
+        st.top,
+        (st.active, st.columns, st.scratch, st.block, st.local),
+    )
+
+
+@njit(cache=True, nogil=True)
 def bound_of(st, k):  # type: ignore[no-untyped-def]
-    """Dual bound and the largest g²/w at the current β, over all columns that are not out."""
+    """Dual bound at the current β, over all columns that are not out; ``top`` for screening."""
     count = 0
     for i in range(st.b.shape[0]):
         if st.state[i] != 2:
             st.active[count] = i
             count += 1
-    scaled = st.limits[4] > 0.0
-    return dual_bound(
-        st.w, st.reals[YY], st.state, st.active, count, k, st.beta, st.g, st.b, st.top, scaled
+    reals, scaled = st.reals, st.limits[4] > 0.0
+    return gram_bound(
+        st.w,
+        st.length,
+        st.b,
+        reals[YY],
+        reals[REACH_Y],
+        st.state,
+        st.active,
+        count,
+        k,
+        st.beta,
+        st.g,
+        reals[EPSILON],
+        scaled,
+        st.top,
     )
 
 

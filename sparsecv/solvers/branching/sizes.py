@@ -141,7 +141,8 @@ def _branch_on(
     wanted, known = tree.sizes, known or {}
     transferred = np.zeros(wanted.size, dtype=bool) if transferred is None else transferred
     left = np.flatnonzero(~tree.proved)
-    gram = GramForm.of(problem) if transferred.any() or wants_gram(problem) else None
+    whole = transferred.any() or wants_gram(problem)
+    gram = GramForm.of(problem, limits=limits) if whole else None
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
     settled = np.zeros(wanted.size, dtype=bool)
@@ -228,7 +229,7 @@ def certificates_of(
     if problem.p <= TREE_ONLY or not wants_gram(problem):
         return found
     limits = Limits(time_limit, None, stop)
-    gram = GramForm.of(problem)
+    gram = GramForm.of(problem, limits=limits)
     for size, support, proved in zip(whole.sizes, whole.supports, whole.proved, strict=True):
         if not proved:
             continue

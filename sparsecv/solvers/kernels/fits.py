@@ -6,13 +6,11 @@ Columns are kept as rows of a transposed array, so that every inner loop runs al
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-# sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning
-_SUMS = {"reassoc", "contract"}
+from .compiled import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
+@kernel(reorder=True)
 def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
     """R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]] in the first m + 1 rows of ``R``.
 
@@ -63,7 +61,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
     return fine
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
+@kernel(reorder=True)
 def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     """The same from the Gram matrix of the rows of ``work``."""
     for c in range(m + 1):
@@ -81,7 +79,7 @@ def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, R, work, eps):  # type: ignore[no-untyped-def]
     """Fit every row of ``supports``, ended by −1; index of the first that cannot be, or −1.
 
@@ -107,7 +105,7 @@ def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, R, work
     return -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-def]
     """Predictions (c, rows) of fits on rows whose columns are ``columns_of`` (p, rows)."""
     for c in range(supports.shape[0]):
@@ -122,7 +120,7 @@ def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-d
                 predicted[c, a] += weight * columns_of[column, a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
+@kernel(reorder=True)
 def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
     """Σ (target − prediction)² of every fit."""
     for c in range(supports.shape[0]):

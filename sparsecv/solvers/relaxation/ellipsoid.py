@@ -15,20 +15,20 @@ XᵀX + (ε/2)I ⪰ 0: the ellipsoid is flatter, its radius much smaller where n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
 from .descent import FREE, IN
+from .dual_bound import EPS, BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import perspective_relaxation
 
-EPS = float(np.finfo(np.float64).eps)
 NULL = 1e-11  # singular values below this share of the largest are taken for zero
 SLACK = 1e-9  # relative widening of every range, far above what the formulas lose
 
@@ -126,9 +126,9 @@ class Ellipsoid:
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         A, besides = self._image(H)
         centre = H @ self.centre
-        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + SLACK * 1e-3 * np.abs(
-            centre
-        )
+        rounding = 2.0 * (H.shape[1] + 8) * EPS * (np.abs(H) @ np.abs(self.centre))
+        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + rounding
+        reach = reach + SLACK * 1e-3 * np.abs(centre)
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
@@ -143,7 +143,9 @@ class Ellipsoid:
         What is returned are values of the Lagrangian duals, valid wherever the root-finding ends.
         """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        e = np.asarray(targets, dtype=np.float64) - H @ self.centre
+        goal = np.asarray(targets, dtype=np.float64)
+        e = goal - H @ self.centre
+        size = np.linalg.norm(np.abs(H) @ np.abs(self.centre) + np.abs(goal))
         A, besides = self._image(H)
         if not np.isfinite(A).all():
             return 0.0, np.inf
@@ -157,10 +159,17 @@ class Ellipsoid:
         k = s * s
         least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
         widen = float(np.linalg.norm(besides)) + SLACK * (float(np.linalg.norm(s)))
+        widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # what e may be off by
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen
         return low * low, high * high
+
+
+def _root(slope: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # slow to import
+
+    return float(brentq(slope, low, high, xtol=1e-14 * high, rtol=1e-14))
 
 
 def least_square(e: Array, k: Array) -> float:
@@ -178,7 +187,7 @@ def least_square(e: Array, k: Array) -> float:
         return float((e * e * k) @ (1.0 / (mu + k) ** 2)) - 1.0
 
     high = float(np.sqrt((e * e * k).sum()))
-    mu = high if slope(high) >= 0.0 else brentq(slope, 0.0, high, xtol=1e-14 * high, rtol=1e-14)
+    mu = high if slope(high) >= 0.0 else _root(slope, 0.0, high)
     return fixed + max(float((e * e * mu) @ (1.0 / (mu + k))) - mu, 0.0)
 
 
@@ -200,7 +209,7 @@ def greatest_square(e: Array, k: Array) -> float:
     high = float(np.sqrt(c.sum()))
     step = 1e-9 * top
     if high > step and slope(step) < 0.0:
-        step = brentq(slope, step, high, xtol=1e-14 * high, rtol=1e-14) if slope(high) > 0 else high
+        step = _root(slope, step, high) if slope(high) > 0 else high
     mu = top + step
     terms = (e * e) * (mu / (mu - k))
     return mu + float(terms.sum())
@@ -217,18 +226,15 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
     epsilon : float
         ε < γ.
     """
-    data, p = problem._base, problem.p
-    X, y = data[:, :p], data[:, p]
-    half, weight = epsilon / 2.0, (problem.gamma - epsilon) / 2.0
-    r = y - X @ beta
-    eps = (X.shape[0] + p + 16) * EPS
-    size = np.abs(X) @ np.abs(beta) + np.abs(y)
-    g = np.abs(X.T @ r - half * beta)
-    g += eps * (np.abs(X).T @ size + abs(half) * np.abs(beta))
-    total = float(np.sort(g * g)[::-1][: problem.tau].sum()) / weight
-    lost = 4.0 * eps * float(size @ size + abs(half) * (beta @ beta))
-    value = float(r @ (2.0 * y - r)) - half * float(beta @ beta)
-    return float(value - total * (1.0 + eps) - lost)
+    data, p, half = problem._base, problem.p, epsilon / 2.0
+    X, y, ridge = data[:, :p], data[:, p], problem.gamma / 2.0
+    length = np.sqrt(np.einsum("ij,ij->j", X, X) + ridge)
+    yy, w = float(y @ y), np.full(p, ridge - half)
+    eps = relative_rounding(X.shape[0], p, problem.distortion)
+    terms = BoundTerms(w, length, X.T @ y, yy, float(np.sqrt(yy)), eps)
+    constant, values = bound_terms(terms, beta, X.T @ (y - X @ beta) - half * beta)
+    chosen = float(np.sort(values)[::-1][: problem.tau].sum())
+    return float(constant) - chosen - problem.data_loss(problem.yy)
 
 
 def node_bounds(
@@ -238,7 +244,6 @@ def node_bounds(
     tau: int,
     gamma: float,
     epsilon: float,
-    n: int,
 ) -> Array:
     """bound(β̂) of branch-and-bound nodes at coefficients of their own, certified.
 
@@ -252,26 +257,15 @@ def node_bounds(
         Included (1), excluded (2) and free (0) columns.
     beta : ndarray, shape (m, p)
         0 where excluded.
-    n : int
-        Rows of the data.
     """
-    half, weight = epsilon / 2.0, (gamma - epsilon) / 2.0
-    eps = 4.0 * (n + gram.b.size + 16) * EPS
-    squares, yy = gram.before or (np.diag(gram.G), gram.yy)
-    length = np.sqrt(np.maximum(squares, 0.0))
-    image = beta @ gram.G
-    reach = np.abs(beta) @ length + np.sqrt(yy)
-    g = np.abs(gram.b - image - half * beta)
-    v = (g + eps * (reach[:, None] * length + abs(half) * np.abs(beta))) ** 2
+    half, ridge = epsilon / 2.0, gamma / 2.0
+    terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
+    constant, v = bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
     inside, free = leaves == IN, leaves == FREE
     ranked = -np.sort(-np.where(free, v, 0.0), axis=1)
     picks = np.clip(tau - inside.sum(axis=1), 0, None)
     chosen = np.where(np.arange(ranked.shape[1]) < picks[:, None], ranked, 0.0).sum(axis=1)
-    total = (np.where(inside, v, 0.0).sum(axis=1) + chosen) / weight
-    norms = np.einsum("ij,ij->i", beta, beta)
-    fitted = np.einsum("ij,ij->i", beta, image) + half * norms
-    lost = eps * (reach * reach + abs(half) * norms)
-    return np.asarray(gram.yy - fitted - total * (1.0 + eps) - lost)
+    return np.asarray(constant - np.where(inside, v, 0.0).sum(axis=1) - chosen)
 
 
 def ellipsoid(

@@ -300,6 +300,8 @@ class Page:
         status = Status(stored["status"])
         n_mio, n_nodes = (int(_checked_number(name, stored[name])) for name in ("n_mio", "n_nodes"))
         seconds = float(_checked_number("seconds", stored["seconds"]))
+        if not isinstance(stored["history"], list):
+            raise ValueError("the history is not a list")
         history = [[float(_checked_number("history", v)) for v in row] for row in stored["history"]]
         for name, value in arrays.items():
             setattr(self, name, value)

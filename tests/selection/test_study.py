@@ -100,7 +100,7 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
         ({"rule": "stability"}, {"minimum", "one-se", "stability"}),
         ({}, {"minimum", "one-se", "repeated", "averaged"}),
         ({"rule": "averaged"}, {"minimum", "one-se", "repeated", "averaged"}),
-        ({"cv": "loo"}, {"minimum", "one-se", "repeated", "averaged"}),
+        ({"cv": "loo"}, {"minimum", "one-se", "averaged"}),
         ({"method": "search"}, {"minimum"}),
         ({"method": "search", "compare": True}, {"minimum"}),
         ({"cv": KFold(2), "compare": True}, {"minimum", "one-se", "corrected", "averaged"}),
@@ -112,7 +112,11 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
 def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
     """Surfaces, pairs of folds and corrections belong to the study, once each, on demand."""
     X, y = made(40, 5)
-    needs = {
+
+    def refuse(study: Study) -> Any:
+        raise AssertionError("nobody asked for it")
+
+    needs: dict[str, set[str]] = {
         "minimum": set(),
         "one-se": set(),
         "stability": {"stability"},
@@ -122,20 +126,16 @@ def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
     }
     for rule, wanted in needs.items():
         study = study_of(X, y, repeats=2)
-        refuse = {
-            name: property(lambda _, n=name: pytest.fail(f"{rule} evaluated {n}"))
-            for name in set().union(*needs.values()) - wanted
-        }
-        study.__class__ = type("Counted", (Study,), refuse)
-        if "repeated" not in (rule,) and wanted != needs["repeated"]:
-            RULES[rule].choose(study)
-        else:
-            choose(study, rule)
-            first, others = study.surface, study.others
-            assert len(others) == 1
-            choose(study, rule)
-            assert study.surface is first
-            assert study.others is others
+        refused = {name: property(refuse) for name in set().union(*needs.values()) - wanted}
+        study.__class__ = type("Refusing", (Study,), refused)
+        choose(study, rule)
+        first, known = study.surface, {name: getattr(study, name) for name in wanted}
+        choose(study, rule)
+        assert study.surface is first
+        for name in wanted:
+            assert getattr(study, name) is known[name]
+        if "others" in wanted:
+            assert len(study.others) == 1
 
 
 @pytest.mark.parametrize("cv", [4, "size:9"])
@@ -472,6 +472,12 @@ def test_what_nobody_asked_for_cannot_fail(monkeypatch: pytest.MonkeyPatch) -> N
     assert list(found.choices_) == ["minimum", "one-se"]
     with pytest.raises(InputError, match="too small"):
         SparseRidgeCV(gammas=1.0, rule="repeated", random_state=0).fit(X, y)
+
+
+def test_leave_one_out_is_not_shown_as_repeated() -> None:
+    X, y = made(20, 4)
+    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="averaged").fit(X, y)
+    assert "repeated" not in found.choices_
 
 
 def test_comparisons_leave_the_choice_alone() -> None:

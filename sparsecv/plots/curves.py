@@ -24,7 +24,7 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise InputError('pictures need matplotlib: pip install "sparsecv[plot]"') from None
+        raise InputError("pictures need matplotlib: pip install matplotlib") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -119,7 +119,7 @@ class Surface:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._context.close()
-        if isinstance(error, KeyboardInterrupt) and self.order:
+        if isinstance(error, KeyboardInterrupt) and self.pages:
             error.partial = self.result()  # type: ignore[attr-defined]
         if kind is ValueError:  # γ below what double precision can tell from zero
             raise InputError(str(error)) from error
@@ -148,14 +148,19 @@ class Surface:
                 self.pages[page.gamma] = page
                 self._save([page])
         else:
-            fill_pages(
-                [page for page in pages if not page.complete],
-                self.limits,
-                n_jobs=self.settings.n_jobs,
-                tell=self.tell,
-                save=self._save,
-            )
-            self.pages |= {page.gamma: page for page in pages}
+            try:
+                fill_pages(
+                    [page for page in pages if not page.complete],
+                    self.limits,
+                    n_jobs=self.settings.n_jobs,
+                    tell=self.tell,
+                    save=self._save,
+                )
+            finally:  # also of an interrupt, where there are models
+                for page in pages:
+                    if page.models:
+                        page.take_over()
+                        self.pages[page.gamma] = page
 
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""

@@ -57,11 +57,12 @@ class GammaResult:
         """Supports of fold j, or of all rows, shape (τ, most), ended by −1."""
         most = int(self.taus[-1])
         if j is None:
-            return _padded(self.models, most)
-        return _padded([self.supports[c] for c in self.choice[:, j]], most)
+            return stacked(self.models, most)
+        return stacked([self.supports[c] for c in self.choice[:, j]], most)
 
 
-def _padded(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+    """Supports as rows of ``most`` columns, ended by −1."""
     rows = np.full((len(supports), most), -1, dtype=np.int64)
     for t, support in enumerate(supports):
         rows[t, : support.size] = support

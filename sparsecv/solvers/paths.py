@@ -33,6 +33,7 @@ from .leaps.all_sizes import (
     prefer,
     rounding_margin,
 )
+from .leaps.node import factorise, wanted_from
 from .limits import Limits
 from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
@@ -215,18 +216,18 @@ class _Walk:
             if not restart(state, columns, gamma / 2.0, triangular, work, EPS):
                 self.single(g)  # a single tree may know better
                 continue
-            tie = float(state.params[0])
+            tie = float(state.settings[0].tie)
             todo = runners.settle(gamma, tie, found)
             ended = not todo.any()
             if not ended:
-                state.want[:] = kernels.wanted_from(inner[todo], p)
-                state.params[0] = max(tie, runners.margin)
+                state.want[:] = wanted_from(inner[todo], p)
+                state.settings[0].tie = max(tie, runners.margin)
                 enter(state, found, inner, known, rank)
-            while not ended and state.counts[1] < HANDOVER and self.limits.reached(0) is None:
+            while not ended and state.counts[0].nodes < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, CHUNK, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
-                state.params[0] = tie
+                state.settings[0].tie = tie
                 answers(state, inner, found, near, todo)
             known = int(inner.size)
             if not ended:
@@ -234,7 +235,7 @@ class _Walk:
                     np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
                 ]
                 self.single(g)
-                self.n_nodes[g] += state.counts[1]
+                self.n_nodes[g] += state.counts[0].nodes
                 known = _enter_starts(found, inner, active, self.known)
                 runners.forget()
                 continue
@@ -247,7 +248,7 @@ class _Walk:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen
             self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
-            self.n_nodes[g], self.n_trees[g] = state.counts[1], int(todo.any())
+            self.n_nodes[g], self.n_trees[g] = state.counts[0].nodes, int(todo.any())
             self.tie[g] = tie
 
     def single(self, g: int) -> None:
@@ -477,11 +478,11 @@ class _RunnersUp:
         if self.margin == 0.0:
             self.floor[searched] = -np.inf
             return
-        full, window = float(state.params[2]), 1.0 + float(state.params[0])
+        full, window = float(state.settings[0].full_loss), 1.0 + float(state.settings[0].tie)
         for i in np.flatnonzero(searched):
             size = int(self.sizes[i])
-            n = int(state.found_n[size])
-            losses = state.found_loss[size, :n]
+            n = int(state.found_n[size, 0])
+            losses = state.found_loss[size, 0, :n]
             order = np.argsort(losses, kind="stable")
             floor = float(state.best[size]) * window
             if n > self.kept or n == kernels.TIES:
@@ -490,7 +491,7 @@ class _RunnersUp:
             self.count[i] = min(n, self.kept)
             self.pool[i] = -1
             for c, position in enumerate(order[: self.kept]):
-                self.pool[i, c, :size] = from_mask(state.found[size, position])
+                self.pool[i, c, :size] = from_mask(state.found[size, 0, position])
 
 
 def _enter_starts(
@@ -515,10 +516,10 @@ def _settled(
     state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> Support:
     """The best of supports that are within rounding of each other, by fresh fits."""
-    n = int(state.found_n[size])
-    window = 1.0 + 2.0 * float(state.params[0])
-    near = np.flatnonzero(state.found_loss[size, :n] <= state.best[size] * window)
-    supports = [from_mask(state.found[size, t]) for t in near]
+    n = int(state.found_n[size, 0])
+    window = 1.0 + 2.0 * float(state.settings[0].tie)
+    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)
+    supports = [from_mask(state.found[size, 0, t]) for t in near]
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
@@ -531,32 +532,33 @@ def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyp
         st.columns[a] = a
     if not fits.ridge_triangle(st.R, columns, st.columns, p, ridge, triangular, work, eps):
         return False
-    st.params[0], st.params[1] = 0.0, 0.0
-    st.params[2], st.params[3] = st.R[p, p] ** 2, least
+    settings = st.settings[0]
+    settings.tie, settings.tolerance = 0.0, 0.0
+    settings.full_loss, settings.least = st.R[p, p] ** 2, least
     for s in range(p + 2):
         st.best[s] = st.cut[s] = st.slack[s] = np.inf
     for s in range(p + 1):
-        st.found_n[s] = 0
-        for t in range(st.found_loss.shape[1]):
-            st.found_loss[s, t] = np.inf
+        st.found_n[s, 0] = 0
+        for t in range(st.found_loss.shape[2]):
+            st.found_loss[s, 0, t] = np.inf
     st.loss[0], st.fixed[0] = 0.0, 0
     for w in range(st.mask.shape[1]):
         st.mask[0, w] = np.uint64(0)
     for a in range(p):
         st.free[0, a] = a
         st.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
-    st.counts[0], st.counts[1], st.counts[2] = 0, 1, 0
-    kernels.factorise(st, 0)
+    st.counts[0].level, st.counts[0].nodes = 0, 1
+    factorise(st, 0)
     inflation = 0.0
     for a in range(p):
         column, length = st.free[0, a], 0.0
         for q in range(p):
             length += st.R[q, column] * st.R[q, column]
         inflation = max(inflation, st.A[0, a, a] * length)
-    st.params[0] = min(1e-11 + 20.0 * eps * inflation, 1e-5)
+    settings.tie = min(1e-11 + 20.0 * eps * inflation, 1e-5)
     for w in range(st.mask.shape[1]):
-        st.found[p, 0, w] = st.mask[0, w]
-    st.found_loss[p, 0], st.found_n[p] = 0.0, 1
+        st.found[p, 0, 0, w] = st.mask[0, w]
+    st.found_loss[p, 0, 0], st.found_n[p, 0] = 0.0, 1
     st.best[p] = st.cut[p] = st.cut[p + 1] = 0.0
     return True
 
@@ -581,10 +583,10 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
             rank[column] = 0
             st.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
         new = True
-        for t in range(st.found_n[size]):
+        for t in range(st.found_n[size, 0]):
             equal = True
             for w in range(st.support.shape[0]):
-                equal = equal and st.found[size, t, w] == st.support[w]
+                equal = equal and st.found[size, 0, t, w] == st.support[w]
             new = new and not equal
         if new:
             kernels.advance(st, 1, rank)
@@ -599,14 +601,14 @@ def answers(st, sizes, supports, near, wanted):  # type: ignore[no-untyped-def]
         if not wanted[i]:
             continue
         best, near[i] = 0, 0
-        for t in range(st.found_n[size]):
-            if st.found_loss[size, t] < st.found_loss[size, best]:
+        for t in range(st.found_n[size, 0]):
+            if st.found_loss[size, 0, t] < st.found_loss[size, 0, best]:
                 best = t
-            if st.found_loss[size, t] <= st.best[size] * (1.0 + 2.0 * st.params[0]):
+            if st.found_loss[size, 0, t] <= st.best[size] * (1.0 + 2.0 * st.settings[0].tie):
                 near[i] += 1
         position = 0
         for column in range(p):
-            word = st.found[size, best, column >> 6]
+            word = st.found[size, 0, best, column >> 6]
             if (word >> np.uint64(column & 63)) & np.uint64(1) != 0:
                 supports[i, position] = column
                 position += 1

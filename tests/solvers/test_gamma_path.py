@@ -8,6 +8,7 @@ from brute_force import Data, plain, ugly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import ugly_problem
+from sparsecv.stability.sparse_ridge import _coefficients
 
 from sparsecv.solvers import (
     SparseRidgeProblem,
@@ -17,7 +18,6 @@ from sparsecv.solvers import (
     gamma_path,
     solve_sizes,
 )
-from sparsecv.stability.sparse_ridge import _coefficients
 
 
 def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) -> None:

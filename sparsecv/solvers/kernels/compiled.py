@@ -25,7 +25,13 @@ from numba import config, types
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
-OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+OPTIONS = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # called from Python and from kernels, never from C
+    "_nrt": False,  # nothing is allocated, so no references are counted
+}
 REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
 BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
 
@@ -36,7 +42,7 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
     Parameters
     ----------
     function : callable
-        Written in what numba compiles, free of slices and of allocation per node.
+        Written in what numba compiles, without anything that allocates.
     reorder : bool
         Whether its sums may be reordered, for speed.
 

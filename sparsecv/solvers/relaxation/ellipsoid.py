@@ -126,9 +126,9 @@ class Ellipsoid:
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         A, besides = self._image(H)
         centre = H @ self.centre
-        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + SLACK * 1e-3 * np.abs(
-            centre
-        )
+        rounding = 2.0 * (H.shape[1] + 8) * EPS * (np.abs(H) @ np.abs(self.centre))
+        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + rounding
+        reach = reach + SLACK * 1e-3 * np.abs(centre)
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
@@ -143,7 +143,9 @@ class Ellipsoid:
         What is returned are values of the Lagrangian duals, valid wherever the root-finding ends.
         """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        e = np.asarray(targets, dtype=np.float64) - H @ self.centre
+        goal = np.asarray(targets, dtype=np.float64)
+        e = goal - H @ self.centre
+        size = np.linalg.norm(np.abs(H) @ np.abs(self.centre) + np.abs(goal))
         A, besides = self._image(H)
         if not np.isfinite(A).all():
             return 0.0, np.inf
@@ -157,6 +159,7 @@ class Ellipsoid:
         k = s * s
         least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
         widen = float(np.linalg.norm(besides)) + SLACK * (float(np.linalg.norm(s)))
+        widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # what e may be off by
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen

@@ -148,8 +148,12 @@ def cv(
             checkpoint=checkpoint,
             progress=bar,
         )
-        used, choices = choose(study, rule, compare=compare)
-        model = chosen_model(study, choices[used])
+        try:
+            used, choices = choose(study, rule, compare=compare)
+            model = chosen_model(study, choices[used])
+        except KeyboardInterrupt as interrupt:
+            _tell_partial(console, prepared, interrupt, json_file)
+            raise
     result = study.surface
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {checkpoint}")
@@ -175,15 +179,25 @@ def cv(
         )
         write_json(json_file, document)
     if plot is not None:
-        _draw(
-            result,
-            choices[used],
-            plot,
-            f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"),
-        )
+        kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
+        _draw(result, choices[used], plot, f"{source.name}, {kind}")
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
     finished = finished and choices[used].certified
     raise typer.Exit(DONE if finished and model.proved else GAP)
+
+
+def _tell_partial(
+    console: Any, prepared: Any, interrupt: KeyboardInterrupt, json_file: Path | None
+) -> None:
+    """Print and keep the intervals that are known when Ctrl-C comes."""
+    from . import report
+
+    result = getattr(interrupt, "partial", None)
+    if result is None:
+        return
+    report.print_cv(console, prepared, result, None)
+    if json_file is not None:
+        write_json(json_file, report.partial_document(prepared, result))
 
 
 def _draw(result: Any, choice: Any, plot: Path, title: str) -> None:

@@ -36,7 +36,9 @@ REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity kee
 BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
 
 
-def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, *, reorder: bool = False, inline: bool = False
+) -> Any:
     """Compile a function on its first call, and keep the machine code for the next process.
 
     Parameters
@@ -45,6 +47,8 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
         Written in what numba compiles, without anything that allocates.
     reorder : bool
         Whether its sums may be reordered, for speed.
+    inline : bool
+        Whether it is copied into its callers: for what is called in an inner loop.
 
     Returns
     -------
@@ -60,11 +64,13 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
     3.0
     """
     if function is None:
-        return lambda f: kernel(f, reorder=reorder)
+        return lambda f: kernel(f, reorder=reorder, inline=inline)
     if config.DISABLE_JIT:
         return function
-    options = {**OPTIONS, "fastmath": REORDER} if reorder else OPTIONS
-    made = Kernel(py_func=function, locals={}, targetoptions=dict(options))
+    options: dict[str, Any] = {**OPTIONS, "forceinline": inline}
+    if reorder:
+        options["fastmath"] = REORDER
+    made = Kernel(py_func=function, locals={}, targetoptions=options)
     with suppress(
         OSError, RuntimeError
     ):  # not even a temporary folder: compiled anew in every process

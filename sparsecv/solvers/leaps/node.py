@@ -108,7 +108,7 @@ def name_child(st, level, j):  # type: ignore[no-untyped-def]
     st.support[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
 
 
-@kernel
+@kernel(inline=True)
 def remember(found, found_loss, found_n, support, size, i, loss, window):  # type: ignore[no-untyped-def]
     """Enter ``support`` among problem i's best of its size; False where a full list has no room."""
     n, ties, words = found_n[size, i], found_loss.shape[2], support.shape[0]

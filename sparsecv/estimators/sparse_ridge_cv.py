@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..cv.settings import Settings, checked_gammas
 from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
-from ..errors import UnprovedWarning
+from ..errors import InputError, UnprovedWarning
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study

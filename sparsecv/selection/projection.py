@@ -115,7 +115,7 @@ def projection_gammas(problem: SparseRidgeProblem) -> Array:
     >>> projection_gammas(problem).tolist()
     [0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
-    return np.array(RIDGES) * (problem.squared_lengths.mean() / 100.0)
+    return np.asarray(np.array(RIDGES) * (problem.squared_lengths.mean() / 100.0))
 
 
 def project_fold(

@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsecv.cv import fold_solvers
+from sparsecv.cv import estimate
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -87,10 +87,7 @@ def test_shared_tree_equals_a_tree_per_fold(
         gammas = gammas[-1:]
     shared = run(data, gammas, "exact")
     assert all(r.n_mio < 50 for r in shared.by_gamma)
-    monkeypatch.setattr(
-        "sparsecv.cv.engine.solve_rows_deleted",
-        lambda **work: fold_solvers.solve_folds(range(data.folds.k), **work),
-    )
+    monkeypatch.setattr(estimate, "shares_a_tree", lambda _: False)
     single = run(data, gammas, "exact")
     assert all(r.n_mio == data.folds.k for r in single.by_gamma)
     assert_equal(shared, single)

@@ -10,9 +10,9 @@ from sparsecv.solvers import (
     Status,
     StopFlag,
     best_subsets,
-    gamma_path,
     solve,
     solve_sizes,
+    support_path,
 )
 from sparsecv.solvers.branching import sizes
 
@@ -38,8 +38,9 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     assert found.n_nodes < tree.n_nodes / 2
     np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-12)
     assert np.all(found.lower_bound <= tree.objective)
-    paths = gamma_path(problem, [1.0, gamma], np.arange(1, 21))
-    for support, objective in zip(paths[1], tree.objective, strict=True):
+    path = support_path(problem, [1.0, gamma], np.arange(1, 21))
+    assert path.proved.all()
+    for support, objective in zip(path.at(1), tree.objective, strict=True):
         assert problem.objective(support) == pytest.approx(objective, rel=1e-12)
     one = solve(problem.replace(tau=9))
     assert one.status is Status.OPTIMAL

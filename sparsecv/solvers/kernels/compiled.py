@@ -134,6 +134,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             super().__init__(py_func)
         except RuntimeError:  # neither the sources' folder nor the user's cache can be written
+            if not Path(py_func.__code__.co_filename).exists():
+                raise  # typed in: there is no source to keep code beside
             use_temporary_folder()
             super().__init__(py_func)
 

@@ -271,7 +271,7 @@ class SparseRidgeCV(SparseLinearModel):
         result = study.surface
         best = result.best()
         for name in ("sizes_", "reference_error_", "_models"):  # of a fit before
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if choice.projection is not None:
             self._keep_sizes(choice.projection)
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error

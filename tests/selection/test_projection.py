@@ -166,7 +166,8 @@ def test_ugly_columns(data: Data, seed: int) -> None:
     try:
         path = support_path(target, [data.gamma], np.arange(1, p + 1))
     except ValueError as error:
-        assert "too small" in str(error)
+        if "too small" not in str(error):
+            raise
         return
     every = enumerate_all(Data(data.X, fitted, data.gamma))
     for t in range(p):

@@ -131,7 +131,6 @@ def lassos(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[T
 def peers(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
     """Ridge and the elastic net, and what else is installed."""
     from selection_peers import concave, glmnet
-
     from sklearn.linear_model import ElasticNetCV, RidgeCV
     from sklearn.model_selection import KFold
     from sklearn.pipeline import make_pipeline

@@ -685,7 +685,7 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
 )
 def test_interrupt_of_the_command(arguments: list[str]) -> None:
     hard_csv(Path("hard.csv"))
-    process = start(arguments[0], "hard.csv", *arguments[1:], "--time-limit", "900")
+    process = start(arguments[0], "hard.csv", *arguments[1:])
     err, seconds = interrupt(process, "60 columns", 1.5)
     assert process.returncode == 130
     assert seconds < 5.0

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv.cv import estimate
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -165,3 +165,18 @@ def test_paper_protocol_by_hand() -> None:
             ridge = Ridge(alpha=0.05, fit_intercept=False).fit(A[keep][:, S], b[keep])
             total += (b[i] - ridge.predict(A[i : i + 1][:, S])[0]) ** 2
         np.testing.assert_allclose(one.cv_error[t], total / y.size, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_time_that_folds_leave_goes_to_the_final_model() -> None:
+    """A limit ends a run only once it is spent: all of it, the model of all rows included."""
+    seconds = 30.0
+    data = folded("housing2", HONEST, "loo")
+    with Surface(data, [1, 2, 3, 4, 5], Settings(time_limit=seconds)) as surface:
+        surface.visit([100.0])
+        surface.prove()
+    result, spent = surface.result(), surface.limits.elapsed()
+    best = result.best()
+    proved = result.by_gamma[0].model_proved[best.tau_index]
+    assert (best.certified and proved) or spent >= 0.95 * seconds
+    assert spent <= seconds + 5.0

@@ -83,7 +83,7 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Cho
     if len(result.gammas) > 1 and not result.trace:
         _print_grid(console, result)
     marks: dict[int, str] = {}
-    if choice is not None and choice.weights is None:
+    if choice is not None and choice.is_pair:
         marks = {choice.tau: "chosen"}
     shown = best.gamma_index if choice is None else choice.gamma_index
     one = result.by_gamma[shown]
@@ -93,11 +93,7 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Cho
     grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
     if choice is not None:
         console.print(_chosen(result, choice))
-    if (
-        choice is None
-        or choice.weights is not None
-        or (choice.tau, choice.gamma) != (best.tau, best.gamma)
-    ):
+    if choice is None or not choice.is_pair or (choice.tau, choice.gamma) != (best.tau, best.gamma):
         console.print(
             f"least CV error {grid}: τ = {best.tau}, γ = {number(best.gamma)}, "
             f"{number(best.cv_error)} ± {number(best.std_error)} ({_proof(result, grid)})"
@@ -122,14 +118,18 @@ def _chosen(result: CVResult, choice: Choice) -> str:
     by = f"chosen by the rule {choice.rule}"
     if choice.weights is not None:
         return f"[bold green]{by}: the average of all models, {choice.tau} columns[/]"
+    if (found := choice.projection) is not None:
+        spread = number(found.of_size(found.std_error)[found.chosen])
+        what = f"{choice.tau} columns, γ⊥ = {number(choice.gamma)}"
+        return f"[bold green]{by}: {what}, CV error {number(choice.cv_error)}[/] ± {spread}"
     one, t = result.by_gamma[choice.gamma_index], choice.tau_index
-    found = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
+    text = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
     if not one.exact[t]:
         interval = f"[{number(choice.lower)}, {number(choice.upper)}]"
-        found += f", an estimate: the exact one lies in {escape(interval)}"
+        text += f", an estimate: the exact one lies in {escape(interval)}"
     sure = "" if choice.certified or choice.rule == "minimum" else "; another pair may be chosen "
     sure += "where everything is proved" if sure else ""
-    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {found}{sure}"
+    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {text}{sure}"
 
 
 def _proof(result: CVResult, grid: str) -> str:
@@ -144,7 +144,7 @@ def _proof(result: CVResult, grid: str) -> str:
 
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
     """Print what other rules would choose, beside the one that was asked for."""
-    if len({(c.tau, c.gamma) for c in choices.values() if c.weights is None}) == 1:
+    if len({(c.tau, c.gamma) for c in choices.values() if c.is_pair}) == 1:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):
@@ -221,8 +221,10 @@ def _print_gamma(console: Console, result: GammaResult, marks: dict[int, str]) -
     console.print(table)
 
 
-def print_model(console: Console, prepared: Prepared, model: FittedModel) -> None:
-    """Print the coefficients in original units and the training certificate."""
+def print_model(
+    console: Console, prepared: Prepared, model: FittedModel, objective: str = "training"
+) -> None:
+    """Print the coefficients in original units and the certificate of an objective."""
     console.print("model on all rows, original units", style="italic")
     table = Table()
     table.add_column("feature", overflow="fold")
@@ -239,7 +241,7 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         return
     gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
     console.print(
-        f"training objective {number(model.objective)}, proved lower bound "
+        f"{objective} objective {number(model.objective)}, proved lower bound "
         f"{number(model.lower_bound)} ({gap})",
         style="dim",
     )

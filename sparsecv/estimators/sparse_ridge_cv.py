@@ -270,6 +270,8 @@ class SparseRidgeCV(SparseLinearModel):
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()
+        for name in ("sizes_", "reference_error_", "_models"):  # of a fit before
+            self.__dict__.pop(name, None)
         if choice.projection is not None:
             self._keep_sizes(choice.projection)
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error

@@ -256,7 +256,7 @@ class _Averaged(_Repeated):
 class _Projected(_Averaged):
     """The average, projected onto the least size that stays close to it on held-out rows."""
 
-    name, least, all_sizes = "projected", "size close to the average", True
+    name, least, all_sizes = "projected", "held-out distance to the average", True
 
     def free(self, study: Study) -> bool:
         return False

@@ -169,7 +169,7 @@ def test_the_choice_is_proved_first_and_all_on_request(
     if cells:
         estimates = cross_validate(data, gammas, taus, Settings(time_limit=0)).best()
         assert cells[0] == (estimates.gamma, estimates.tau)
-        assert len(set(cells)) < h.size
+        assert len(set(cells)) < h.size or cv == "loo"
     assert chosen.by_gamma[best.gamma_index].model_proved[best.tau_index]
 
 

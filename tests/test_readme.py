@@ -47,7 +47,11 @@ def test_files_named_in_the_documents_exist(page: Path) -> None:
     for name in re.findall(r"`((?:experiments|sparsecv|docs)/[\w/.-]+\.\w+)`", text):
         assert (ROOT / name).is_file(), name
     for name in re.findall(r"`(\w+\.py)`", text):
-        assert (ROOT / "experiments" / name).is_file(), name
+        assert [
+            path
+            for top in ("experiments", "tests", "sparsecv")
+            for path in (ROOT / top).rglob(name)
+        ], name
     for name in re.findall(r"\]\((?!http)([\w./-]+)", text):
         assert (page.parent / name).exists(), name
 

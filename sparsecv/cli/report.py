@@ -67,8 +67,11 @@ def print_terms(console: Console) -> None:
         console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
 
 
-def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Choice) -> None:
-    """Print h(γ, τ) for every γ of a grid, the table of the chosen γ and the choice."""
+def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Choice | None) -> None:
+    """Print h(γ, τ) for every γ of a grid, the table of the chosen γ and the choice.
+
+    Without a choice, of a run that was interrupted, the γ of the least estimate.
+    """
     folds, protocol = prepared.folds, prepared.design.protocol
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
     scaled = "" if protocol.scale == "none" else f", columns scaled to {protocol.scale} on all rows"
@@ -79,21 +82,25 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Cho
     best = result.best()
     if len(result.gammas) > 1 and not result.trace:
         _print_grid(console, result)
-    marks = {choice.tau: "chosen"} if choice.weights is None else {}
-    one = result.by_gamma[choice.gamma_index]
-    if choice.gamma_index == best.gamma_index:
+    marks: dict[int, str] = {}
+    if choice is not None and choice.is_pair:
+        marks = {choice.tau: "chosen"}
+    shown = best.gamma_index if choice is None else choice.gamma_index
+    one = result.by_gamma[shown]
+    if shown == best.gamma_index:
         marks = {best.one_se: "1 s.e.", best.tau: "least", **marks}
     _print_gamma(console, one, marks)
     grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
-    console.print(_chosen(result, choice))
-    if choice.weights is not None or (choice.tau, choice.gamma) != (best.tau, best.gamma):
+    if choice is not None:
+        console.print(_chosen(result, choice))
+    if choice is None or not choice.is_pair or (choice.tau, choice.gamma) != (best.tau, best.gamma):
         console.print(
             f"least CV error {grid}: τ = {best.tau}, γ = {number(best.gamma)}, "
             f"{number(best.cv_error)} ± {number(best.std_error)} ({_proof(result, grid)})"
         )
     else:
         console.print(_proof(result, grid))
-    if best.one_se not in (best.tau, choice.tau):
+    if choice is not None and best.one_se not in (best.tau, choice.tau):
         sure = "" if result.by_gamma[best.gamma_index].exact.all() else " (not proved)"
         console.print(f"within one standard error of the least: τ = {best.one_se}{sure}")
     mios = sum(r.n_mio for r in result.by_gamma)
@@ -111,14 +118,18 @@ def _chosen(result: CVResult, choice: Choice) -> str:
     by = f"chosen by the rule {choice.rule}"
     if choice.weights is not None:
         return f"[bold green]{by}: the average of all models, {choice.tau} columns[/]"
+    if (found := choice.projection) is not None:
+        spread = number(found.of_size(found.std_error)[found.chosen])
+        what = f"{choice.tau} columns, γ⊥ = {number(choice.gamma)}"
+        return f"[bold green]{by}: {what}, CV error {number(choice.cv_error)}[/] ± {spread}"
     one, t = result.by_gamma[choice.gamma_index], choice.tau_index
-    found = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
+    text = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
     if not one.exact[t]:
         interval = f"[{number(choice.lower)}, {number(choice.upper)}]"
-        found += f", an estimate: the exact one lies in {escape(interval)}"
+        text += f", an estimate: the exact one lies in {escape(interval)}"
     sure = "" if choice.certified or choice.rule == "minimum" else "; another pair may be chosen "
     sure += "where everything is proved" if sure else ""
-    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {found}{sure}"
+    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {text}{sure}"
 
 
 def _proof(result: CVResult, grid: str) -> str:
@@ -133,7 +144,7 @@ def _proof(result: CVResult, grid: str) -> str:
 
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
     """Print what other rules would choose, beside the one that was asked for."""
-    if len({(c.tau, c.gamma) for c in choices.values() if c.weights is None}) == 1:
+    if len({(c.tau, c.gamma) for c in choices.values() if c.is_pair}) == 1:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):
@@ -210,8 +221,10 @@ def _print_gamma(console: Console, result: GammaResult, marks: dict[int, str]) -
     console.print(table)
 
 
-def print_model(console: Console, prepared: Prepared, model: FittedModel) -> None:
-    """Print the coefficients in original units and the training certificate."""
+def print_model(
+    console: Console, prepared: Prepared, model: FittedModel, objective: str = "training"
+) -> None:
+    """Print the coefficients in original units and the certificate of an objective."""
     console.print("model on all rows, original units", style="italic")
     table = Table()
     table.add_column("feature", overflow="fold")
@@ -228,7 +241,7 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         return
     gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
     console.print(
-        f"training objective {number(model.objective)}, proved lower bound "
+        f"{objective} objective {number(model.objective)}, proved lower bound "
         f"{number(model.lower_bound)} ({gap})",
         style="dim",
     )
@@ -247,36 +260,9 @@ def cv_document(
     seconds: float,
 ) -> dict[str, Any]:
     """The document ``sparsecv cv --json`` writes."""
-    folds, best = prepared.folds, result.best()
-    more: dict[str, Any] = {}
-    if result.trace:
-        more["trace"] = [vars(step) for step in result.trace]
-        more["ended"] = result.ended
-    if result.tolerance is not None:
-        more["tolerance"] = result.tolerance
-    return more | {
-        "sparsecv": __version__,
-        "dataset": prepared.source.name,
-        "n": folds.n,
-        "p": prepared.design.p,
-        "feature_names": [prepared.names[c] for c in prepared.design.kept],
-        "target": prepared.source.target_name,
-        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
-        "protocol": prepared.design.protocol.name,
-        "scale": prepared.design.protocol.scale,
+    return _surface_document(prepared, result) | {
         "method": method,
         "backend": backend,
-        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
-        "best": {
-            "tau": best.tau,
-            "gamma": best.gamma,
-            "cv_error": best.cv_error,
-            "std_error": best.std_error,
-            "lower_bound": best.lower_bound,
-            "upper_bound": best.upper,
-            "certified": best.certified,
-            "tau_1se": best.one_se,
-        },
         "chosen": {
             "rule": rule,
             "tau": choices[rule].tau,
@@ -304,6 +290,44 @@ def cv_document(
         "cpu_count": os.cpu_count(),
         "versions": versions(),
     }
+
+
+def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
+    """The table, its folds and every h(γ, τ)."""
+    folds, best = prepared.folds, result.best()
+    more: dict[str, Any] = {}
+    if result.trace:
+        more["trace"] = [vars(step) for step in result.trace]
+        more["ended"] = result.ended
+    if result.tolerance is not None:
+        more["tolerance"] = result.tolerance
+    return more | {
+        "sparsecv": __version__,
+        "dataset": prepared.source.name,
+        "n": folds.n,
+        "p": prepared.design.p,
+        "feature_names": [prepared.names[c] for c in prepared.design.kept],
+        "target": prepared.source.target_name,
+        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
+        "protocol": prepared.design.protocol.name,
+        "scale": prepared.design.protocol.scale,
+        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
+        "best": {
+            "tau": best.tau,
+            "gamma": best.gamma,
+            "cv_error": best.cv_error,
+            "std_error": best.std_error,
+            "lower_bound": best.lower_bound,
+            "upper_bound": best.upper,
+            "certified": best.certified,
+            "tau_1se": best.one_se,
+        },
+    }
+
+
+def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
+    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
+    return _surface_document(prepared, result) | {"interrupted": True, "model": None}
 
 
 def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:

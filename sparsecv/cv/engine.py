@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
-from ..solvers import TREE_ONLY, Limits, Status, StopFlag, support_path
+from ..solvers import TREE_ONLY, Limits, SolverUnavailable, Status, StopFlag, support_path
 from ..solvers.threads import one_blas_thread
 from .checkpoint import Checkpoint
 from .estimate import fill_pages
@@ -121,7 +121,8 @@ class Surface:
         self._context.close()
         if isinstance(error, KeyboardInterrupt) and self.pages:
             error.partial = self.result()  # type: ignore[attr-defined]
-        if kind is ValueError:  # γ below what double precision can tell from zero
+        # γ below what double precision can tell from zero, or no licence for a fold
+        if kind in (ValueError, SolverUnavailable):
             raise InputError(str(error)) from error
 
     @property

@@ -28,7 +28,7 @@ from ..solvers import (
     worst,
 )
 from .bounds import objective_gap_bound, squared_error_bounds, strengths
-from .results import GammaResult, stacked
+from .results import GammaResult, mean_over_folds, stacked
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -215,14 +215,9 @@ class Page:
 
     def summary(self) -> GammaResult:
         """Cross-validation at this γ, as it stands."""
-        sizes = self.data.folds.sizes
         rows = self.data.total
         exact = np.asarray(self.exact.all(axis=1))
-        error = self.error.sum(axis=1) / rows
-        weight = self.data.fold_weight
-        # mean over folds weighted by their rows, as the CV error itself is
-        mean = np.divide(self.error, weight, out=np.zeros(self.error.shape), where=weight > 0.0)
-        spread = (weight * (mean - error[:, None]) ** 2).sum(axis=1) / rows
+        error, std_error = mean_over_folds(self.error, self.data.fold_weight)
         lower = np.where(exact, error, np.minimum(self.lower.sum(axis=1) / rows, error))
         upper = np.where(exact, error, np.maximum(self.upper.sum(axis=1) / rows, error))
         status = self.status
@@ -232,7 +227,7 @@ class Page:
             gamma=self.gamma,
             taus=self.taus,
             cv_error=error,
-            std_error=np.sqrt(spread / max(sizes.size - 1, 1)),
+            std_error=std_error,
             lower=lower,
             upper=upper,
             exact=exact,
@@ -300,6 +295,8 @@ class Page:
         status = Status(stored["status"])
         n_mio, n_nodes = (int(_checked_number(name, stored[name])) for name in ("n_mio", "n_nodes"))
         seconds = float(_checked_number("seconds", stored["seconds"]))
+        if not isinstance(stored["history"], list):
+            raise ValueError("the history is not a list")
         history = [[float(_checked_number("history", v)) for v in row] for row in stored["history"]]
         for name, value in arrays.items():
             setattr(self, name, value)

@@ -77,6 +77,33 @@ def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, i
     return int(g), int(t)
 
 
+def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean over folds, weighted by their rows as the CV error is, and its standard error.
+
+    Parameters
+    ----------
+    sums : ndarray, shape (..., k)
+        Sums over the rows of every fold.
+    weight : ndarray, shape (k,)
+        Rows of every fold, or the sums of their weights.
+
+    Returns
+    -------
+    mean, std_error : ndarray, shape (...)
+
+    Examples
+    --------
+    >>> mean, error = mean_over_folds(np.array([2.0, 6.0]), np.array([2.0, 2.0]))
+    >>> float(mean), float(error)
+    (2.0, 1.0)
+    """
+    total = weight.sum()
+    mean = sums.sum(axis=-1) / total
+    of_fold = np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0.0)
+    spread = (weight * (of_fold - mean[..., None]) ** 2).sum(axis=-1) / total
+    return mean, np.sqrt(spread / max(weight.size - 1, 1))
+
+
 @dataclass(frozen=True)
 class Best:
     """The chosen (τ, γ).

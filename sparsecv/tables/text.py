@@ -277,15 +277,15 @@ class TextFile:
         else:
             plain = cells
         try:
-            values: FloatArray = pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)
+            values: FloatArray = as_numpy(pc.cast(plain, pa.float64()))
         except pa.ArrowInvalid:
             return None
         if commas is None or faults is None:
             return values
         points = pc.match_substring(cells, ".")
         for mark, found in ((",", commas), (".", points)):
-            at = pc.index(found, pa.scalar(True)).as_py()
-            if at >= 0 and self._marks.setdefault(name, mark) != mark:
+            if pc.any(found).as_py() and self._marks.setdefault(name, mark) != mark:
+                at = pc.index(found, pa.scalar(True)).as_py()
                 # 1.234 may then mean 1234: refuse rather than guess.
                 faults.add(
                     name,
@@ -309,6 +309,13 @@ def _cells(column: Any) -> Any:
     if pc.any(pc.starts_with(cells, '"')).as_py():
         cells = pc.replace_substring_regex(cells, '^"(.*)"$', r"\1")
     return cells
+
+
+def as_numpy(cells: Any) -> Any:
+    """An Arrow array as NumPy's, where possible without Arrow's own way: that imports pandas."""
+    if cells.null_count or pa.types.is_boolean(cells.type):
+        return cells.to_numpy(zero_copy_only=False)
+    return np.from_dlpack(cells)
 
 
 def _among(cells: Any, words: Collection[str]) -> Any:

@@ -248,13 +248,13 @@ def open_rows(search: Search) -> list[bytes]:
 
 
 def test_every_open_node_is_kept_when_the_tree_is_split() -> None:
-    problem = hard(tau=5)
+    problem = hard(tau=8)
     root, gram = reduced_root(problem, started(problem), 1e-6, None, Limits())
     assert gram is not None
     state = new_state(gram, problem, 1e-6, root)
     search = Search(state, 3)
     search.chunk = 5
-    search.run(Limits(None, 60))
+    search.run(Limits(None, 100))
     if len(search.states) == 1:
         search._split()
     top = [int(s.ints[branch_and_bound_kernels.TOP]) for s in search.states]

@@ -14,8 +14,7 @@ from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, reduced_root, want
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from .certificate import Certificate, start_from
-from .search import Search, enter_support, new_state
-from .single_kernels import UPPER
+from .search import Search, Tree
 
 HEAD_START = 1.0  # seconds a search gets before a better support is looked for
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
@@ -85,18 +84,20 @@ def branch_and_bound(
     if gram is None:  # out of time before there was anything to branch on
         bound, status = min(root.slack, root.bound), limits.reached(0) or Status.TIME_LIMIT
         return _result(problem, incumbent, bound, status, 1, limits, tol)
-    state = new_state(gram, problem, tol, root)
+    tree = Tree(gram, problem, tol)
     inside = np.isin(incumbent.support, root.columns)
-    enter_support(state, np.searchsorted(root.columns, incumbent.support[inside]))
-    state.reals[UPPER] = min(state.reals[UPPER], incumbent.objective)
-    search = Search(state, n_jobs)
+    tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
+    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
+    lam = np.array([root.root_lam])
+    tree.add(np.zeros((1, gram.b.size), dtype=np.int8), root.beta[None], lam, root.bound)
+    search = Search(tree, n_jobs)
     ended = search.run(limits, HEAD_START)
     if ended is None:  # not an easy one: worth looking for a better support first
         remaining = limits.remaining()
         seconds = 0.2 * HEAD_START if remaining is None else min(0.2 * HEAD_START, 0.3 * remaining)
         local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
         local.improve([search.support], Limits(seconds))
-        search.offer(local.best)
+        tree.enter(local.best)
         ended = search.run(limits)
     status = ended or Status.TIME_LIMIT
     incumbent.offer(root.columns[search.support])
@@ -123,9 +124,9 @@ def _transferred(
     if not np.isfinite(incumbent.objective):
         incumbent.select_forward()
     search = start_from(certificate, gram, problem, tol)
-    search.offer(incumbent.support)
-    upper = search.states[0].reals
-    upper[UPPER] = min(upper[UPPER], incumbent.objective)
+    tree = search.trees[0]
+    tree.enter(incumbent.support)
+    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     status = search.run(limits) or Status.TIME_LIMIT
     incumbent.offer(search.support)
     margin = gram.rounding(problem.gamma / 2.0)

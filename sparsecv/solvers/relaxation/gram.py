@@ -21,6 +21,7 @@ from ..problem import SparseRidgeProblem
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels
+from .newton import newton, newton_path, newton_work
 
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
 GRAM_COLUMNS = 400  # up to which it does not
@@ -164,12 +165,14 @@ class Relaxer:
         self.scaled = gram is None or not gram.D.any()
         self.state = np.zeros(p, dtype=np.int8)
         self.top = np.zeros(self.picks + 2)
-        self.work = relaxation_work(p)
+        self.work, self.nt = relaxation_work(p), newton_work(p)
 
     def relax(self, target: float) -> None:
         """Solve until the bound passes ``target`` or nothing more is to be had."""
         root = self.root
         lam = np.array([root.root_lam])
+        if self.gram is not None and self._newton(target + self.margin, lam):
+            return
         if root.root_lam <= 0.0:
             level = np.sort(self.b * self.b / self.w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
@@ -192,6 +195,19 @@ class Relaxer:
         )
         root.root_lam = float(lam[0])
         root.bound = max(root.bound, float(best[0]) - self.margin)
+
+    def _newton(self, target: float, lam: Array) -> bool:
+        """The same by active-set Newton steps; whether there was room for the active columns."""
+        root, root_w = self.root, np.sqrt(self.w)
+        problem = (self.Q, self.w, root_w, self.b, self.yy, self.state, self.picks)
+        here = (root.beta, self.g, lam, target)
+        if root.root_lam > 0.0:
+            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.scaled, self.nt)
+        else:
+            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.scaled, self.nt)
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(bound) - self.margin)
+        return bool(steps >= 0)
 
     def excluded(self, target: float) -> NDArray[np.bool_]:
         """Columns no support below ``target`` holds; the slack is lowered to what proves it."""

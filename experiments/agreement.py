@@ -17,8 +17,8 @@ import numpy as np
 from common import PAPER_GAMMAS, PAPER_SETS, fold_rows, machine, run
 
 from sparsecv.cv import engine as cross_validation
-from sparsecv.cv.engine import Settings
 from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.solvers import solve

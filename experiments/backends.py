@@ -17,7 +17,7 @@ from importlib.metadata import version
 import numpy as np
 from common import PAPER_GAMMAS, machine
 
-from sparsecv.cli import benchmark
+from sparsecv.cli import comparison
 from sparsecv.solvers import available_backends
 
 PACKAGES = ("highspy", "gurobipy", "pyscipopt", "cvxpy")
@@ -38,9 +38,9 @@ def main() -> None:
         total: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         errors: dict[str, list[float]] = defaultdict(list)
         unproved = 0
-        list(benchmark.run(["diabetes11"], ["10"], [0.1], WAYS, backend=name))  # compiles
+        list(comparison.run(["diabetes11"], ["10"], [0.1], WAYS, backend=name))  # compiles
         started = time.perf_counter()
-        for row in benchmark.run(["diabetes11"], [folds], PAPER_GAMMAS, WAYS, backend=name):
+        for row in comparison.run(["diabetes11"], [folds], PAPER_GAMMAS, WAYS, backend=name):
             new = (row.mio, row.nodes, row.seconds)
             new = (row.mio, row.nodes, row.seconds)
             total[row.way] = [a + b for a, b in zip(total[row.way], new, strict=True)]

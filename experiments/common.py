@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from sparsecv import __version__
-from sparsecv.cv.engine import Settings, cross_validate, default_taus
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.selection.pipeline import versions
+from sparsecv.design.prepare import versions
 from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.synthetic import make_synthetic
 

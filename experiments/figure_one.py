@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from common import fold_rows, machine, run
 
-from sparsecv.cv.engine import Settings
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.plots.bounds import animate_bounds, plot_bounds
 

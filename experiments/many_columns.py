@@ -10,7 +10,7 @@ import time
 import numpy as np
 from common import fold_rows, machine, peak_megabytes, run
 
-from sparsecv.cv.engine import Settings
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 
 CASES = (

@@ -11,3 +11,7 @@ class ConstantColumnWarning(UserWarning):
 
 class UnprovedWarning(UserWarning):
     """A limit was reached, so an answer is an interval rather than a number."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint file was damaged or of another run, and was passed over."""

@@ -19,13 +19,13 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["errors"],
 ]
 SOLVERS = [
-    ["api", "gamma_path"],
+    ["api", "paths"],
     ["outside"],
     ["branching"],
     ["leaps"],
     ["relaxation"],
     ["supports"],
-    ["limits"],
+    ["limits", "threads"],
     ["problem", "result", "kernels"],
 ]
 

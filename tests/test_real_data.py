@@ -15,8 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv.cv import fold_solvers
-from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds

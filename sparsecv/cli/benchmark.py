@@ -1,223 +1,119 @@
-"""Grid against Algorithm 1 and the shared trees: problems solved, nodes and seconds.
-
-The comparison of the main paper's Section 4.1 (Tables 1 and 2, Figures 2 and 3).
-"""
+"""``sparsecv benchmark``."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import typer
+from rich.console import Console
 
-from ..cv.engine import Settings, cross_validate
-from ..cv.results import GammaResult
-from ..design.design import Protocol
 from ..errors import InputError
-from ..plots.curves import pyplot, save
-from ..selection import pipeline
-from ..tables.datasets import resolve
-
-DATASETS = ("diabetes11", "housing", "servo", "autompg")
-GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # Section 4.1, main paper
-TOP = {"diabetes11": 10}  # the largest τ there where it is not p
-RUNS: tuple[tuple[str, Settings], ...] = (
-    ("grid", Settings("grid")),
-    ("paper", Settings("search", bounds="paper")),
-    ("paper-exact", Settings("search", bounds="paper-exact")),
-    ("best", Settings("search")),
-    ("exact", Settings("exact")),
-)
+from .options import DONE, GAP, BackendName, Quiet, names_in, open_console, progress
 
 
-@dataclass(frozen=True)
-class Row:
-    """One way at one data set, folding and γ.
+def benchmark(
+    names: Annotated[
+        str, typer.Option("--datasets", help="Data sets, comma-separated.")
+    ] = "diabetes11,housing,servo,autompg",
+    folds: Annotated[str, typer.Option(help="loo, K or size:M, comma-separated.")] = "loo,size:10",
+    gamma: Annotated[str, typer.Option(help="As in cv.")] = "0.01,0.02,0.05,0.1,0.2,0.5,1",
+    ways: Annotated[
+        str, typer.Option(help="Of grid, paper, paper-exact, best (Algorithm 1) and exact.")
+    ] = "grid,paper,paper-exact,best,exact",
+    scale: Annotated[
+        Literal["unit-norm", "unit-variance"], typer.Option(help="Scale of the columns.")
+    ] = "unit-norm",
+    tol: Annotated[float, typer.Option(help="Relative tolerance of Algorithm 1.")] = 0.01,
+    backend: BackendName = "auto",
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds for each way at each γ.")
+    ] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the table here.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Picture of the reductions over γ (Figures 2 and 3).")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
 
-    ``mio`` counts mixed-integer problems, one per fold and τ that was branched on and one per τ
-    for trees of all rows; the shared tree ("exact") serves all τ and counts once. ``reduction``
-    and ``node_reduction`` are relative to the grid, NaN where that was not run.
+    The main paper's Section 4.1 under its own protocol (standardised once, no intercept in the
+    folds). The data sets are read from the folder SPARSECV_DATA names.
     """
+    from ..cv.settings import Settings
+    from ..plots import curves as plots
+    from ..plots import reductions
+    from . import comparison
+    from . import grids as options
 
-    dataset: str
-    n: int
-    p: int
-    folds: str
-    gamma: float
-    way: str
-    mio: int
-    nodes: int
-    seconds: float
-    reduction: float
-    node_reduction: float
-    tau: int
-    cv_error: float
-    lower: float
-    status: str
-
-
-def run(
-    datasets: Sequence[str],
-    folds: Sequence[str],
-    gammas: Sequence[float] | NDArray[np.float64],
-    ways: Sequence[str],
-    *,
-    scale: str = "unit-norm",
-    tol: float = 0.01,
-    backend: str = "auto",
-    time_limit: float | None = None,
-) -> Iterator[Row]:
-    """Run every way on every data set, folding and γ, under the paper's protocol.
-
-    Parameters
-    ----------
-    datasets, folds : sequences of str
-    gammas : sequence of float
-    ways : sequence of str
-        Of "grid", "paper", "paper-exact", "best" and "exact".
-    scale : str
-        "unit-norm" or "unit-variance": the paper does not say which.
-    tol : float
-        Of Algorithm 1.
-    backend : str
-        Solver of single problems.
-    time_limit : float, optional
-        Seconds for each way at each γ.
-
-    Raises
-    ------
-    InputError
-        An unknown way, data set or folding.
-    """
-    known = dict(RUNS)
-    for way in ways:
-        if way not in known:
-            raise InputError(f"--ways knows {', '.join(known)}; got {way!r}")
-    for name in datasets:
-        source = resolve(name)
-        for kind in folds:
-            prepared = pipeline.prepare(source, kind, Protocol("paper", scale))
-            p = prepared.design.p
-            taus = np.arange(min(2, p), min(TOP.get(name, p), p) + 1)
-            for gamma in gammas:
-                yield from _one_gamma(
-                    prepared, name, kind, float(gamma), taus, ways, tol, backend, time_limit
-                )
-
-
-def _one_gamma(
-    prepared: pipeline.Prepared,
-    name: str,
-    kind: str,
-    gamma: float,
-    taus: NDArray[np.intp],
-    ways: Sequence[str],
-    tol: float,
-    backend: str,
-    time_limit: float | None,
-) -> Iterator[Row]:
-    grid: GammaResult | None = None
-    for way in [way for way, _ in RUNS if way in ways]:
-        base = dict(RUNS)[way]
-        single = backend if base.method != "exact" else "auto"
-        settings = replace(base, backend=single, time_limit=time_limit, tol=tol)
-        result = cross_validate(prepared.data, [gamma], taus, settings)
-        one, best = result.by_gamma[0], result.best()
-        grid = one if way == "grid" else grid
-        yield Row(
-            name,
-            prepared.folds.n,
-            prepared.design.p,
-            kind,
-            gamma,
-            way,
-            one.n_mio,
-            one.n_nodes,
-            one.seconds,
-            1.0 - one.n_mio / grid.n_mio if grid is not None else float("nan"),
-            1.0 - one.n_nodes / grid.n_nodes if grid is not None else float("nan"),
-            best.tau,
-            best.cv_error,
-            best.lower_bound,
-            one.status,
+    console = open_console(quiet)
+    if plot is not None:
+        plots.check_writable(str(plot))
+    if csv_file is not None and not csv_file.absolute().parent.is_dir():
+        raise InputError(f"--csv {csv_file}: the folder does not exist")
+    gammas = options.parse_gammas(gamma)
+    if gammas is None:
+        raise InputError("--gamma auto: a benchmark needs values of gamma")
+    Settings(backend=backend, time_limit=time_limit, tol=tol)
+    rows = []
+    with progress(quiet) as bar:
+        found = comparison.run(
+            names_in(names),
+            names_in(folds),
+            gammas,
+            names_in(ways),
+            scale=scale,
+            tol=tol,
+            backend=backend,
+            time_limit=time_limit,
         )
+        for row in found:
+            rows.append(row)
+            bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
+            if csv_file is not None:  # a run of hours that is cut short keeps what it has
+                comparison.write_csv(rows, csv_file)
+    _show(console, rows)
+    if plot is not None:
+        reductions.plot(rows, str(plot))
+    raise typer.Exit(DONE if all(row.status == "optimal" for row in rows) else GAP)
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Write the rows as a table."""
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, list(Row.__dataclass_fields__))
-            table.writeheader()
-            table.writerows(asdict(row) for row in rows)
-    except OSError as error:
-        raise InputError(f"--csv {path}: {error.strerror}") from None
+def _show(console: Console, rows: Sequence[Any]) -> None:
+    """Print every run, and the mean reductions over γ."""
+    from rich.table import Table
+
+    from .comparison import averages
+
+    for name, folds in dict.fromkeys((row.dataset, row.folds) for row in rows):
+        table = Table(title=f"{name}, {folds}", title_justify="left")
+        for head in ("γ", "way", "problems", "fewer", "nodes", "fewer", "s"):
+            justify: Any = "left" if head == "way" else "right"
+            table.add_column(head, justify=justify, no_wrap=True)
+        before = None
+        for row in rows:
+            if (row.dataset, row.folds) != (name, folds):
+                continue
+            table.add_row(
+                "" if row.gamma == before else f"{row.gamma:.6g}",
+                row.way,
+                f"{row.mio:,}",
+                _percent(row.reduction),
+                f"{row.nodes:,}",
+                _percent(row.node_reduction),
+                f"{row.seconds:.3g}",
+            )
+            before = row.gamma
+        console.print(table)
+    summary = Table(title="mean over γ")
+    for head in ("folds", "way", "data", "fewer problems", "fewer nodes"):
+        summary.add_column(head, justify="left" if head in ("folds", "way", "data") else "right")
+    for folds, way, name, problems, nodes in averages(rows):
+        summary.add_row(folds, way, name, _percent(problems), _percent(nodes))
+    console.print(summary)
 
 
-def averages(rows: Sequence[Row]) -> list[tuple[str, str, str, float, float]]:
-    """Mean reductions over γ: (folds, way, data set or "all", problems, nodes)."""
-    found = []
-    for folds in dict.fromkeys(row.folds for row in rows):
-        for way in dict.fromkeys(row.way for row in rows if row.way != "grid"):
-            here = [row for row in rows if (row.folds, row.way) == (folds, way)]
-            names = list(dict.fromkeys(row.dataset for row in here))
-            means = []
-            for name in names:
-                mine = [row for row in here if row.dataset == name]
-                mean = (
-                    float(np.mean([row.reduction for row in mine])),
-                    float(np.mean([row.node_reduction for row in mine])),
-                )
-                means.append(mean)
-                found.append((folds, way, name, *mean))
-            overall = np.mean(means, axis=0)
-            found.append((folds, way, "all", float(overall[0]), float(overall[1])))
-    return found
-
-
-def plot(rows: Sequence[Row], path: str) -> None:
-    """Draw the distributions of the reductions over γ (Figures 2 and 3, main paper).
-
-    Raises
-    ------
-    InputError
-        matplotlib is missing or the file cannot be written.
-    """
-    plt = pyplot()
-    kinds = list(dict.fromkeys(row.folds for row in rows))
-    ways = [w for w in ("paper", "paper-exact", "best") if any(row.way == w for row in rows)]
-    names = list(dict.fromkeys(row.dataset for row in rows))
-    figure, axes = plt.subplots(
-        len(kinds), 2, figsize=(10.0, 3.4 * len(kinds)), squeeze=False, layout="constrained"
-    )
-    for line, kind in zip(axes, kinds, strict=True):
-        for panel, field, head in zip(
-            line, ("reduction", "node_reduction"), ("problems", "nodes"), strict=True
-        ):
-            _boxes(panel, [row for row in rows if row.folds == kind], names, ways, field)
-            panel.set_title(f"{kind}: fewer {head} than the grid", fontsize=10)
-    axes[0][0].legend(fontsize=8)
-    save(figure, path)
-
-
-def _boxes(panel: Any, rows: Sequence[Row], names: list[str], ways: list[str], field: str) -> None:
-    for w, way in enumerate(ways):
-        values = [
-            [
-                100.0 * getattr(row, field)
-                for row in rows
-                if row.dataset == name and row.way == way and np.isfinite(getattr(row, field))
-            ]
-            for name in names
-        ]
-        at = np.arange(len(names)) + 0.25 * (w - (len(ways) - 1) / 2.0)
-        boxes = panel.boxplot(values, positions=at, widths=0.2, patch_artist=True)
-        for box in boxes["boxes"]:
-            box.set_facecolor(f"C{w}")
-        panel.plot([], [], "s", color=f"C{w}", label=way)
-    panel.set_xticks(range(len(names)), names)
-    panel.set_ylabel("reduction in %")
+def _percent(value: float) -> str:
+    """A share in percent; empty where there is none."""
+    return "" if np.isnan(value) else f"{100.0 * value:.1f} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.engine import checked_gammas, log_grid
+from ..cv.settings import checked_gammas, log_grid
 from ..design.design import Array
 from ..errors import InputError
 

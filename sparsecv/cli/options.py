@@ -7,19 +7,55 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
 from ..errors import InputError
 
-Data = Annotated[str, typer.Argument(help="A CSV, Parquet or .npy file, or a data set's name.")]
+if TYPE_CHECKING:
+    from ..design.model import FittedModel
+    from ..tables.rows import RowSource
+
+DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses."""
+
+
+def _data_sets() -> list[str]:
+    from ..tables.datasets import list_datasets
+
+    return [info.name for info in list_datasets() if info.available]
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="data",
+        help="A CSV, Parquet or .npy file, a data set's name, or - for CSV on standard input.",
+        autocompletion=_data_sets,
+    ),
+]
 Target = Annotated[str | None, typer.Option(help="Response column; default: the last one.")]
-OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode text columns as 0/1 columns.")]
-Drop = Annotated[str | None, typer.Option(help="Columns to leave out, comma-separated.")]
-ProtocolName = Annotated[str, typer.Option("--protocol", help="honest or paper.")]
-Scale = Annotated[str, typer.Option(help="unit-variance, unit-norm or none.")]
+OneHot = Annotated[
+    bool,
+    typer.Option("--one-hot", help="Encode text columns as 0/1 columns, two levels as one."),
+]
+AllLevels = Annotated[
+    bool, typer.Option("--all-levels", help="With --one-hot: a column for both of two levels.")
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(help="Column to leave out, or several, comma-separated; may be repeated."),
+]
+Encoding = Annotated[str, typer.Option(help="Of a text file, such as latin-1.")]
+ProtocolName = Annotated[
+    Literal["honest", "paper"],
+    typer.Option("--protocol", help="What the folds repeat; paper: nothing."),
+]
+Scale = Annotated[
+    Literal["unit-variance", "unit-norm", "none"], typer.Option(help="Scale of the columns.")
+]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")]
 BackendName = Annotated[
     str,
@@ -28,14 +64,73 @@ BackendName = Annotated[
         "gurobi-conic, gurobi-perspective, gurobi-big-m, gurobi-indicator, scip-conic."
     ),
 ]
-TimeLimit = Annotated[float | None, typer.Option(help="Seconds for everything.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Write the results to this file.")]
+TimeLimit = Annotated[
+    str,
+    typer.Option(
+        help="Seconds for everything (0: estimates only), none, or auto: none up to 45 columns, 60 "
+        "of proving beyond."
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", help="Write the results to this file; - is standard output."),
+]
+Save = Annotated[
+    Path | None, typer.Option(help="Write the model to this file, for sparsecv predict.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+
+
+def read(
+    data: str,
+    target: str | None,
+    one_hot: bool,
+    all_levels: bool,
+    drop: list[str] | None,
+    encoding: str,
+    quiet: bool,
+) -> RowSource:
+    """Open the table a command works on, and say what is noticed about its columns."""
+    from ..tables.datasets import resolve
+
+    if all_levels and not one_hot:
+        raise InputError("--all-levels goes with --one-hot")
+    kind = "all" if all_levels else one_hot
+    source = resolve(data, target=target, one_hot=kind, drop=drop or (), encoding=encoding)
+    for text in () if quiet else source.notes():
+        note(text)
+    return source
 
 
 def check_jobs(jobs: int) -> None:
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+
+
+def as_limit(text: str) -> float | str | None:
+    """Read --time-limit: "auto", None for none, or seconds."""
+    word = text.strip().lower()
+    if word in ("auto", "none"):
+        return word if word == "auto" else None
+    try:
+        seconds = float(word)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0.0:
+        raise InputError(f"--time-limit must be seconds >= 0, auto or none; got {text!r}")
+    return seconds
+
+
+def announce_limit(p: int, limit: float | str | None) -> None:
+    """Say up front that some trees may not end."""
+    from ..cv.settings import PROVING
+    from ..solvers import TREE_ONLY
+
+    if p > TREE_ONLY and limit == "auto":
+        note(
+            f"{p} columns: some trees may be too large to finish; what {PROVING:g} s do not prove "
+            "is estimated, with an interval (--time-limit)"
+        )
 
 
 def as_protocol(name: str, scale: str, no_intercept: bool) -> Any:
@@ -52,21 +147,36 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
-def open_console(quiet: bool) -> Console:
-    return Console(quiet=quiet, highlight=False, emoji=False)
+def open_console(quiet: bool, json_file: Path | None = None) -> Console:
+    """Where the tables go: standard output, unless that is for JSON."""
+    other = json_file is not None and str(json_file) == "-"
+    return Console(quiet=quiet, highlight=False, emoji=False, stderr=other)
 
 
-def check_json(path: Path | None) -> None:
+def check_file(option: str, path: Path | None) -> None:
     """Find out now, not after the search, that the file cannot be there."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise InputError(f"--json {path}: not a file in an existing folder")
+        raise InputError(f"{option} {path}: not a file in an existing folder")
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
     try:
-        path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--json {path}: {error.strerror}") from None
+
+
+def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamma: float) -> None:
+    """Write a model that was fitted to a table."""
+    from ..design.saved import SavedModel
+
+    names, target, levels = source.feature_names, source.target_name, source.levels
+    saved = SavedModel.of(model, names, target=target, tau=tau, gamma=gamma, levels=levels)
+    saved.write(path)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,21 +14,12 @@ from rich.table import Table
 from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
-from ..selection.pipeline import Prepared, versions
+from ..design.prepare import Prepared, versions
 from ..selection.rules import RULES, Choice
 from ..solvers import Status
-from .benchmark import Row, averages
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
-LEAST = {  # what a rule minimises
-    "minimum": "h",
-    "one-se": "τ within one standard error",
-    "stability": "mean of the folds + λ·stability",
-    "corrected": "bias-corrected h",
-    "repeated": "mean of h over partitions",
-    "averaged": "(every model, weighted by mean h)",
-}
 
 
 def number(value: float) -> str:
@@ -64,6 +55,16 @@ def print_trace(console: Console, result: CVResult) -> None:
         )
     console.print(table)
     console.print(f"ended: {result.ended}", style="dim")
+
+
+def print_terms(console: Console) -> None:
+    """Say what γ, τ and "proved" mean, in a line each."""
+    for word, meaning in (
+        ("γ", "weight of the ridge penalty (γ/2)‖β‖², which shrinks coefficients"),
+        ("τ", "the largest number of features that a model may have"),
+        ("proved", "no set of features does better: a search has ruled out all others"),
+    ):
+        console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
 
 
 def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
@@ -115,12 +116,12 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
         table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
     for name in (name for name in RULES if name in choices):
         choice = choices[name]
-        least = LEAST[name] + ("" if name == "one-se" else f" = {number(choice.criterion)}")
+        least = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
         if choice.lambda_ is not None:
             least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
         row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
         if choice.weights is not None:
-            row[2:] = ["", f"≤ {row[3]}", LEAST[name]]
+            row[2:] = ["", f"≤ {row[3]}", RULES[name].least]
         if not choice.certified:
             row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)
@@ -199,8 +200,11 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
     table = Table()
     table.add_column("feature", overflow="fold")
     table.add_column("coefficient", justify="right")
-    for column in model.support:
+    room = max(console.height - 12, 10) if console.is_terminal else model.support.size
+    for column in model.support[:room]:
         table.add_row(escape(prepared.names[column]), number(model.coef[column]))
+    if (more := model.support.size - room) > 0:
+        table.add_row(f"… {more} more", "in --json or --save", style="dim")
     table.add_row("(intercept)", number(model.intercept), style="dim")
     console.print(table)
     if np.isnan(model.objective):
@@ -212,41 +216,6 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         f"{number(model.lower_bound)} ({gap})",
         style="dim",
     )
-
-
-def print_benchmark(console: Console, rows: Sequence[Row]) -> None:
-    """Print every run, and the mean reductions over γ."""
-    for name, folds in dict.fromkeys((row.dataset, row.folds) for row in rows):
-        table = Table(title=f"{name}, {folds}", title_justify="left")
-        for head in ("γ", "way", "problems", "fewer", "nodes", "fewer", "s"):
-            justify: Any = "left" if head == "way" else "right"
-            table.add_column(head, justify=justify, no_wrap=True)
-        before = None
-        for row in rows:
-            if (row.dataset, row.folds) != (name, folds):
-                continue
-            table.add_row(
-                "" if row.gamma == before else number(row.gamma),
-                row.way,
-                f"{row.mio:,}",
-                percent(row.reduction),
-                f"{row.nodes:,}",
-                percent(row.node_reduction),
-                f"{row.seconds:.3g}",
-            )
-            before = row.gamma
-        console.print(table)
-    summary = Table(title="mean over γ")
-    for head in ("folds", "way", "data", "fewer problems", "fewer nodes"):
-        summary.add_column(head, justify="left" if head in ("folds", "way", "data") else "right")
-    for folds, way, name, problems, nodes in averages(rows):
-        summary.add_row(folds, way, name, percent(problems), percent(nodes))
-    console.print(summary)
-
-
-def percent(value: float) -> str:
-    """A share in percent; empty where there is none."""
-    return "" if np.isnan(value) else f"{100.0 * value:.1f} %"
 
 
 def cv_document(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -20,7 +20,7 @@ from . import options as shared
 def stability(
     data: shared.Data,
     learner: Annotated[
-        str, typer.Option(help="sparse-ridge, cart, xgboost or svm.")
+        Literal["sparse-ridge", "cart", "xgboost", "svm"], typer.Option(help="What is fitted.")
     ] = "sparse-ridge",
     target: shared.Target = None,
     folds: Annotated[str, typer.Option(help="K, size:M or loo.")] = "5",
@@ -39,24 +39,25 @@ def stability(
         ),
     ] = None,
     loss: Annotated[
-        str, typer.Option(help="auto, squared, absolute, zero-one, hinge or log.")
+        Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"],
+        typer.Option(help="What errors are measured by."),
     ] = "auto",
     search: Annotated[
-        str | None, typer.Option(help="grid or coordinate (descent); the paper's by default.")
+        Literal["grid", "coordinate"] | None,
+        typer.Option(help="Coordinate is a descent; the paper's choice by default."),
     ] = None,
     solver: Annotated[
-        str,
-        typer.Option(
-            help="sparse-ridge: exact, heuristic, rounding (the paper's) or auto (exact up to 20 "
-            "columns)."
-        ),
+        Literal["auto", "exact", "heuristic", "rounding"],
+        typer.Option(help="sparse-ridge: rounding is the paper's; auto: exact up to 20 columns."),
     ] = "auto",
     classify: Annotated[
         bool, typer.Option("--classify", help="The response holds labels.")
     ] = False,
     test: Annotated[float, typer.Option(help="Share of the rows kept apart for a test.")] = 0.0,
     one_hot: shared.OneHot = False,
+    all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
+    encoding: shared.Encoding = "utf-8",
     seed: Annotated[int, typer.Option(help="Of the folds and the test rows.")] = 0,
     jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
     json_file: shared.Json = None,
@@ -69,26 +70,26 @@ def stability(
     quiet: shared.Quiet = False,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
+    from ..design.prepare import versions
     from ..plots import curves as plots
-    from ..selection import pipeline
-    from ..tables.datasets import resolve
+    from ..plots import heatmaps
+    from ..stability import job as work
     from . import grids as options
-    from . import stability_job as work
 
     started = time.perf_counter()
-    console = shared.open_console(quiet)
+    console = shared.open_console(quiet, json_file)
     if plot is not None:
         plots.check_writable(str(plot))
         if learner != "sparse-ridge" or search == "coordinate":
             raise InputError("--plot needs --learner sparse-ridge and a grid")
-    shared.check_json(json_file)
+    shared.check_file("--json", json_file)
     shared.check_jobs(jobs)
     if not 0 <= seed < 2**32:
         raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
     taus, gammas = options.parse_taus(tau), None if gamma is None else options.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
-    source = resolve(str(data), target=target, one_hot=one_hot, drop=shared.names_in(drop))
+    source = shared.read(data, target, one_hot, all_levels, drop, encoding, quiet)
     done = work.run(
         source,
         learner,
@@ -112,13 +113,13 @@ def stability(
         "p": source.p,
         **work.document(done),
         "seconds": time.perf_counter() - started,
-        "versions": pipeline.versions(),
+        "versions": versions(),
     }
     show(console, found)
     if json_file is not None:
         shared.write_json(json_file, found)
     if plot is not None:
-        work.plot(done, str(plot), f"{source.name}, {found['folds']['k']} folds")
+        heatmaps.plot(done, str(plot), f"{source.name}, {found['folds']['k']} folds")
     raise typer.Exit(0)
 
 

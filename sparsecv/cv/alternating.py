@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +12,14 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers import TREE_ONLY
-from .engine import DEFAULT_GAMMAS, Settings, checked_taus, cross_validate
+from .checkpoint import Checkpoint
+from .engine import Surface, Tell
 from .gamma_step import HIGH, LOW, FixedSupports, gamma_step
 from .results import Array, CVResult, GammaResult, Step
+from .settings import DEFAULT_GAMMAS, Settings
 
 ITERATIONS = 10
 SAME = 1e-6  # relative difference of γ that counts as none
-SPENT = 1e-3  # seconds given to what must be evaluated after the time limit
 MINIMA = 3  # of the first grid that are started from
 FINEST, WORTH = 1.02, 1e-4  # least ratio of neighbouring γ and relative gain looked for
 MOST_BETWEEN = 40
@@ -33,9 +33,8 @@ def alternate(
     *,
     start: float | None = None,
     iterations: int = ITERATIONS,
-    known: Callable[[float], GammaResult | None] | None = None,
-    finished: Callable[[GammaResult], None] | None = None,
-    progress: Callable[[float, int, int], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Tell | None = None,
 ) -> CVResult:
     """Minimise h(γ, τ) over τ and γ in turn.
 
@@ -50,12 +49,12 @@ def alternate(
     taus : sequence of int
     settings : Settings, optional
     start : float, optional
-        First γ. By default the best few local minima among ten values from 1e-4 to 1e4, one after
-        the other, and then up to 40 values between them where folds change their supports, where
-        one tree serves every τ (up to 45 columns); else 1/√n.
+        First γ. By default the best local minimum among ten values from 1e-4 to 1e4; up to 45
+        columns, where one tree serves every τ, the best few, one after the other, and then up to 40
+        values between them where folds change their supports.
     iterations : int
-    known, finished, progress
-        As in :func:`~sparsecv.cross_validation.cross_validate`.
+    checkpoint, progress
+        As in :func:`~sparsecv.cv.engine.cross_validate`.
 
     Returns
     -------
@@ -68,36 +67,80 @@ def alternate(
     InputError
         γ ≤ 0, τ out of range, or no iterations.
     """
-    settings = settings or Settings()
+    surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
+    return alternation(surface, start=start, iterations=iterations)
+
+
+def alternation(
+    surface: Surface, *, start: float | None = None, iterations: int = ITERATIONS
+) -> CVResult:
+    """The same on a surface that nothing has been asked of yet."""
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
-    tau_values = checked_taus(taus, data.p)
-    began = time.perf_counter()
-    visited: dict[float, GammaResult] = {}
-    tolerance = settings.tol if settings.searches else None
-    rows = float(data.folds.sizes.sum())
+    walk = _Alternation(surface, iterations)
+    with surface:
+        ended = walk.run(start)
+        surface.prove()
+    result = surface.result()
+    order = np.argsort(result.gammas, kind="stable")
+    return replace(
+        result,
+        gammas=result.gammas[order],
+        by_gamma=[result.by_gamma[i] for i in order],
+        trace=walk.trace,
+        ended=ended,
+    )
 
-    def left() -> Settings:
-        if settings.time_limit is None:
-            return settings
-        rest = settings.time_limit - (time.perf_counter() - began)
-        return replace(settings, time_limit=max(rest, SPENT))
 
-    def spent() -> bool:
-        return settings.time_limit is not None and left().time_limit == SPENT
+class _Alternation:
+    """The walk over γ; the surface knows every γ visited."""
 
-    def descend(gamma: float) -> str:
+    def __init__(self, surface: Surface, iterations: int) -> None:
+        self.surface, self.iterations = surface, iterations
+        self.data, self.settings = surface.data, surface.settings
+        self.visited: dict[float, GammaResult] = {}
+        self.trace: list[Step] = []
+
+    def run(self, start: float | None) -> str:
+        """From one γ, or the best few minima of the default grid; how it ended."""
+        trees = self.data.p <= TREE_ONLY
+        if start is None:
+            self.visit(DEFAULT_GAMMAS)
+            starts = _minima(self.visited)[: MINIMA if trees else 1]
+        else:
+            starts = [float(start)]
+        ended = "iterations"
+        for gamma in starts:
+            if any(step.gamma == gamma for step in self.trace):
+                continue  # another start led here
+            ended = self.descend(gamma)
+            if ended == "time limit":
+                break
+        if start is None and trees:
+            self.refine()
+        return ended
+
+    def visit(self, gammas: Sequence[float] | Array) -> None:
+        self.surface.visit(gammas)
+        for gamma in np.asarray(gammas).tolist():
+            self.visited[gamma] = self.surface.pages[gamma].summary()
+
+    def descend(self, gamma: float) -> str:
         """Alternate from one γ; how that ended."""
         seen: list[float] = []
-        for _ in range(iterations):
-            one = visited.get(gamma) or visit([gamma]).by_gamma[0]
-            visited[gamma] = one
+        tolerance = self.settings.tol if self.settings.searches else None
+        for _ in range(self.iterations):
+            if gamma not in self.visited:
+                self.visit([gamma])
+            one = self.visited[gamma]
             seen.append(gamma)
-            alone = CVResult(data.folds, np.array([gamma]), tau_values, [one], 0.0, tolerance)
-            best, proposal = alone.best(), _next(data, one, gamma)
-            trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
+            alone = CVResult(
+                self.data.folds, np.array([gamma]), self.surface.taus, [one], 0.0, tolerance
+            )
+            best, proposal = alone.best(), _next(self.data, one, gamma)
+            self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
-            if spent():
+            if self.surface.spent:
                 return "time limit"
             if not predicted < best.cv_error * (1.0 - 1e-9) or _same(following, gamma):
                 return "converged"
@@ -106,62 +149,28 @@ def alternate(
             gamma = following
         return "iterations"
 
-    def refine() -> None:
+    def refine(self) -> None:
         """Look between visited γ where folds keep different supports: h jumps with them.
 
         Were every fold to have the better of its two neighbours' errors, h would be as low as the
         promise of a gap; the gap of the best promise is halved while that beats what is known.
         """
+        visited, total = self.visited, self.data.total
         for _ in range(MOST_BETWEEN):
             order = sorted(visited)
             least = min(float(visited[g].cv_error.min()) for g in order)
             gaps = [
-                (_promise(visited[a], visited[b], rows), float(np.sqrt(a * b)))
+                (_promise(visited[a], visited[b], total), float(np.sqrt(a * b)))
                 for a, b in itertools.pairwise(order)
                 if b > FINEST * a
             ]
             promise, between = min(gaps, default=(np.inf, 0.0))
-            if promise > least * (1.0 - WORTH) or spent():
+            if promise > least * (1.0 - WORTH) or self.surface.spent:
                 break
-            visited[between] = visit([between]).by_gamma[0]
+            self.visit([between])
         best = min(visited, key=lambda g: float(visited[g].cv_error.min()))
-        if not any(step.gamma == best for step in trace):
-            descend(best)
-
-    def visit(gammas: Sequence[float] | Array) -> CVResult:
-        return cross_validate(
-            data, gammas, tau_values, left(), known=known, finished=finished, progress=progress
-        )
-
-    if start is not None:
-        starts = [float(start)]
-    elif data.p <= TREE_ONLY:
-        for one in visit(DEFAULT_GAMMAS).by_gamma:
-            visited[one.gamma] = one
-        starts = _minima(visited)
-    else:
-        starts = [float(1.0 / np.sqrt(data.folds.n))]
-    trace: list[Step] = []
-    ended = "iterations"
-    for gamma in starts:
-        if any(step.gamma == gamma for step in trace):
-            continue  # another start led here
-        ended = descend(gamma)
-        if ended == "time limit":
-            break
-    if start is None and data.p <= TREE_ONLY:
-        refine()
-    order = sorted(visited)
-    return CVResult(
-        data.folds,
-        np.array(order),
-        tau_values,
-        [visited[g] for g in order],
-        time.perf_counter() - began,
-        tolerance,
-        trace,
-        ended,
-    )
+        if not any(step.gamma == best for step in self.trace):
+            self.descend(best)
 
 
 def _next(data: FoldData, one: GammaResult, gamma: float) -> tuple[float, int, float]:

@@ -1,4 +1,4 @@
-"""Exact cross-validation over a grid of γ and τ (eq. 2, main paper)."""
+"""Exact cross-validation over a grid of γ and τ (eq. 2, main paper): estimate, then prove."""
 
 from __future__ import annotations
 
@@ -6,107 +6,26 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from numbers import Integral, Real
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from ..design.fold_data import FoldData, RowFolds
+from ..design.fold_data import FoldData
 from ..errors import InputError
-from ..solvers import (
-    MAX_COLUMNS,
-    TREE_ONLY,
-    BestSubsets,
-    StopFlag,
-    certificates_of,
-    checked_backend,
-    solve_sizes,
-    worst,
-)
-from .budget import Budget
-from .fold_solvers import FoldOutcome, solve_fold_grid, solve_folds, solve_rows_deleted
-from .joint import rows_left_out, solve_folds_jointly
-from .results import Array, CVResult, GammaResult
+from ..solvers import TREE_ONLY, Limits, Status, StopFlag, support_path
+from ..solvers.threads import one_blas_thread
+from .checkpoint import Checkpoint
+from .estimate import fill_pages
+from .grid import solve_grid
+from .ledger import Page
+from .prove import Prover
+from .results import Array, CVResult
+from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_taus
 
-TRANSFER_FOLDS = 20  # from here on a fold is close enough to the whole for its tree
-JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
-METHODS = ("auto", "exact", "grid", "search", "bounds")
-BOUNDS = ("best", "paper", "paper-exact")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to search.
-
-    Attributes
-    ----------
-    method : str
-        "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
-        problem per fold and τ, the main paper's Grid. "search": the best τ alone, by the main
-        paper's Algorithm 1. "bounds": its first phase, no mixed-integer problem solved. "auto":
-        exact, or grid where an outside solver is asked for.
-    backend : str
-        Solver of single problems (grid and search); exact has trees of its own.
-    time_limit : float or None
-        Seconds for everything; what is not proved by then is bracketed.
-    n_jobs : int or None
-        Threads, as in joblib.
-    tol : float
-        search: relative tolerance (UB − LB)/UB of the least CV error at each γ.
-    bounds : str
-        search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
-        for the same with u*, the optimum on all rows, in Corollary 3 (one problem more per τ).
-    mio_limit : int or None
-        search: most mixed-integer problems at each γ (r in Algorithm 1).
-    """
-
-    method: str = "auto"
-    backend: str = "auto"
-    time_limit: float | None = None
-    n_jobs: int | None = None
-    tol: float = 0.01
-    bounds: str = "best"
-    mio_limit: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
-        try:
-            solver = checked_backend(self.backend)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        if solver != "native" and self.method in ("exact", "bounds"):
-            raise InputError(
-                f"method {self.method} has trees of its own and calls no backend: "
-                f"use method grid or search with backend {self.backend}"
-            )
-        limit = self.time_limit
-        if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
-            raise InputError(f"time_limit must be > 0 seconds; got {limit!r}")
-        checked_jobs(self.n_jobs)
-        if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < 1.0):
-            raise InputError(f"tol must lie in [0, 1); got {self.tol!r}")
-        if self.bounds not in BOUNDS:
-            raise InputError(f"bounds must be one of {', '.join(BOUNDS)}; got {self.bounds!r}")
-        most = self.mio_limit
-        if most is not None and not (isinstance(most, Integral) and most >= 0):
-            raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
-
-    @property
-    def grid(self) -> bool:
-        """Whether every (fold, τ) is a problem of its own."""
-        outside = self.backend not in ("auto", "native")
-        return self.method == "grid" or (self.method == "auto" and outside)
-
-    @property
-    def searches(self) -> bool:
-        """Whether the best τ alone is wanted, not h at every τ."""
-        return self.method in ("search", "bounds")
+Tell = Callable[[str, int, int], None]
 
 
 def cross_validate(
@@ -115,27 +34,25 @@ def cross_validate(
     taus: Sequence[int] | NDArray[np.intp],
     settings: Settings | None = None,
     *,
-    known: Callable[[float], GammaResult | None] | None = None,
-    finished: Callable[[GammaResult], None] | None = None,
-    progress: Callable[[float, int, int], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Tell | None = None,
 ) -> CVResult:
-    """Compute h(γ, τ) for every γ and τ, proved or bracketed.
+    """Compute h(γ, τ) for every γ and τ: estimated, and proved or bracketed.
 
     Parameters
     ----------
     data : FoldData
-        :class:`sparsecv.design.fold_data.RowFolds` or :class:`~sparsecv.fold_data.MomentFolds`.
+        :class:`sparsecv.design.fold_data.RowFolds` or
+        :class:`~sparsecv.design.fold_data.MomentFolds`.
     gammas : sequence of float
         Ridge weights γ > 0.
     taus : sequence of int
         Sparsities in 1..p.
     settings : Settings, optional
-    known : callable, optional
-        Returns the stored result of a γ, or None.
-    finished : callable, optional
-        Called with every result as it is finished.
+    checkpoint : Checkpoint, optional
+        Keeps what is proved, unit by unit, and is asked for it first.
     progress : callable, optional
-        Called with γ, folds done and folds in all.
+        Called with what is being done, the units done and units in all.
 
     Returns
     -------
@@ -146,192 +63,172 @@ def cross_validate(
     InputError
         γ ≤ 0 or τ out of range.
     KeyboardInterrupt
-        On Ctrl-C, within a fraction of a second; results handed to ``finished`` are complete.
+        On Ctrl-C, within a fraction of a second. Its ``partial`` attribute holds a CVResult of
+        what is known by then, once there are estimates.
     """
-    settings = settings or Settings()
-    gamma_values = checked_gammas(gammas)
-    tau_values = checked_taus(taus, data.p)
-    started = time.perf_counter()
-    budget = Budget(settings.time_limit)
-    results = []
-    # the matrices are small: a threaded BLAS would only wait for itself
-    with interruptible() as stop, threadpool_limits(1, user_api="blas"):
-        for i, gamma in enumerate(gamma_values):
-            result = known(float(gamma)) if known is not None else None
-            if result is None:
-                one = Budget(budget.share(len(gamma_values) - i))
-                try:
-                    result = _one_gamma(
-                        data, float(gamma), tau_values, settings, one, stop, progress
-                    )
-                except ValueError as error:  # γ below what double precision can tell from zero
-                    raise InputError(str(error)) from error
-                if finished is not None:
-                    finished(result)
-            results.append(result)
-    seconds = time.perf_counter() - started
-    tolerance = settings.tol if settings.searches else None
-    return CVResult(data.folds, gamma_values, tau_values, results, seconds, tolerance)
+    surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
+    with surface:
+        surface.visit(checked_gammas(gammas))
+        surface.prove()
+    return surface.result()
 
 
-def _one_gamma(
-    data: FoldData,
-    gamma: float,
-    taus: NDArray[np.intp],
-    settings: Settings,
-    budget: Budget,
-    stop: StopFlag,
-    progress: Callable[[float, int, int], None] | None,
-) -> GammaResult:
-    if settings.searches:
-        return _search_taus(data, gamma, taus, settings, budget, stop, progress)
-    started = time.perf_counter()
-    k = data.folds.k
-    full = data.full().replace(gamma=gamma)
-    shared = _shares_a_tree(data, settings)
-    whole = solve_sizes(
-        full, sizes=taus, time_limit=budget.share(3.0 if shared else 0.5 * k + 1.0), stop=stop
-    )
-    if stop.is_set():
-        raise KeyboardInterrupt
-    # where one tree for the whole grows too large, one for all folds would not end either
-    shared = shared and whole.settled is None
+class Surface:
+    """h(γ, τ) of one partition into folds, γ by γ as they are asked for.
 
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(gamma, done, k)
+    A context manager: inside it Ctrl-C ends what runs within a fraction of a second, and the linear
+    algebra library keeps to one thread, as the matrices are small.
 
-    tell(0)
-    work: dict[str, Any] = {
-        "data": data,
-        "gamma": gamma,
-        "taus": taus,
-        "starts": whole.supports,
-        "share": budget.share,
-        "stop": stop,
-        "tell": tell,
-        "n_jobs": settings.n_jobs,
-    }
-    left_out = None
-    small = k >= TRANSFER_FOLDS and int(data.folds.sizes.max()) <= JOINT_ROWS
-    if not settings.grid and data.p > TREE_ONLY and small:
-        left_out = rows_left_out(data, full)
-    if settings.grid:
-        outcome = solve_fold_grid(backend=settings.backend, **work)
-    elif shared:
-        outcome = solve_rows_deleted(**work)
-    elif left_out is not None:
-        del work["starts"]
-        outcome = solve_folds_jointly(left_out, whole, **work)
-    else:
-        certificates = None
-        if k >= TRANSFER_FOLDS:
-            margin = min(0.01, max(0.002, 2.0 / k))
-            certificates = certificates_of(full, whole, margin, budget.share(10.0), stop)
-        outcome = solve_folds(range(k), certificates=certificates, **work)
-    if stop.is_set():
-        raise KeyboardInterrupt
-    result = _summarise(outcome, data, gamma, taus)
-    _take_models(result, whole)
-    if not (result.exact.all() and whole.proved.all()):
-        result.status = str(worst([outcome.status, whole.status]))
-    result.seconds = time.perf_counter() - started
-    return result
+    Parameters
+    ----------
+    data, taus, settings, checkpoint, progress
+        As in :func:`cross_validate`.
+    """
 
+    def __init__(
+        self,
+        data: FoldData,
+        taus: Sequence[int] | NDArray[np.intp],
+        settings: Settings | None = None,
+        *,
+        checkpoint: Checkpoint | None = None,
+        progress: Tell | None = None,
+    ) -> None:
+        self.data, self.taus = data, checked_taus(taus, data.p)
+        self.settings = settings or Settings()
+        self.checkpoint = checkpoint
+        self.tell: Tell = (lambda *_: None) if progress is None else progress
+        self.pages: dict[float, Page] = {}
+        self.order: list[float] = []  # as asked for, repeats included
+        self.started = time.perf_counter()
+        seconds, self._proving = self.settings.seconds(data.p)
+        self._stop = StopFlag()
+        self.limits = Limits(seconds, None, self._stop)
+        self._context = ExitStack()
+        self._prover: Prover | None = None
 
-def _search_taus(
-    data: FoldData,
-    gamma: float,
-    taus: NDArray[np.intp],
-    settings: Settings,
-    budget: Budget,
-    stop: StopFlag,
-    progress: Callable[[float, int, int], None] | None,
-) -> GammaResult:
-    """Algorithm 1 in place of the exact h at every τ."""
-    started = time.perf_counter()
+    def __enter__(self) -> Surface:
+        self._context.enter_context(interruptible(self._stop))
+        self._context.enter_context(one_blas_thread())
+        return self
 
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(gamma, done, data.folds.k)
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._context.close()
+        if isinstance(error, KeyboardInterrupt) and self.order:
+            error.partial = self.result()  # type: ignore[attr-defined]
+        if kind is ValueError:  # γ below what double precision can tell from zero
+            raise InputError(str(error)) from error
 
-    tell(0)
-    found = search_taus(
-        data=data,
-        gamma=gamma,
-        taus=taus,
-        bounds=settings.bounds,
-        backend=settings.backend,
-        tol=settings.tol,
-        mio_limit=settings.mio_limit,
-        only_bounds=settings.method == "bounds",
-        budget=budget,
-        stop=stop,
-        tell=tell,
-    )
-    if stop.is_set():
-        raise KeyboardInterrupt
-    result = _summarise(found.outcome, data, gamma, taus)
-    _take_models(result, found.whole)
-    result.status = str(found.whole.status)  # the chosen model's proof counts, too
-    result.history = found.history
-    result.seconds = time.perf_counter() - started
-    return result
+    @property
+    def spent(self) -> bool:
+        """Whether the time is up."""
+        return self.limits.reached(0) is not None
 
+    def visit(self, gammas: Sequence[float] | Array) -> None:
+        """Estimate h at some γ: exact up to 45 columns, limits permitting."""
+        fresh = [float(g) for g in dict.fromkeys(np.asarray(gammas, dtype=np.float64).tolist())]
+        fresh = [g for g in fresh if g not in self.pages]
+        self.order += np.asarray(gammas, dtype=np.float64).tolist()
+        pages = [Page(self.data, gamma, self.taus) for gamma in fresh]
+        if self.checkpoint is not None:
+            for page in pages:
+                self.checkpoint.load(page)
+        if self.settings.searches or self.settings.grid:
+            for i, page in enumerate(pages):
+                if not page.complete:
+                    limits = self.limits.share(len(pages) - i)
+                    (self._search if self.settings.searches else self._grid)(page, limits)
+                self.pages[page.gamma] = page
+                self._save([page])
+        else:
+            fill_pages(
+                [page for page in pages if not page.complete],
+                self.limits,
+                n_jobs=self.settings.n_jobs,
+                tell=self.tell,
+                save=self._save,
+            )
+            self.pages |= {page.gamma: page for page in pages}
 
-def _take_models(result: GammaResult, whole: BestSubsets) -> None:
-    result.models = whole.supports
-    result.model_objective, result.model_bound = whole.objective, whole.lower_bound
-    result.model_proved = whole.proved
+    def prove(self) -> None:
+        """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
+        pages = list(self.pages.values())
+        for page in pages:
+            page.bound_the_rest()
+        if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
+            return
+        limits = self.limits.within(self._proving)
+        self._prover = Prover(
+            self.data,
+            pages,
+            limits,
+            everything=self.settings.prove == "all",
+            n_jobs=self.settings.n_jobs,
+            tell=self.tell,
+            save=self._save,
+        )
+        self._prover.run()
+        self._prover.prove_model(*self._prover.best())
 
+    def prove_model(self, gamma: float, tau_index: int) -> None:
+        """The model of all rows at one pair, with what is left of the time."""
+        if self._prover is not None:
+            with self:
+                self._prover.prove_model(list(self.pages).index(gamma), tau_index)
 
-def _shares_a_tree(data: FoldData, settings: Settings) -> bool:
-    return (
-        not settings.grid
-        and isinstance(data, RowFolds)
-        and data.folds.leave_one_out
-        and data.p <= TREE_ONLY
-        and data.folds.n > data.p + 2  # fewer rows interpolate: then no row is taken out safely
-    )
+    def result(self) -> CVResult:
+        """Everything visited, in the order it was asked for."""
+        summaries = {gamma: page.summary() for gamma, page in self.pages.items()}
+        order = [gamma for gamma in self.order if gamma in summaries]
+        return CVResult(
+            self.data.folds,
+            np.array(order),
+            self.taus,
+            [summaries[gamma] for gamma in order],
+            time.perf_counter() - self.started,
+            self.settings.tol if self.settings.searches else None,
+            self.settings.prove,
+        )
 
+    def _save(self, pages: Sequence[Page]) -> None:
+        if self.checkpoint is not None:
+            for page in pages:
+                self.checkpoint.save(page)
 
-def _summarise(
-    outcome: FoldOutcome, data: FoldData, gamma: float, taus: NDArray[np.intp]
-) -> GammaResult:
-    sizes = data.folds.sizes
-    rows = float(sizes.sum())
-    exact = np.asarray(outcome.exact.all(axis=1))
-    error = outcome.error.sum(axis=1) / rows
-    # mean over folds weighted by their rows, as the CV error itself is
-    spread = (sizes * (outcome.error / sizes - error[:, None]) ** 2).sum(axis=1) / rows
-    lower = np.where(exact, error, np.minimum(outcome.lower.sum(axis=1) / rows, error))
-    upper = np.where(exact, error, np.maximum(outcome.upper.sum(axis=1) / rows, error))
-    return GammaResult(
-        gamma=gamma,
-        taus=taus,
-        cv_error=error,
-        std_error=np.sqrt(spread / max(data.folds.k - 1, 1)),
-        lower=lower,
-        upper=upper,
-        exact=exact,
-        n_mio=outcome.n_mio,
-        n_nodes=outcome.n_nodes,
-        mio_by_tau=outcome.mio_by_tau,
-        seconds=0.0,
-        supports=outcome.supports,
-        choice=outcome.choice,
-        fold_error=outcome.error,
-        models=[],
-        model_objective=np.empty(0),
-        model_bound=np.empty(0),
-        model_proved=np.empty(0, dtype=bool),
-    )
+    def _grid(self, page: Page, limits: Limits) -> None:
+        """Every (fold, τ) a problem of its own."""
+        share = limits.share(self.data.folds.k + 1.0)
+        whole = support_path(self.data.full(), [page.gamma], self.taus, limits=share)
+        page.take_models(whole, 0)
+        page.met(whole.status)
+        solve_grid(page, self.settings.backend, limits, self.settings.n_jobs, self.tell)
+
+    def _search(self, page: Page, limits: Limits) -> None:
+        """Algorithm 1 in place of the exact h at every τ."""
+        started = time.perf_counter()
+
+        def tell(done: int) -> None:
+            self.tell(f"γ = {page.gamma:.4g}", done, self.data.folds.k)
+
+        tell(0)
+        search_taus(
+            page,
+            bounds=self.settings.bounds,
+            backend=self.settings.backend,
+            tol=self.settings.tol,
+            mio_limit=self.settings.mio_limit,
+            only_bounds=self.settings.method == "bounds",
+            limits=limits,
+            tell=tell,
+        )
+        if limits.reached(0) is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        page.seconds += time.perf_counter() - started
 
 
 @contextmanager
-def interruptible() -> Iterator[StopFlag]:
-    """Yield a flag that Ctrl-C raises before anything waits for the worker threads."""
-    stop = StopFlag()
+def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
+    """Have Ctrl-C raise a flag before anything waits for the worker threads."""
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -350,68 +247,3 @@ def interruptible() -> Iterator[StopFlag]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-def checked_jobs(n_jobs: Any) -> None:
-    """Validate a number of threads: None or a whole number other than 0, as in joblib."""
-    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and not (whole and n_jobs != 0):
-        raise InputError(f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}")
-
-
-def checked_gammas(gammas: Sequence[float] | Array) -> Array:
-    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept."""
-    try:
-        values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(f"gamma must be a number or a list of numbers; got {gammas!r}") from None
-    if values.ndim != 1:
-        raise InputError(f"gamma must be a number or a flat list; got {values.ndim} dimensions")
-    if values.size == 0:
-        raise InputError("gamma must be a number or a list of numbers; got none")
-    bad = values[~((values > 0) & np.isfinite(values))]
-    if bad.size:
-        raise InputError(f"gamma must be finite and > 0; got {bad[0]:g}")
-    return values
-
-
-def checked_taus(taus: Sequence[int] | NDArray[np.intp], p: int) -> NDArray[np.intp]:
-    """Validate sparsities: whole numbers in 1..p, returned increasing and distinct."""
-    try:
-        values = np.atleast_1d(np.asarray(taus))
-    except ValueError:
-        raise InputError(f"tau must be a whole number or a list of them; got {taus!r}") from None
-    if values.ndim != 1:
-        raise InputError(f"tau must be a number or a flat list; got {values.ndim} dimensions")
-    if values.size == 0:
-        raise InputError("tau must name at least one sparsity; got none")
-    if not np.issubdtype(values.dtype, np.integer):
-        raise InputError(f"tau must be whole numbers; got {taus}")
-    bad = values[(values < 1) | (values > p)]
-    if bad.size:
-        raise InputError(
-            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
-            f"got {bad[0]}"
-        )
-    return np.unique(values).astype(np.intp)
-
-
-def default_taus(n: int, p: int) -> NDArray[np.intp]:
-    """Sparsities searched when none are named.
-
-    All of 1..p while trees can be searched; beyond that the main paper's largest τ with
-    τ log τ ≤ min(n, p) (Section 4.2).
-    """
-    top = p
-    if p > MAX_COLUMNS:
-        candidates = np.arange(1, p + 1)
-        top = int(candidates[candidates * np.log(candidates) <= min(n, p)][-1])
-    return np.arange(1, top + 1, dtype=np.intp)
-
-
-def log_grid(low: float, high: float, count: int) -> Array:
-    """``count`` values spaced evenly in the logarithm from ``low`` to ``high``."""
-    return np.geomspace(low, high, count)
-
-
-DEFAULT_GAMMAS = log_grid(1e-4, 1e4, 10)  # Section 4.2, main paper

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from ..design.fold_data import FoldData
+from ..solvers.kernels.compiled import kernel
 
 Array = NDArray[np.float64]
 LOW, HIGH = 1e-4, 1e4  # the interval γ is projected to
-STARTS = 10
-FACTOR = 2.0  # of the first step away from a start
+FACTOR = 2.0  # at most, between neighbouring γ at which the slope is looked at
 
 
 @dataclass(frozen=True)
@@ -58,20 +58,32 @@ class FixedSupports:
             np.vstack(coefs),
             np.vstack(squares),
             np.concatenate(targets),
-            float(data.folds.sizes.sum()),
+            data.total,
         )
 
     def error(self, gamma: float) -> float:
         """h(γ) with the supports fixed."""
-        residual = self.targets - (self.coef / (self.squares + gamma / 2.0)).sum(axis=1)
-        return float(residual @ residual) / self.rows
+        return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[0]) / self.rows
 
     def slope(self, gamma: float) -> float:
         """Its derivative with respect to γ."""
-        inverse = 1.0 / (self.squares + gamma / 2.0)
-        weighted = self.coef * inverse
-        residual = self.targets - weighted.sum(axis=1)
-        return float(residual @ (weighted * inverse).sum(axis=1)) / self.rows
+        return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
+
+
+@kernel
+def _error_and_slope(coef, squares, targets, gamma):  # type: ignore[no-untyped-def]
+    """Σ (t − Σ_m c_m/(d_m + γ/2))² and its derivative."""
+    error, slope, half = 0.0, 0.0, 0.5 * gamma
+    for i in range(targets.shape[0]):
+        residual, change = targets[i], 0.0
+        for m in range(coef.shape[1]):
+            inverse = 1.0 / (squares[i, m] + half)
+            part = coef[i, m] * inverse
+            residual -= part
+            change += part * inverse
+        error += residual * residual
+        slope += residual * change
+    return error, slope
 
 
 @dataclass(frozen=True)
@@ -88,9 +100,9 @@ def gamma_step(
 ) -> GammaStep:
     """Minimise h over [low, high] with the supports fixed, by roots of its exact derivative.
 
-    Starts from the previous γ and from ten values spread evenly in the logarithm; each goes
-    downhill until the derivative changes sign, or the end of the interval is reached, and the root
-    in between is found by Brent's method. The best of all is kept (EC.1.1, main paper).
+    The derivative is looked at at the previous γ and at values spread evenly in the logarithm, the
+    ends among them, no more than a factor 2 apart; wherever it turns from negative to positive the
+    root in between is found by Brent's method. The best of all is kept (EC.1.1, main paper).
 
     Parameters
     ----------
@@ -106,37 +118,28 @@ def gamma_step(
     """
     if not 0.0 < low < high:
         raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")
-    bottom, top = np.log(low), np.log(high)
+    bottom, top = float(np.log(low)), float(np.log(high))
+    here = float(np.clip(previous, low, high))
+    count = 2 + int((top - bottom) / np.log(FACTOR))
+    at = np.unique(np.append(np.linspace(bottom, top, count), np.log(here)))
 
     def slope(x: float) -> float:
         return fixed.slope(float(np.exp(x)))
 
-    found: dict[float, float] = {}
-    starts = [np.clip(np.log(previous), bottom, top), *np.linspace(bottom, top, STARTS)]
-    for start in starts:
-        x = _descend(slope, float(start), bottom, top)
+    slopes = [slope(float(x)) for x in at]
+    found = {here: fixed.error(here)}
+    if slopes[0] >= 0.0:
+        found[low] = fixed.error(low)
+    if slopes[-1] <= 0.0:
+        found[high] = fixed.error(high)
+    for i in range(at.size - 1):
+        if slopes[i] < 0.0 < slopes[i + 1]:
+            x = brentq(slope, float(at[i]), float(at[i + 1]), xtol=1e-10)
+        elif slopes[i] == 0.0:
+            x = float(at[i])
+        else:
+            continue
         gamma = float(np.clip(np.exp(x), low, high))
         found[gamma] = fixed.error(gamma)
-    here = float(np.clip(previous, low, high))
-    found.setdefault(here, fixed.error(here))
     best = min(found, key=lambda gamma: (found[gamma], gamma))
     return GammaStep(best, found[best], sorted(found.items()))
-
-
-def _descend(slope: object, start: float, bottom: float, top: float) -> float:
-    """Nearest stationary point downhill of ``start`` in log γ, or the end of the interval."""
-    assert callable(slope)
-    at, here = start, slope(start)
-    if here == 0.0:
-        return start
-    step = -np.sign(here) * np.log(FACTOR)
-    while True:
-        following = float(np.clip(at + step, bottom, top))
-        if following == at:
-            return at
-        there = slope(following)
-        if there == 0.0 or np.sign(there) != np.sign(here):
-            low, high = sorted((at, following))
-            return following if there == 0.0 else float(brentq(slope, low, high, xtol=1e-10))
-        at, here = following, there
-        step *= 1.5

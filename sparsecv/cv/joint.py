@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers import (
-    BestSubsets,
     GramForm,
     JointResult,
     LeftOut,
@@ -20,7 +19,6 @@ from ..solvers import (
     SparseRidgeProblem,
     Spectrum,
     Status,
-    StopFlag,
     perspective_relaxation,
     settle,
     solve,
@@ -29,9 +27,8 @@ from ..solvers import (
     worst,
 )
 from .bounds import OF_EIGENVALUE, OF_GAMMA, squared_error_bounds
-from .budget import Share
-from .fold_solvers import FoldOutcome, Tell, in_parallel
-from .fold_table import FoldTable, open_node_range
+from .estimate import in_parallel
+from .ledger import Page, open_node_range
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -52,12 +49,12 @@ class JointFolds:
     Parameters
     ----------
     data : FoldData
-    table : FoldTable
+    table : Page
         Filled in.
     left_out : LeftOut
     """
 
-    def __init__(self, data: FoldData, table: FoldTable, left_out: LeftOut) -> None:
+    def __init__(self, data: FoldData, table: Page, left_out: LeftOut) -> None:
         self.data, self.table, self.left_out = data, table, left_out
         self.full = data.full().replace(gamma=table.gamma)
         self.open: dict[tuple[int, int], Neighbour] = {}
@@ -101,20 +98,18 @@ class JointFolds:
         table.prove(t, np.flatnonzero(~is_open & ~coarse))
         is_open &= ~coarse
 
-        def own(block: Sequence[int]) -> list[tuple[int, Neighbour]]:
-            done = []
-            for j in block:
-                if limits.reached(0) is not None:
-                    continue
-                one = settle(self.left_out, problem, j, found, limits, branch=False)
-                if branch and not one.solved:
-                    one = settle(self.left_out, problem, j, one, limits, branch=True)
-                done.append((j, one))
-            return done
+        def own(j: int) -> tuple[int, Neighbour | None]:
+            if limits.reached(0) is not None:
+                return j, None
+            one = settle(self.left_out, problem, j, found, limits, branch=False)
+            if branch and not one.solved:
+                one = settle(self.left_out, problem, j, one, limits, branch=True)
+            return j, one
 
-        blocks = [[int(j)] for j in np.flatnonzero(is_open)]
         statuses = [Status.OPTIMAL]
-        for j, one in in_parallel(own, blocks, n_jobs):
+        for j, one in in_parallel(own, np.flatnonzero(is_open).tolist(), n_jobs):
+            if one is None:
+                continue
             self.n_nodes += one.n_nodes
             self.enter(t, j, one)
             statuses.append(one.status)
@@ -245,47 +240,6 @@ class JointFolds:
             self._spectra[j],
         )
         table.narrow(t, here, np.array([low]), np.array([high]))
-
-
-def solve_folds_jointly(
-    left_out: LeftOut,
-    whole: BestSubsets,
-    *,
-    data: FoldData,
-    gamma: float,
-    taus: NDArray[np.intp],
-    share: Share,
-    stop: StopFlag,
-    tell: Tell,
-    n_jobs: int | None,
-) -> FoldOutcome:
-    """Every fold at every τ to proven optimality, or bracketed where the time is up.
-
-    Parameters
-    ----------
-    left_out : LeftOut
-    whole : BestSubsets
-        The problem on all rows, solved or not.
-    data, gamma, taus, share, stop, tell, n_jobs
-        As for the other fold solvers.
-    """
-    table = FoldTable(data, gamma, taus)
-    joint = JointFolds(data, table, left_out)
-    statuses = []
-    n_mio = 0
-    for t in range(taus.size):
-        limits = Limits(share(float(taus.size - t)), None, stop)
-        statuses.append(joint.solve_tau(t, whole.supports[t], limits, branch=True, n_jobs=n_jobs))
-        table.narrow_by_objective(t, float(whole.lower_bound[t]))
-        n_mio += 1 + int(table.searched[t].sum())
-        tell((t + 1) * data.folds.k // taus.size)
-        if stop.is_set():
-            break
-    if not stop.is_set():
-        table.bound_the_rest()
-    outcome = table.outcome(n_mio, joint.n_nodes, worst(statuses))
-    outcome.mio_by_tau += 1  # the tree of all rows
-    return outcome
 
 
 def _same_size(supports: Sequence[Support], problem: SparseRidgeProblem) -> NDArray[np.intp]:

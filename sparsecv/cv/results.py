@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,39 +53,19 @@ class GammaResult:
     history: list[list[float]] = field(default_factory=list, repr=False)
     fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for a checkpoint file."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> GammaResult:
-        """Invert :meth:`to_dict`."""
-        kinds: dict[str, Any] = {
-            "taus": np.intp,
-            "exact": np.bool_,
-            "model_proved": np.bool_,
-            "mio_by_tau": np.intp,
-            "choice": np.intp,
-        }
-        values: dict[str, Any] = {}
-        for name, value in stored.items():
-            if name == "history":
-                values[name] = value
-            elif name in ("supports", "models"):
-                values[name] = [np.array(s, dtype=np.intp) for s in value]
-            elif isinstance(value, list):
-                values[name] = np.array(value, dtype=kinds.get(name, np.float64))
-            else:
-                values[name] = value
-        return cls(**values)
+    def padded(self, j: int | None) -> NDArray[np.int64]:
+        """Supports of fold j, or of all rows, shape (τ, most), ended by −1."""
+        most = int(self.taus[-1])
+        if j is None:
+            return _padded(self.models, most)
+        return _padded([self.supports[c] for c in self.choice[:, j]], most)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    return value
+def _padded(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+    rows = np.full((len(supports), most), -1, dtype=np.int64)
+    for t, support in enumerate(supports):
+        rows[t, : support.size] = support
+    return rows
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
@@ -159,6 +139,7 @@ class CVResult:
     by_gamma: list[GammaResult]
     seconds: float
     tolerance: float | None = None
+    prove: str = "choice"
     trace: list[Step] = field(default_factory=list)
     ended: str = ""
 
@@ -169,9 +150,9 @@ class CVResult:
 
     @property
     def finished(self) -> bool:
-        """Whether everything asked for is proved: h at every τ, or the best τ to a tolerance."""
+        """Whether everything asked for is proved: h at every τ, the choice, or the best τ."""
         if self.tolerance is None:
-            return self.complete
+            return self.complete or (self.prove == "choice" and self.best().certified)
         return all(r.status == Status.OPTIMAL for r in self.by_gamma)
 
     @property
@@ -186,13 +167,12 @@ class CVResult:
     def best(self) -> Best:
         """Least CV error; of equal ones the smaller τ, then the larger γ.
 
-        Where some are not proved the least upper end counts: supports of folds that time did not
-        suffice for come from other rows, and their errors may be far too small.
+        What is not proved counts by its estimate, the error at the best supports known.
         """
-        error = self.table("upper")
+        error = self.table("cv_error")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
-        within = chosen.upper <= chosen.upper[t] + chosen.std_error[t]
+        within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
         lower = float(self.table("lower").min())
         upper = float(chosen.upper[t])
         slack = max(2 * TIE, self.tolerance or 0.0)

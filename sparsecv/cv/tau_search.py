@@ -14,79 +14,51 @@ before it is solved.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.fold_data import FoldData
 from ..solvers import (
-    BestSubsets,
     Limits,
     Relaxation,
     Solution,
+    SparseRidgeProblem,
     Spectrum,
     Status,
-    StopFlag,
     heuristic_support,
     relaxation_path,
     solve,
     worst,
 )
 from .bounds import compute_bounds, fold_bounds, strengths
-from .budget import Budget
-from .fold_solvers import FoldOutcome
-from .fold_table import FoldTable
 from .joint import SURE, JointFolds, rows_left_out
+from .ledger import Page
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 JOINT_FOLDS = 8  # from here on the tree of all rows says enough about a fold
 
 
-@dataclass
-class TauSearch:
-    """Result of Algorithm 1.
-
-    Attributes
-    ----------
-    outcome : FoldOutcome
-    whole : BestSubsets
-        Incumbents and bounds of the problem on all rows.
-    history : list of list of float
-        Bounds on h(γ, τ) after every step: [problems solved so far, index of τ, lower, upper]. The
-        first entries, one per τ, are phase 1's; each later one replaces the bounds of one τ.
-    """
-
-    outcome: FoldOutcome
-    whole: BestSubsets
-    history: list[list[float]]
-
-
 def search_taus(
+    page: Page,
     *,
-    data: FoldData,
-    gamma: float,
-    taus: NDArray[np.intp],
     bounds: str,
     backend: str,
     tol: float,
     mio_limit: int | None,
     only_bounds: bool,
-    budget: Budget,
-    stop: StopFlag,
+    limits: Limits,
     tell: Callable[[int], None],
-) -> TauSearch:
-    """Run Algorithm 1.
+) -> None:
+    """Run Algorithm 1 on one γ.
 
     Parameters
     ----------
-    data : FoldData
-    gamma : float
-    taus : array of int
-        Increasing.
+    page : Page
+        Filled in. ``history`` gets the bounds on h(γ, τ) after every step: [problems solved so
+        far, index of τ, lower, upper]. The first entries, one per τ, are phase 1's; each later one
+        replaces the bounds of one τ.
     bounds : str
         "best", "paper" or "paper-exact".
     backend : str
@@ -97,12 +69,12 @@ def search_taus(
         Most problems to solve (r in the paper).
     only_bounds : bool
         Stop after phase 1.
-    budget, stop
+    limits : Limits
         Time limit and Ctrl-C.
     tell : callable
         Told how many folds of the most promising τ are exact.
     """
-    search = _Search(data, gamma, taus, bounds, backend, budget, stop)
+    search = _Search(page, bounds, backend, limits)
     search.bracket(not only_bounds)
     status = search.stopped()
     if status is None and not only_bounds:
@@ -112,27 +84,23 @@ def search_taus(
     gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
     if status is None:
         status = Status.OPTIMAL if gap <= tol else Status.MIO_LIMIT
-    outcome = search.outcome(status)
-    return TauSearch(outcome, search.best_of_all_rows(status), search.history)
+    search.finish(status)
 
 
 class _Search:
     def __init__(
         self,
-        data: FoldData,
-        gamma: float,
-        taus: NDArray[np.intp],
+        page: Page,
         bounds: str,
         backend: str,
-        budget: Budget,
-        stop: StopFlag,
+        limits: Limits,
     ) -> None:
+        data, gamma, taus = page.data, page.gamma, page.taus
         self.data, self.gamma, self.taus, self.bounds = data, gamma, taus, bounds
-        self.paper, self.backend, self.budget, self.stop = bounds != "best", backend, budget, stop
-        self.started = time.perf_counter()
+        self.paper, self.backend, self.limits = bounds != "best", backend, limits
         self.full = data.full().replace(gamma=gamma)
-        self.k, self.rows = data.folds.k, float(data.folds.sizes.sum())
-        self.table = FoldTable(data, gamma, taus)
+        self.k, self.rows = data.folds.k, data.total
+        self.table = page
         self.history: list[list[float]] = []
         self.n_mio = self.n_nodes = 0
         self.supports: list[Support] = []
@@ -151,7 +119,7 @@ class _Search:
 
     def stopped(self) -> Status | None:
         """The limit that has been reached, if any."""
-        return Limits(self.budget.share(1.0), None, self.stop).reached(0)
+        return self.limits.reached(0)
 
     # phase 1
 
@@ -161,11 +129,13 @@ class _Search:
         ``solve_some`` allows the problems on all rows to be solved.
         """
         exact = self.bounds == "paper-exact" and solve_some
-        plain = relaxation_path(self.full, self.taus)
-        tight = plain if self.paper else relaxation_path(self.full, self.taus, extract=True)
+        plain, tight = self._relaxations(self.full)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
-            support = _rounded(first, int(tau)) if self.paper else heuristic_support(problem)
+            support = _rounded(first, int(tau))
+            if not self.paper and self.stopped() is None:
+                left = self.limits.share(float(self.taus.size - t)).remaining()
+                support = heuristic_support(problem, warm_starts=[support], time_limit=left)
             self.supports.append(support)
             self.objective[t] = problem.objective(support)
             self.bound[t] = min(max(first.bound, second.bound), self.objective[t])
@@ -189,26 +159,37 @@ class _Search:
         for t in range(self.taus.size):
             self._note(t)
 
+    def _relaxations(self, problem: SparseRidgeProblem) -> tuple[list[Relaxation], ...]:
+        """At every τ without extraction, and with it where there is a diagonal to extract."""
+        plain = relaxation_path(problem, self.taus, limits=self.limits)
+        if self.paper or problem.rank_bound < problem.p:
+            return plain, plain
+        return plain, relaxation_path(problem, self.taus, extract=True, limits=self.limits)
+
     def _bracket_fold(self, j: int) -> None:
         """One fold at every τ, by its own relaxations."""
         training = self.data.training(j).replace(gamma=self.gamma)
         H, targets = self.data.held_out(j)
         spectrum = Spectrum.of(training)
         here = np.array([j])
+        # Corollary 3 needs the optimum on the rows of the fold and its training: all, or none
+        train, test = self.data.folds.split(j)
+        covered = train.size + test.size == self.data.folds.n
+        whole = self.bound if covered else np.zeros(self.taus.size)
         if self.paper:
             rows = training.p if training.n is None else training.n
             enough = rows > training.p  # then the paper takes ε = 0
             tried = [e for e in strengths(self.gamma, spectrum) if e >= 0.0]
             for epsilon in [0.0] if enough else tried:
                 for t, relaxation in enumerate(
-                    relaxation_path(training, self.taus, epsilon=epsilon)
+                    relaxation_path(training, self.taus, epsilon=epsilon, limits=self.limits)
                 ):
                     problem = training.replace(tau=int(self.taus[t]))
                     self.table.offer(t, here, _rounded(relaxation, problem.tau))
                     low, high = compute_bounds(
                         problem,
                         relaxation,
-                        self.bound[t],
+                        whole[t],
                         float(self.table.objective[t, j]),
                         H,
                         targets,
@@ -217,8 +198,7 @@ class _Search:
                     )
                     self._enter_bounds(t, j, low, high, relaxation.bound)
             return
-        plain = relaxation_path(training, self.taus)
-        tight = relaxation_path(training, self.taus, extract=True)
+        plain, tight = self._relaxations(training)
         for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
             problem = training.replace(tau=int(self.taus[t]))
             for support in (self.supports[t], _rounded(first, problem.tau)):
@@ -226,7 +206,7 @@ class _Search:
             low, high = fold_bounds(
                 problem,
                 (first.beta, second.beta),
-                self.bound[t],
+                whole[t],
                 float(self.table.objective[t, j]),
                 H,
                 targets,
@@ -276,15 +256,14 @@ class _Search:
             self.n_mio += 1
             self.whole_tree[t] = 1
             problem = self.full.replace(tau=int(self.taus[t]))
-            limits = Limits(self.budget.share(1.0), None, self.stop)
             self._improve(
                 t,
                 solve(
                     problem,
                     tol=0.0,
                     warm_start=self.supports[t],
-                    time_limit=limits.remaining(),
-                    stop=self.stop,
+                    time_limit=self.limits.remaining(),
+                    stop=self.limits.stop,
                 ),
             )
         if not self.paper:
@@ -298,27 +277,25 @@ class _Search:
         if self.whole_tree[t] == 0:
             self.whole_tree[t] = 1
             self.n_mio += 1
-        limits = Limits(self.budget.share(1.0), None, self.stop)
-        self.joint.solve_tau(t, self.supports[t], limits, branch=False)
+        self.joint.solve_tau(t, self.supports[t], self.limits, branch=False)
         self.table.narrow_by_objective(t, self.bound[t])
 
     def _solve_fold(self, t: int, j: int) -> None:
         """One training problem to proven optimality."""
         self.n_mio += 1
         self.table.searched[t, j] = True
-        limits = Limits(self.budget.share(1.0), None, self.stop)
         own = self.backend in ("auto", "native")
         if self.joint is not None and (t, j) in self.joint.open and own:
-            self.joint.solve_fold(t, j, limits)
+            self.joint.solve_fold(t, j, self.limits)
             return
         problem = self.data.training(j).replace(gamma=self.gamma, tau=int(self.taus[t]))
         solution = solve(
             problem,
             backend=self.backend,
             tol=0.0,
-            time_limit=limits.remaining(),
+            time_limit=self.limits.remaining(),
             warm_start=self.table.support(t, j),
-            stop=self.stop,
+            stop=self.limits.stop,
         )
         self.n_nodes += solution.n_nodes
         here = np.array([j])
@@ -337,41 +314,35 @@ class _Search:
 
     # what is told
 
-    def outcome(self, status: Status) -> FoldOutcome:
-        """The table, with the trees of all rows counted."""
-        nodes = self.n_nodes + (self.joint.n_nodes if self.joint is not None else 0)
-        outcome = self.table.outcome(self.n_mio, nodes, status)
-        outcome.mio_by_tau += self.whole_tree
-        return outcome
+    def finish(self, status: Status) -> None:
+        """Count the trees of all rows and solve the most promising model."""
+        page = self.table
+        page.met(self._best_of_all_rows(status))
+        page.n_mio = self.n_mio
+        page.n_nodes = self.n_nodes + (self.joint.n_nodes if self.joint is not None else 0)
+        page.whole_trees += self.whole_tree
+        page.models, page.model_objective = self.supports, self.objective
+        page.model_bound, page.model_proved = self.bound, self.proved
+        page.history = self.history
 
     def _note(self, t: int) -> None:
         low, high = (float(side[t].sum()) for side in (self.table.lower, self.table.upper))
         self.history.append([self.n_mio, t, low / self.rows, high / self.rows])
 
-    def best_of_all_rows(self, status: Status) -> BestSubsets:
-        """Incumbents of the problem on all rows; the most promising τ is solved."""
+    def _best_of_all_rows(self, status: Status) -> Status:
+        """Solve the problem of all rows at the most promising τ; how everything ended."""
         t = int(np.argmin(self.table.upper.sum(axis=1)))
-        if not self.proved[t]:
-            solution = solve(
-                self.full.replace(tau=int(self.taus[t])),
-                backend=self.backend,
-                warm_start=self.supports[t],
-                time_limit=self.budget.share(1.0),
-                stop=self.stop,
-            )
-            self._improve(t, solution)
-            status = worst([status, solution.status])
-        return BestSubsets(
-            self.taus,
-            self.supports,
-            self.objective,
-            self.bound,
-            self.proved,
-            status,
-            self.n_nodes,
-            time.perf_counter() - self.started,
-            [],
+        if self.proved[t]:
+            return status
+        solution = solve(
+            self.full.replace(tau=int(self.taus[t])),
+            backend=self.backend,
+            warm_start=self.supports[t],
+            time_limit=self.limits.remaining(),
+            stop=self.limits.stop,
         )
+        self._improve(t, solution)
+        return worst([status, solution.status])
 
 
 def _rounded(relaxation: Relaxation, tau: int) -> Support:

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 
 PROTOCOLS = ("honest", "paper")
 SCALES = ("unit-variance", "unit-norm", "none")
+_LEAST_SQUARE = 1e-290  # squares below have lost digits to underflow
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Protocol:
 class Summary:
     """First and second moments of n rows of [X y]; the last entry belongs to y.
 
-    ``scatter`` is the sum of squares about the mean, ``low`` and ``high`` the extremes.
+    ``scatter`` is the sum of squares about the mean, ``low`` and ``high`` the extremes; ``total``
+    is the sum of the rows' weights, n where they have none.
     """
 
     n: int
@@ -62,20 +64,31 @@ class Summary:
     scatter: Array
     low: Array
     high: Array
+    weight: float | None = None
 
     @classmethod
-    def of(cls, X: Array, y: Array) -> Summary:
-        """Summarise rows in memory."""
-        mean = np.append(X.mean(axis=0), y.mean())
-        scatter = np.append(((X - mean[:-1]) ** 2).sum(axis=0), ((y - mean[-1]) ** 2).sum())
+    def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
+        """Summarise rows in memory; those of weight 0 do not count."""
+        if weights is not None:
+            used = weights > 0.0
+            X, y, weights = X[used], y[used], weights[used]
+        mean = np.append(np.average(X, axis=0, weights=weights), np.average(y, weights=weights))
+        squares = np.column_stack([(X - mean[:-1]) ** 2, (y - mean[-1]) ** 2])
+        scatter = squares.sum(axis=0) if weights is None else weights @ squares
         low = np.append(X.min(axis=0), y.min())
         high = np.append(X.max(axis=0), y.max())
-        return cls(X.shape[0], mean, scatter, low, high)
+        total = None if weights is None else float(weights.sum())
+        return cls(X.shape[0], mean, scatter, low, high, total)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.n) if self.weight is None else self.weight
 
     @property
     def constant(self) -> NDArray[np.bool_]:
         """Columns that hold one value, up to rounding."""
-        spread = np.sqrt(self.scatter / self.n)
+        spread = np.sqrt(self.scatter / self.total)
         return np.asarray((self.low == self.high) | (spread <= 1e-14 * self.largest))
 
     @property
@@ -151,11 +164,19 @@ def make_design(
     Raises
     ------
     InputError
-        Fewer than 2 rows, no column left, or (paper protocol) a constant response.
+        Fewer than 2 rows, no column left, values that cannot be squared, or (paper protocol) a
+        constant response.
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
     p = len(names)
+    spread = summary.high - summary.low if protocol.intercept else summary.largest
+    with np.errstate(over="ignore", under="ignore"):
+        faint = (spread > 1e-14 * summary.largest) & (spread**2 < _LEAST_SQUARE)
+    if faint.any():
+        column = int(faint.argmax())
+        name = f"column {names[column]!r}" if column < p else "the response"
+        raise InputError(f"{name} holds values too small to square: rescale it")
     constant = summary.constant
     useless = constant if protocol.intercept else summary.largest == 0.0
     what = "constant" if protocol.intercept else "all-zero"
@@ -171,12 +192,18 @@ def make_design(
         warnings.warn(
             f"{what} column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=4
         )
+    if constant[p] and protocol.intercept and protocol.name == "honest" and warn:
+        warnings.warn(
+            f"the response is {summary.low[p]:g} in every row: there is nothing to explain",
+            ConstantColumnWarning,
+            stacklevel=4,
+        )
     mean, scatter = summary.mean, summary.scatter
     wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))
     if wild.size:
         name = repr(names[wild[0]]) if wild[0] < p else "of the response"
         raise InputError(f"column {name} holds values too large to square: rescale it")
-    rows = {"unit-variance": summary.n, "unit-norm": 1}.get(protocol.scale)
+    rows = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
     scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
     scale[:p][constant[:p]] = 1.0
     if protocol.name == "paper":

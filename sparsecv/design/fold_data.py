@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Protocol as Interface
 
 import numpy as np
@@ -21,6 +22,11 @@ class FoldData(Interface):
 
     folds: Folds
     p: int
+    fold_weight: Array  # (k,): rows of every fold, or the sum of their weights
+
+    @property
+    def total(self) -> float:
+        """Sum of ``fold_weight``: what the CV error is a mean over."""
 
     def full(self) -> SparseRidgeProblem:
         """All rows."""
@@ -30,6 +36,9 @@ class FoldData(Interface):
 
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out."""
+
+    def with_folds(self, folds: Folds) -> FoldData:
+        """The same rows in other folds."""
 
     def digest(self) -> bytes:
         """Identify the data, their order and their folds."""
@@ -45,12 +54,29 @@ class RowFolds:
     folds : Folds
     refit_intercept : bool
         Centre every fold on its own training means.
+    weights : array, shape (n,), optional
+        Weights >= 0 of the squared errors, in training and held out: a whole number counts as that
+        many copies of a row that stay in one fold.
     """
 
-    def __init__(self, X: Array, y: Array, folds: Folds, refit_intercept: bool) -> None:
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        folds: Folds,
+        refit_intercept: bool,
+        weights: Array | None = None,
+    ) -> None:
+        self.weights = weights
         if refit_intercept:  # the mean of a far-off column is rounded: take the rest off, too
-            X, y = X - X.mean(axis=0), y - y.mean()
+            X, y = X - self._mean(X), y - self._mean(y)
         self.X, self.y, self.folds = X, y, folds
+        counts = np.ones(y.size) if weights is None else weights
+        if folds.label is not None:
+            sums = np.bincount(folds.label, weights=counts, minlength=folds.k)
+            self.fold_weight: Array = sums.astype(np.float64)
+        else:
+            self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
         self.p = X.shape[1]
         self.refit_intercept = refit_intercept
         self._full: SparseRidgeProblem | None = None
@@ -60,10 +86,36 @@ class RowFolds:
             {} if per_fold * folds.k <= CACHE_BYTES else None
         )
 
+    @property
+    def total(self) -> float:
+        """Rows held out over all folds, or the sum of their weights."""
+        return float(self.fold_weight.sum())
+
+    def _mean(self, values: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Weighted means of columns, over some rows."""
+        inside = values if rows is None else values[rows]
+        if self.weights is None:
+            return np.asarray(inside.mean(axis=0))
+        weight = self.weights if rows is None else self.weights[rows]
+        return np.asarray(weight @ inside / weight.sum())
+
+    def _weighted(
+        self, X: Array, y: Array, rows: NDArray[np.intp] | None = None
+    ) -> tuple[Array, Array]:
+        """Rows times the roots of their weights."""
+        if self.weights is None:
+            return X, y
+        return weighted_rows(X, y, self.weights if rows is None else self.weights[rows])
+
+    def with_folds(self, folds: Folds) -> RowFolds:
+        """The same rows in other folds."""
+        return RowFolds(self.X, self.y, folds, self.refit_intercept, self.weights)
+
     def full(self) -> SparseRidgeProblem:
         """All rows (centred already where an intercept is fitted)."""
         if self._full is None:
-            self._full = SparseRidgeProblem(self.X, self.y, gamma=1.0, tau=1).compressed()
+            X, y = self._weighted(self.X, self.y)
+            self._full = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
         return self._full
 
     def training(self, j: int) -> SparseRidgeProblem:
@@ -71,9 +123,13 @@ class RowFolds:
         if self._cache is not None and j in self._cache:
             return self._cache[j]
         train, _ = self.folds.split(j)
+        if self.weights is not None:
+            train = train[self.weights[train] > 0.0]
         X, y = self.X[train], self.y[train]
         if self.refit_intercept:
-            X, y = _centred(X), _centred(y[:, None])[:, 0]
+            X = _centred(X, self._mean(self.X, train))
+            y = _centred(y[:, None], self._mean(self.y, train))[:, 0]
+        X, y = self._weighted(X, y, train)
         problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
         if self.p <= TREE_ONLY:  # branch-and-bound works on Gram matrices
             problem.compressed()
@@ -84,29 +140,42 @@ class RowFolds:
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted."""
         train, test = self.folds.split(j)
-        X, y = self.X[test], self.y[test]
+        if self.weights is not None:
+            test = test[self.weights[test] > 0.0]
+        return self._weighted(*self.about(train, test), test)
+
+    def about(
+        self, train: NDArray[np.intp], rows: NDArray[np.intp] | slice = slice(None)
+    ) -> tuple[Array, Array]:
+        """Rows and targets about the means of others, where the intercept is refitted."""
+        X, y = self.X[rows], self.y[rows]
         if self.refit_intercept:
-            X, y = X - self.X[train].mean(axis=0), y - self.y[train].mean()
+            X, y = X - self._mean(self.X, train), y - self._mean(self.y, train)
         return X, y
 
     def digest(self) -> bytes:
         """Identify rows and their order."""
         found = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
         found.update(np.ascontiguousarray(self.y).tobytes())
+        if self.weights is not None:
+            found.update(self.weights.tobytes())
         return found.digest()
 
-    def deleted_rows(self) -> tuple[Array, Array, float]:
+    def deleted_rows(self) -> tuple[Array, Array, Array]:
         """Rows and targets whose deletion from the full problem gives each leave-one-out fold.
 
-        The held-out error of row i is the third value times the deleted residual. With an
-        intercept refitted in every fold, deleting row i of centred data is a down-date by
-        √(n/(n−1)) times that row.
+        The root of row i's weighted held-out error is the third value (n,) times the deleted
+        residual. With an intercept refitted in every fold, deleting row i of weight w from centred
+        data of weight W is a down-date by √(wW/(W−w)) times that row.
         """
+        X, y = self._weighted(self.X, self.y)
+        n = y.size
         if not self.refit_intercept:
-            return self.X, self.y, 1.0
-        n = self.X.shape[0]
-        weight = float(np.sqrt(n / (n - 1.0)))
-        return weight * self.X, weight * self.y, weight
+            return X, y, np.ones(n)
+        weights = np.ones(n) if self.weights is None else self.weights
+        total = float(weights.sum())
+        factor = np.sqrt(total / (total - weights))
+        return factor[:, None] * X, factor * y, factor
 
     @property
     def row_of(self) -> NDArray[np.intp]:
@@ -127,18 +196,26 @@ class RowFolds:
             order = self.row_of
             rows, targets, _ = self.deleted_rows()
             return _left_out(gram, rows[order], targets[order], np.arange(n + 1), n)
+        X_all, y_all = self._weighted(self.X, self.y)
         parts, responses, start = [], [], [0]
         for j in range(self.folds.k):
             held = self.folds.label == j
-            X, y = self.X[held], self.y[held]
-            parts.append(X)
+            y = y_all[held]
+            parts.append(X_all[held])
             responses.append(y)
             if self.refit_intercept:
-                root = np.sqrt(n - y.size)
-                parts.append(X.sum(axis=0, keepdims=True) / root)
-                responses.append(y.sum(keepdims=True) / root)
+                weight = np.ones(y.size) if self.weights is None else self.weights[held]
+                root = np.sqrt(self.total - self.fold_weight[j])
+                parts.append((weight @ self.X[held])[None] / root)
+                responses.append(np.array([weight @ self.y[held] / root]))
             start.append(start[-1] + y.size + int(self.refit_intercept))
         return _left_out(gram, np.vstack(parts), np.concatenate(responses), np.array(start), n)
+
+
+def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+    """Rows times the roots of their weights."""
+    root = np.sqrt(weights)
+    return X * root[:, None], y * root
 
 
 def _left_out(
@@ -150,13 +227,39 @@ def _left_out(
 
 
 class MomentFolds:
-    """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers."""
+    """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers.
 
-    def __init__(self, moments: FoldMoments, design: Design, folds: Folds) -> None:
-        self.folds, self.p = folds, design.p
+    Parameters
+    ----------
+    moments : FoldMoments
+    design : Design
+    folds : Folds
+    read : callable, optional
+        Moments of the same rows in other folds, by another pass over them.
+    """
+
+    def __init__(
+        self,
+        moments: FoldMoments,
+        design: Design,
+        folds: Folds,
+        read: Callable[[Folds], FoldMoments] | None = None,
+    ) -> None:
+        self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
         self._centre = design.protocol.refit_intercept
         self._everything = moments.total().about(None, design)
+        self.fold_weight = folds.sizes.astype(np.float64)
+
+    @property
+    def total(self) -> float:
+        """Rows held out over all folds."""
+        return float(self.fold_weight.sum())
+
+    def with_folds(self, folds: Folds) -> MomentFolds:
+        """The same rows in other folds: they are read again."""
+        assert self._read is not None
+        return MomentFolds(self._read(folds), self._design, folds, self._read)
 
     def full(self) -> SparseRidgeProblem:
         """All rows."""
@@ -188,9 +291,9 @@ class MomentFolds:
         return found.digest()
 
 
-def _centred(X: Array) -> Array:
+def _centred(X: Array, mean: Array) -> Array:
     """X less its column means; a column of one value becomes exactly zero."""
-    centred = X - X.mean(axis=0)
+    centred = X - mean
     centred[:, X.min(axis=0) == X.max(axis=0)] = 0.0
     return np.asarray(centred)
 

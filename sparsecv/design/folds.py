@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
 
 from ..errors import InputError
 
@@ -31,6 +31,8 @@ class Folds:
         Fold of every row, where the folds partition the rows and each trains on the rest.
     pairs : list of (train, test) index arrays
         Only where ``label`` is None.
+    groups : ndarray of int, shape (n,), or None
+        Rows that K folds keep together.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Folds:
     sizes: Index
     label: Index | None
     pairs: list[tuple[Index, Index]] = field(default_factory=list, repr=False)
+    groups: Index | None = field(default=None, repr=False)
 
     @property
     def k(self) -> int:
@@ -67,12 +70,15 @@ def make_folds(
     cv : int, str, splitter or iterable
         K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
         scikit-learn splitter, or pairs of training and held-out row indices.
+        With ``groups``, K keeps them together and "loo" leaves one group out.
     n : int
         Number of rows.
     seed : int, RandomState or None
         For the shuffle; drawn once, so every γ and τ sees the same folds.
-    X, y, groups
+    X, y : arrays, optional
         Handed to a splitter's ``split``.
+    groups : array, shape (n,), optional
+        Rows that are held out together.
 
     Raises
     ------
@@ -82,13 +88,17 @@ def make_folds(
     if isinstance(cv, str):
         text = cv.strip().lower()
         if text == "loo":
-            return _leave_one_out(n)
+            return _leave_one_out(n) if groups is None else _grouped(groups, None, n, seed)
         if text.startswith("size:"):
+            if groups is not None:
+                raise InputError("folds of a size cannot keep groups together: use K or loo")
             return _sized(text, n, seed)
         if not text.isdecimal():
             raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
         cv = _whole(text, n)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if groups is not None:
+            return _grouped(groups, int(cv), n, seed)
         return _shuffled("kfold", int(cv), n, seed)
     if hasattr(cv, "split"):
         return _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
@@ -113,6 +123,25 @@ def _sized(text: str, n: int, seed: Any) -> Folds:
     if size == 1:
         return _leave_one_out(n)
     return _shuffled("size", n // size, n, seed)
+
+
+def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
+    """K folds of whole groups, or with None one group at a time."""
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise InputError(f"groups needs one entry per row ({n}); got shape {values.shape}")
+    group = np.unique(values, return_inverse=True)[1].astype(np.intp)
+    there = int(group.max()) + 1
+    wanted = there if k is None else k
+    if not 2 <= wanted <= there:
+        raise InputError(f"at least 2 folds and as many groups are needed; got {wanted} of {there}")
+    label = group.copy()
+    if k is not None:
+        splitter = GroupKFold(k, shuffle=True, random_state=seed)
+        for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)), groups=group)):
+            label[test] = j
+    sizes = np.bincount(label, minlength=wanted).astype(np.intp)
+    return Folds("custom" if k is None else "kfold", n, sizes, label, groups=group)
 
 
 def _whole(digits: str, n: int) -> int:

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
-from ..design.model import FittedModel, fitted_model
+from ..design.model import FittedModel
+from ..design.saved import SavedModel
 from ..errors import InputError
-from ..solvers import SparseRidgeProblem
 from .validation import (
+    checked_weights,
     frame_names,
     refuse_bad_columns,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: input checks, units, prediction."""
+
+class CheckedRows(NamedTuple):
+    """What was passed to ``fit``, checked."""
+
+    X: Array
+    y: Array
+    labels: list[str]
+    weights: Array | None
+    groups: NDArray[Any] | None
+
+
+class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: input checks, units, prediction, selection, files.
+
+    ``get_support``, ``transform`` and ``get_feature_names_out`` are those of a feature selector:
+    the columns of the support, whatever the size of their coefficients.
+    """
 
     coef_: Array
     intercept_: float
     fit_intercept: bool
     standardize: bool
+    gamma: float
+    tau_: int
+    status_: str
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the response.
@@ -50,8 +73,70 @@ class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("the feature names should match those passed to fit, in their order")
         return np.asarray(values @ self.coef_ + self.intercept_)
 
-    def _checked_rows(self, X: Any, y: Any) -> tuple[Array, Array, list[str]]:
-        """Rows as float64, and a name for every column."""
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.support_] = True
+        return mask
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model as plain JSON, which ``sparsecv predict`` also reads.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        NotFittedError
+            There is no model yet.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        features = [f"x{j}" for j in range(self.coef_.size)] if names is None else map(str, names)
+        objective, bound, proved = self.objective_, self.lower_bound_, self.status_ == "optimal"
+        model = FittedModel(self.support_, self.coef_, self.intercept_, objective, bound, proved)
+        gamma = self.gamma_ if hasattr(self, "gamma_") else self.gamma
+        saved = SavedModel.of(
+            model, list(features), named=names is not None, tau=self.tau_, gamma=gamma
+        )
+        saved.write(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model that :meth:`save` or ``sparsecv cv --save`` has written.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        estimator
+            Fitted: it predicts and selects; how it was found is not in the file.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, is no model, or is damaged.
+        """
+        saved = SavedModel.read(path)
+        model = cls()
+        model._keep(saved.fitted())
+        model.n_features_in_ = len(saved.features)
+        if saved.named:
+            model.feature_names_in_ = np.array(saved.features, dtype=object)
+        model.status_ = "optimal" if saved.proved else "not proved"
+        model.tau_ = len(saved.support) if saved.tau is None else saved.tau
+        model.gamma_ = np.nan if saved.gamma is None else saved.gamma
+        return model
+
+    def _checked_rows(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> CheckedRows:
+        """Rows as float64, a name for every column, weights and groups where they are given."""
         refuse_bad_columns(X)
         frame = X
         if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
@@ -79,23 +164,20 @@ class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not np.isfinite(y).all():
             kind = "NaN" if np.isnan(y).any() else "inf"
             raise InputError(f"Input y contains {kind}: drop those rows")
-        return X, y, labels
+        weights = checked_weights(sample_weight, y.size)
+        if groups is not None:
+            groups = np.asarray(groups)
+            if groups.shape != y.shape:
+                raise InputError(
+                    f"groups needs one entry per row ({y.size}); got shape {groups.shape}"
+                )
+        return CheckedRows(X, y, labels, weights, groups)
 
-    def _design(self, X: Array, y: Array, names: list[str]) -> tuple[Design, Array, Array]:
+    def _design(self, rows: CheckedRows) -> tuple[Design, Array, Array]:
         scale = "unit-variance" if self.standardize else "none"
         protocol = Protocol("honest", scale, bool(self.fit_intercept))
-        design = make_design(Summary.of(X, y), protocol, names)
-        return design, *design.apply(X, y)
-
-    def _store(
-        self,
-        design: Design,
-        problem: SparseRidgeProblem,
-        support: NDArray[np.intp],
-        lower_bound: float,
-        proved: bool,
-    ) -> None:
-        self._keep(fitted_model(design, problem, support, lower_bound, proved))
+        design = make_design(Summary.of(rows.X, rows.y, rows.weights), protocol, rows.labels)
+        return design, *design.apply(rows.X, rows.y)
 
     def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support

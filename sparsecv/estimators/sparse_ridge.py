@@ -6,12 +6,13 @@ import warnings
 
 from numpy.typing import ArrayLike
 
-from ..cv.engine import checked_jobs
+from ..cv.settings import checked_jobs
+from ..design.fold_data import weighted_rows
+from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning
 from ..solvers import SparseRidgeProblem, Status, solve
 from .base import SparseLinearModel
 from .validation import (
-    blas_threads,
     checked_number,
     checked_tau,
     known_backend,
@@ -43,8 +44,7 @@ class SparseRidge(SparseLinearModel):
     tol : float
         Relative gap at which the search may stop.
     n_jobs : int or None
-        Threads that search beyond 35 columns, as in joblib, and of the linear algebra library;
-        None means one and leaves the library alone.
+        Threads that search beyond 35 columns, as in joblib; None means one.
 
     Attributes
     ----------
@@ -53,6 +53,8 @@ class SparseRidge(SparseLinearModel):
     intercept_ : float
     support_ : ndarray of int
         Selected columns, increasing.
+    tau_ : int
+        The largest number of features, cut to the columns that vary.
     objective_, lower_bound_, gap_ : float
         Training objective on the scaled columns, its proved lower bound, their relative gap.
     status_ : str
@@ -85,7 +87,9 @@ class SparseRidge(SparseLinearModel):
         self.tol = tol
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidge:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> SparseRidge:
         """Fit the model.
 
         Parameters
@@ -93,13 +97,20 @@ class SparseRidge(SparseLinearModel):
         X : array-like, shape (n, p)
             Numbers; a pandas or polars frame gives its column names.
         y : array-like, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the squared errors; a whole number counts as that many copies of a row.
+
+        Returns
+        -------
+        SparseRidge
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
         """
-        rows, response, names = self._checked_rows(X, y)
+        table = self._checked_rows(X, y, sample_weight)
         gamma = checked_number("gamma", self.gamma, above=0.0)
         tol = checked_number("tol", self.tol, least=0.0)
         limit = (
@@ -109,23 +120,21 @@ class SparseRidge(SparseLinearModel):
         )
         known_backend(self.backend)
         checked_jobs(self.n_jobs)
-        design, A, b = self._design(rows, response, names)
-        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, design.p)
-        with blas_threads(self.n_jobs):
-            problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
-            try:
-                solution = solve(
-                    problem,
-                    backend=self.backend,
-                    time_limit=limit,
-                    tol=tol,
-                    n_jobs=self.n_jobs,
-                )
-            except ValueError as error:  # γ below what double precision can tell from zero
-                raise InputError(str(error)) from error
+        design, A, b = self._design(table)
+        p = table.X.shape[1]
+        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, p, design.p)
+        if table.weights is not None:
+            A, b = weighted_rows(A, b, table.weights)
+        problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
+        try:
+            solution = solve(
+                problem, backend=self.backend, time_limit=limit, tol=tol, n_jobs=self.n_jobs
+            )
+        except ValueError as error:  # γ below what double precision can tell from zero
+            raise InputError(str(error)) from error
         proved = solution.status is Status.OPTIMAL
-        self._store(design, problem, solution.support, solution.lower_bound, proved)
-        self.status_ = str(solution.status)
+        self._keep(fitted_model(design, problem, solution.support, solution.lower_bound, proved))
+        self.tau_, self.status_ = tau, str(solution.status)
         self.n_nodes_ = solution.n_nodes
         if solution.status is not Status.OPTIMAL:
             warnings.warn(

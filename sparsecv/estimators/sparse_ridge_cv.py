@@ -8,17 +8,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cv.alternating import alternate
-from ..cv.engine import Settings, checked_gammas, cross_validate, default_taus
-from ..cv.results import CVResult
-from ..design.design import Array, Design
-from ..design.fold_data import FoldData, RowFolds
+from ..cv.settings import Settings, checked_gammas
+from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
 from ..errors import UnprovedWarning
-from ..selection.evidence import REPEATS, checked_repeats, partition_again
-from ..selection.rule_run import Ruled, run_by_rule
-from ..selection.rules import checked_rule, chosen_model
-from ..solvers import SparseRidgeProblem, worst
+from ..selection.rules import choose, chosen_model, refuse_rule
+from ..selection.study import REPEATS, Study
 from .base import SparseLinearModel
 
 
@@ -49,28 +44,33 @@ class SparseRidgeCV(SparseLinearModel):
         Refit the intercept inside every fold.
     standardize : bool
         Scale columns by the standard deviations of the data passed to ``fit``.
-    time_limit : float or None
-        Seconds for everything.
+    time_limit : "auto", float or None
+        Seconds for everything, compiling not counted; what is not proved by then is estimated and
+        bracketed. 0 proves nothing. "auto": no limit up to 45 columns, beyond 60 s of proving once
+        the estimates are there.
+    prove : str
+        Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
         Threads over folds, as in joblib.
     random_state : int, RandomState or None
-        For the shuffle of K folds.
+        For the shuffle of K folds; a fixed seed by default, so that a fit can be repeated.
     verbose : int
-        1 prints a line per γ.
+        1 prints what is being done.
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
         How the final model is chosen: "auto" ("repeated" where K folds are drawn here, up to 30
-        columns, without a time limit and where one partition is solved quickly, in 5 million nodes;
-        else "minimum"), "minimum" (least CV error), "one-se"
-        (least τ within one
-        standard error of it), "stability" (least CV error + λ·stability, λ by nested folds),
-        "corrected" (least bias-corrected error), "repeated" (least CV error on average over
-        several partitions into folds) or "averaged" (no pair: the average of the grid's models,
-        weighted by that error; it has more columns than each of them).
+        columns, where one partition is solved quickly, in 5 million nodes; else "minimum"),
+        "minimum" (least CV error), "one-se" (least τ within one standard error of it), "stability"
+        (least CV error + λ·stability, λ by nested folds), "corrected" (least bias-corrected
+        error), "repeated" (least CV error on average over several partitions into folds) or
+        "averaged" (no pair: the average of the grid's models, weighted by that error; it has more
+        columns than each of them).
     repeats : int
         Partitions of the rules repeated and averaged, the first among them; the time limit is
         shared.
+    compare : bool
+        Also find what every other rule would choose.
 
     Attributes
     ----------
@@ -78,8 +78,8 @@ class SparseRidgeCV(SparseLinearModel):
         With the rule averaged, the number of columns in the average, and NaN.
     rule_ : str
         The rule, "auto" resolved.
-    choices_ : dict of str to sparsecv.selection_rules.Choice
-        What every rule would choose; those that cost further fits where asked for or cheap.
+    choices_ : dict of str to sparsecv.selection.rules.Choice
+        What rules choose: the one asked for, those that cost nothing more, all with ``compare``.
     cv_error_ : float
         Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions.
     tau_1se_ : int
@@ -87,11 +87,15 @@ class SparseRidgeCV(SparseLinearModel):
     certified_ : bool
         Whether no pair of the grid can be better by the rule's criterion; of one-se and averaged,
         whether everything looked at is proved.
-    cv_results_ : dict of arrays
-        "gamma" (γ,) and "tau" (τ,) are the axes; "cv_error", "std_error", "lower", "upper",
-        "exact" and "mio_by_tau" have shape (γ, τ); "n_mio", "n_nodes", "seconds" shape (γ,).
-    folds_ : sparsecv.folds.Folds
-    trace_ : list of sparsecv.results.Step
+    cv_results_ : dict of arrays, one entry per (γ, τ)
+        "gamma", "tau", "cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau".
+    surface_ : dict of arrays
+        The same with shape (γ, τ), "gamma" (γ,) and "tau" (τ,); "n_mio", "n_nodes" and "seconds"
+        have shape (γ,).
+    cv_error_bounds_ : tuple of float
+        Lower and upper bound of the least CV error over everything searched.
+    folds_ : sparsecv.design.folds.Folds
+    trace_ : list of sparsecv.cv.results.Step
         Iterations of the alternation, where ``gammas`` is None.
     coef_, intercept_, support_, objective_, lower_bound_, gap_
         Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN.
@@ -111,13 +115,15 @@ class SparseRidgeCV(SparseLinearModel):
         backend: str = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
-        time_limit: float | None = None,
+        time_limit: float | str | None = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 0,
         tol: float = 0.01,
         rule: str = "auto",
         repeats: int = REPEATS,
+        prove: str = "choice",
+        compare: bool = False,
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -133,81 +139,98 @@ class SparseRidgeCV(SparseLinearModel):
         self.tol = tol
         self.rule = rule
         self.repeats = repeats
+        self.prove = prove
+        self.compare = compare
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> SparseRidgeCV:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> SparseRidgeCV:
         """Cross-validate, choose (τ, γ) and fit the model on all rows.
 
         Parameters
         ----------
         X : array-like, shape (n, p)
         y : array-like, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights >= 0 of the squared errors, in training and held out. A whole number counts as
+            that many copies of a row that stay in one fold.
+        groups : array-like, shape (n,), optional
+            Rows of one group are held out together.
+
+        Returns
+        -------
+        SparseRidgeCV
+            The fitted estimator itself.
 
         Raises
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
         """
-        rows, response, names = self._checked_rows(X, y)
-        settings = Settings(self.method, self.backend, self.time_limit, self.n_jobs, self.tol)
-        checked_rule(self.rule)
+        settings = Settings(
+            self.method, self.backend, self.time_limit, self.n_jobs, self.tol, prove=self.prove
+        )
         gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
-        design, A, b = self._design(rows, response, names)
-        folds = make_folds(self.cv, b.size, seed=self.random_state, X=rows, y=response)
-        taus = default_taus(b.size, design.p) if self.taus is None else cast(Any, self.taus)
-        data = RowFolds(A, b, folds, design.protocol.refit_intercept)
-        finished = _print_line if self.verbose else None
-        repeats = checked_repeats(self.repeats)
-
-        def first(own: Settings) -> CVResult:
-            if gammas is None:
-                return alternate(data, taus, own, finished=finished)
-            return cross_validate(data, gammas, taus, own, finished=finished)
-
-        def again(number: int, asked: bool) -> RowFolds:
-            # comparisons that nobody asked for draw nothing from the user's random numbers
-            other = partition_again(folds, self.random_state if asked else 0, number)
-            return RowFolds(A, b, other, design.protocol.refit_intercept)
-
-        def more(other: FoldData, values: Array, own: Settings, name: str, asked: bool) -> CVResult:
-            shown = finished if asked else None
-            if shown is not None:
-                print(name)
-            return cross_validate(other, values, taus, own, finished=shown)
-
-        ruled = run_by_rule(data, self.rule, repeats, settings, first=first, more=more, again=again)
+        table = self._checked_rows(X, y, sample_weight, groups)
+        design, A, b = self._design(table)
+        folds = make_folds(
+            self.cv, b.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
+        )
+        data = RowFolds(A, b, folds, design.protocol.refit_intercept, table.weights)
+        refuse_rule(self.rule, data, settings)
+        study = Study(
+            data,
+            design,
+            gammas,
+            self.taus,
+            settings,
+            repeats=self.repeats,
+            seed=self.random_state,
+            progress=_print_line if self.verbose else None,
+        )
+        self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
         if gammas is None:
-            self.trace_ = ruled.result.trace
-        self.rule_, self.choices_ = ruled.rule, ruled.choices
-        self._choose(ruled, design, data.full())
+            self.trace_ = study.surface.trace
+        self._choose(study)
         return self
 
-    def _choose(self, ruled: Ruled, design: Design, full: SparseRidgeProblem) -> None:
-        result = ruled.result
-        best, choice = result.best(), self.choices_[self.rule_]
+    def _choose(self, study: Study) -> None:
+        choice = self.choices_[self.rule_]
+        model = chosen_model(study, choice)
+        result = study.surface
+        best = result.best()
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
         self.tau_1se_ = best.one_se
+        self.cv_error_bounds_ = (best.lower_bound, best.upper)
         self.certified_ = choice.certified
         self.folds_ = result.folds
-        self.cv_results_: dict[str, Any] = {"gamma": result.gammas, "tau": result.taus}
+        shape = (result.gammas.size, result.taus.size)
+        self.surface_: dict[str, Any] = {"gamma": result.gammas, "tau": result.taus}
+        self.cv_results_: dict[str, Any] = {
+            "gamma": np.repeat(result.gammas, shape[1]),
+            "tau": np.tile(result.taus, shape[0]),
+        }
         for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
-            self.cv_results_[name] = result.table(name)
+            self.surface_[name] = result.table(name)
+            self.cv_results_[name] = self.surface_[name].ravel()
         for name in ("n_mio", "n_nodes", "seconds"):
-            self.cv_results_[name] = result.table(name)
-        model = chosen_model(design, full, result, choice)
+            self.surface_[name] = result.table(name)
         self._keep(model)
-        self.status_ = str(worst([result.status, ruled.status]))
-        self.n_nodes_ = int(self.cv_results_["n_nodes"].sum()) + ruled.n_nodes
+        self.status_ = str(study.status)
+        self.n_nodes_ = study.n_nodes
         if not self.certified_:
             what = (
-                f"the least CV error on the grid is at least {best.lower_bound:.6g}, that of the "
-                f"chosen pair at most {best.upper:.6g}"
+                f"the least CV error on the grid lies in [{best.lower_bound:.6g}, "
+                f"{best.upper:.6g}]; the pair of least estimate, {best.cv_error:.6g}, is taken"
                 if self.rule_ == "minimum"
                 else f"rule {self.rule_} might choose otherwise"
             )
             warnings.warn(
-                f"not every fold and model was proved: {what}",
-                UnprovedWarning,
-                stacklevel=3,
+                f"not every fold and model was proved: {what}", UnprovedWarning, stacklevel=3
             )
         elif not model.proved:
             warnings.warn(
@@ -218,9 +241,5 @@ class SparseRidgeCV(SparseLinearModel):
             )
 
 
-def _print_line(result: Any) -> None:
-    t = int(np.argmin(result.cv_error))
-    print(
-        f"gamma {result.gamma:.4g}: CV error {result.cv_error[t]:.6g} at tau {result.taus[t]}, "
-        f"{result.n_nodes} nodes, {result.seconds:.2f} s"
-    )
+def _print_line(what: str, done: int, total: int) -> None:
+    print(f"{what}: {done} of {total}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..errors import InputError
+from ..design.design import Array
+from ..errors import ConstantColumnWarning, InputError
 from ..solvers import checked_backend
 
 
@@ -42,6 +43,27 @@ def refuse_bad_columns(X: Any) -> None:
             ) from None
 
 
+def checked_weights(weights: Any, n: int) -> Array | None:
+    """Row weights >= 0, at least two of them above 0; None where they are all 1."""
+    if weights is None:
+        return None
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must be numbers >= 0") from None
+    if values.ndim == 0:
+        values = np.full(n, float(values))
+    if values.shape != (n,):
+        raise InputError(
+            f"sample_weight.shape == {values.shape}, expected ({n},): one weight per row"
+        )
+    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        raise InputError("sample_weight must be finite and >= 0: it holds NaN, inf or less")
+    if np.count_nonzero(values) < 2:
+        raise InputError("sample_weight must be > 0 for at least 2 rows")
+    return None if (values == 1.0).all() else values
+
+
 def checked_number(
     name: str, value: Any, *, above: float | None = None, least: float | None = None
 ) -> float:
@@ -56,16 +78,19 @@ def checked_number(
     return number
 
 
-def checked_tau(tau: Any, p: int) -> int:
-    """A sparsity from 1 to p."""
+def checked_tau(tau: Any, p: int, varying: int) -> int:
+    """A sparsity from 1 to p, cut with a warning to the number of columns that vary."""
     if isinstance(tau, bool) or not isinstance(tau, Integral):
         raise InputError(f"tau must be a whole number or None; got {tau!r}")
     if not 1 <= int(tau) <= p:
-        raise InputError(
-            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
-            f"got {tau}"
+        raise InputError(f"tau must lie between 1 and p = {p}; got {tau}")
+    if int(tau) > varying:  # as in a fold where a rare 0/1 column is constant
+        warnings.warn(
+            f"tau = {tau}, but {varying} of the {p} columns vary: tau = {varying} is used",
+            ConstantColumnWarning,
+            stacklevel=3,
         )
-    return int(tau)
+    return min(int(tau), varying)
 
 
 def known_backend(name: str) -> None:
@@ -74,8 +99,3 @@ def known_backend(name: str) -> None:
         checked_backend(name)
     except ValueError as error:
         raise InputError(str(error)) from None
-
-
-def blas_threads(n_jobs: int | None) -> Any:
-    """Limit the linear algebra library to ``n_jobs`` threads; −1 and None leave it alone."""
-    return threadpool_limits(None if n_jobs is None or n_jobs < 1 else n_jobs)

@@ -10,14 +10,14 @@ from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
 from .branching.sizes import certificates_of, solve_sizes
-from .gamma_path import gamma_path
-from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets
+from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets, pad_support
 from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .leaps.open_nodes import OpenNode, prediction_ranges
 from .limits import Limits, StopFlag
 from .outside.benders import outer_approximation
 from .outside.conic import conic_relaxation, export_mosek, solve_conic
 from .outside.extras import SolverUnavailable
+from .paths import SupportPath, fit_supports, known_path, support_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .relaxation.gram import GramForm, wants_gram
@@ -49,6 +49,7 @@ __all__ = [
     "Status",
     "StopFlag",
     "SubsetFit",
+    "SupportPath",
     "available_backends",
     "best_by_enumeration",
     "best_subsets",
@@ -64,12 +65,14 @@ __all__ = [
     "ellipsoid",
     "export_mosek",
     "few_supports",
-    "gamma_path",
+    "fit_supports",
     "gram_root",
     "heuristic_path",
     "heuristic_support",
+    "known_path",
     "node_bounds",
     "outer_approximation",
+    "pad_support",
     "perspective_relaxation",
     "prediction_ranges",
     "register_backend",
@@ -81,6 +84,7 @@ __all__ = [
     "solve_conic",
     "solve_jointly",
     "solve_sizes",
+    "support_path",
     "wants_gram",
     "worst",
 ]

@@ -16,6 +16,7 @@ from .outside.extras import SolverUnavailable
 from .outside.registry import lacking, outside_backends
 from .problem import SparseRidgeProblem
 from .result import Solution, Status, relative_gap
+from .threads import on_one_thread
 
 
 class Backend(Protocol):
@@ -68,6 +69,7 @@ def checked_backend(name: str) -> str:
     return name
 
 
+@on_one_thread
 def solve(
     problem: SparseRidgeProblem,
     *,

@@ -8,6 +8,8 @@ from typing import Any
 
 from .result import Status
 
+FLOPS = 1e9  # a second, of factorisations and eigenvalue problems on a busy machine
+
 
 class StopFlag:
     """A flag any thread can raise; running trees look at it many times a second.
@@ -65,6 +67,17 @@ class Limits:
         """What is left of these limits, counted from now; of the nodes nothing is taken off."""
         return Limits(self.remaining(), self._node_limit, self._stop)
 
+    def share(self, pieces: float) -> Limits:
+        """Limits of the next of ``pieces`` equal pieces of what is left of the time."""
+        left = self.remaining()
+        return Limits(None if left is None else left / max(pieces, 1.0), None, self._stop)
+
+    def within(self, seconds: float | None) -> Limits:
+        """These limits, and at most so many seconds from now."""
+        left = self.remaining()
+        known = [limit for limit in (left, seconds) if limit is not None]
+        return Limits(min(known, default=None), self._node_limit, self._stop)
+
     def elapsed(self) -> float:
         """Seconds since the search began."""
         return time.perf_counter() - self.started
@@ -84,6 +97,11 @@ class Limits:
         if self._node_limit is not None and nodes >= self._node_limit:
             return Status.NODE_LIMIT
         return None
+
+    def affords(self, flops: float) -> bool:
+        """Whether so many operations of dense linear algebra fit into what is left of the time."""
+        left = self.remaining()
+        return left is None or flops <= FLOPS * left
 
     def nodes_left(self, nodes: int, chunk: int) -> int:
         """Return how many nodes to run before looking at the clock again."""

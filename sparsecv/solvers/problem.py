@@ -10,6 +10,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
 
 
 class SubsetFit(NamedTuple):
@@ -25,14 +26,20 @@ class SubsetFit(NamedTuple):
 
 
 class _Rows:
-    """[X y], or once something asked for it the triangle of its QR factorisation."""
+    """[X y], or once something asked for it the triangle of its QR factorisation.
 
-    def __init__(self, rows: Array) -> None:
-        self.rows = rows
+    ``lost`` bounds what products of two columns are off by since, in units of their lengths. Of
+    matrices that were given ``given`` tells by how much the root taken of them is off, and their
+    least eigenvalue, both with columns scaled to length 1.
+    """
+
+    def __init__(self, rows: Array, given: tuple[float, float] | None = None) -> None:
+        self.rows, self.lost, self.given = rows, 0.0, given
 
     def compressed(self) -> Array:
         """At most as many rows as columns."""
         if self.rows.shape[0] > self.rows.shape[1]:
+            self.lost += 2.0 * self.rows.shape[0] * EPS  # of both columns, m·u each
             self.rows = _triangle(self.rows)
         return self.rows
 
@@ -98,7 +105,8 @@ class SparseRidgeProblem:
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
-        self._data = _Rows(_triangle(gram_root(joint)))
+        root, least = _root_and_least(joint)
+        self._data = _Rows(_triangle(root), (_distance(root, joint), least))
         self._init(p, gamma, tau)
         self.n = None
         return self
@@ -136,6 +144,33 @@ class SparseRidgeProblem:
     def _rows(self) -> Array:
         """A factor of [X y] with as many rows as it happens to have."""
         return self._data.rows
+
+    @property
+    def distortion(self) -> float:
+        """What products of two of the columns held are off by, in units of their lengths."""
+        return self._data.lost
+
+    def data_loss(self, upper: float, size: int | None = None) -> float:
+        """How far below the optimum of the data held that of the matrices given may lie.
+
+        0 unless the problem was made by :meth:`from_gram`: the root taken of its matrix J has
+        rootᵀ·root = J + E, |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is off by at most
+        η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. At the optimum (γ/2)|β|² and the least eigenvalue of J
+        times ℓ_y² + Σ ℓ_i²β_i² do not exceed the objective. ``upper`` is one that a support of at
+        most ``size`` columns (τ by default) attains; twice as much covers what it is off by itself,
+        or else nothing below it is left to bound.
+        """
+        if self._data.given is None or not upper < math.inf:
+            return 0.0
+        off, least = self._data.given
+        k = self.tau if size is None else size
+        squares = np.sort(np.einsum("ij,ij->j", self._rows, self._rows)[: self.p])
+        length = float(squares[self.p - k :].sum())
+        reach = math.sqrt(self.yy) + math.sqrt(length * 2.0 * upper / (0.5 * self.gamma))
+        square = reach * reach
+        if least > 0.0:
+            square = min(square, (k + 1) * 2.0 * upper / least)
+        return float(1.01 * off * square)
 
     @property
     def G(self) -> Array:
@@ -240,13 +275,29 @@ def gram_root(joint: Array) -> Array:
     ValueError
         ``joint`` is clearly not positive semidefinite.
     """
+    return _root_and_least(joint)[0]
+
+
+def _root_and_least(joint: Array) -> tuple[Array, float]:
+    """The root, and the least eigenvalue with columns scaled to length 1, from below."""
     # Equilibrate first: columns on different scales must not cost the small ones their digits.
     scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
     scale[scale == 0.0] = 1.0
     values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
-    if values[0] < -1e-8 * joint.shape[0]:
+    m = joint.shape[0]
+    if values[0] < -1e-8 * m:
         raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
+    return np.asarray(root), float(values[0]) - 8.0 * m * m * EPS
+
+
+def _distance(root: Array, joint: Array) -> float:
+    """Most that the QR factor of ``root`` is off from ``joint``, in units of column lengths."""
+    scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
+    scale[scale == 0.0] = 1.0
+    root = root / scale
+    off = float(np.abs(root.T @ root - joint / scale / scale[:, None]).max())
+    return float(off + 8.0 * root.shape[0] * EPS)
 
 
 def _triangle(M: Array) -> Array:

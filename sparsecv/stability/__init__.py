@@ -1,12 +1,12 @@
 """Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
 
 from ..selection.criterion import Selection, at_weight, criterion, select
+from ..selection.learner import SparseRidgeLearner, largest_tau
 from ..selection.partial_errors import PartialErrors, partial_errors
 from .coordinate import Adaptive, Grid, descend
 from .estimator import StabilityCV
 from .learners import EstimatorLearner, Recipe, cart, svm, xgboost
 from .losses import LOSSES, Loss, checked_loss
-from .sparse_ridge import SparseRidgeLearner, largest_tau
 
 __all__ = [
     "LOSSES",

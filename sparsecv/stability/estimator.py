@@ -20,6 +20,7 @@ from .. import __version__
 from ..errors import InputError
 from ..estimators import SparseRidge
 from ..selection.criterion import Selection, checked_lambdas, criterion, select
+from ..selection.learner import SOLVERS, SparseRidgeLearner
 from ..selection.partial_errors import (
     Array,
     Index,
@@ -34,7 +35,6 @@ from .checkpoint import Shelf
 from .coordinate import Adaptive, Grid
 from .learners import EstimatorLearner, default_loss, folds_for
 from .losses import LOSSES, Loss, checked_loss
-from .sparse_ridge import SOLVERS, SparseRidgeLearner
 
 SEARCHES = ("grid", "coordinate")
 REFIT_SECONDS = 10.0  # for the final sparse ridge model where the folds' were not proved

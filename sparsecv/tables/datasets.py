@@ -45,7 +45,7 @@ class DatasetInfo:
     n, p : int
         Rows and features of the design.
     response : str
-        What y holds.
+        The column that is the target, and what it holds.
     task : str
         ``regression`` or ``classification`` (y is then +1 or -1).
     source, licence : str
@@ -102,7 +102,7 @@ _BUILTIN: dict[str, tuple[Callable[[], ArraySource], DatasetInfo]] = {
             name="diabetes",
             n=442,
             p=10,
-            response="target: disease progression after one year",
+            response="target (disease progression after one year)",
             task="regression",
             source="scikit-learn, load_diabetes(scaled=False)",
             licence="scikit-learn is BSD-3-Clause; data licence not stated",
@@ -119,7 +119,7 @@ _BUILTIN: dict[str, tuple[Callable[[], ArraySource], DatasetInfo]] = {
             name="synthetic",
             n=200,
             p=20,
-            response="y: 10 of the 20 features plus noise",
+            response="y (10 of the 20 features plus noise)",
             task="regression",
             source="make_synthetic()",
             licence="none needed: generated",
@@ -139,6 +139,7 @@ def _registry() -> dict[str, DatasetInfo]:
     infos: dict[str, DatasetInfo] = {}
     for row in csv.DictReader(text.splitlines()):
         cells: dict[str, Any] = {**row, "n": int(row["n"]), "p": int(row["p"])}
+        cells["response"] = f"y ({row['response']})"  # the column's name, and what it holds
         infos[row["name"]] = DatasetInfo(**cells)
     return infos
 
@@ -195,16 +196,38 @@ def _unknown(name: str) -> InputError:
     )
 
 
-def _load(name: str, target: str | None, one_hot: bool, drop: tuple[str, ...]) -> RowSource:
-    if name in _BUILTIN:
-        return _reselected(_BUILTIN[name][0](), target, drop)
-    path = _find(name)
+def locate(data: str | PathLike[str]) -> str | ArraySource:
+    """Find a table: a built-in data set, or the path of a file.
+
+    Built-in names come first. What has a path separator or a suffix is a file; anything else is
+    the name of a data set, or else a file that has no suffix.
+
+    Parameters
+    ----------
+    data : str or path-like
+        The name or path.
+
+    Returns
+    -------
+    ArraySource or str
+        The rows, or a path; "-" is the standard input.
+
+    Raises
+    ------
+    InputError
+        No such data set.
+    """
+    text = os.fspath(data)
+    if text in _BUILTIN:
+        return _BUILTIN[text][0]()
+    is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
+    if is_path or (_find(text) is None and Path(text).exists()):
+        return text
+    path = _find(text)
     if path is None:
-        raise _unknown(name)
-    _check_hash(name, path)
-    source = open_table(path, target=target, one_hot=one_hot, drop=drop)
-    source.name = name
-    return source
+        raise _unknown(text)
+    _check_hash(text, path)
+    return str(path)
 
 
 def _reselected(source: ArraySource, target: str | None, drop: tuple[str, ...]) -> ArraySource:
@@ -248,26 +271,26 @@ def load_dataset(name: str) -> RowSource:
     UserWarning
         The file differs from the one in the registry.
     """
-    return _load(name, None, False, ())
+    if name not in _BUILTIN and _find(name) is None:  # a file of this name is not meant
+        raise _unknown(name)
+    return resolve(name)
 
 
 def resolve(
     data: str | PathLike[str],
     *,
     target: str | None = None,
-    one_hot: bool = False,
+    one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
+    encoding: str = "utf-8",
 ) -> RowSource:
-    """Open a data set by name, or a file.
-
-    Built-in names come first. What has a path separator or a suffix is a file; anything else is
-    the name of a data set, or else a file that has no suffix.
+    """Open a data set by name, or a file, as :func:`locate` finds it.
 
     Parameters
     ----------
     data : str or path-like
         The name or path.
-    target, one_hot, drop
+    target, one_hot, drop, encoding
         As for :func:`sparsecv.tables.sources.open_table`; ``target`` and ``drop`` work on every
         data set.
 
@@ -280,13 +303,13 @@ def resolve(
     InputError
         Neither a data set nor a file, or the file cannot be used.
     """
-    text, dropped = os.fspath(data), as_names(drop)
-    is_path = Path(text).name != text or bool(Path(text).suffix)
-    if is_path and text not in _BUILTIN:
-        return open_table(text, target=target, one_hot=one_hot, drop=dropped)
-    if text not in _BUILTIN and _find(text) is None and Path(text).is_file():
-        return open_table(text, target=target, one_hot=one_hot, drop=dropped)
-    return _load(text, target, one_hot, dropped)
+    found, dropped = locate(data), as_names(drop)
+    if isinstance(found, ArraySource):
+        return _reselected(found, target, dropped)
+    source = open_table(found, target=target, one_hot=one_hot, drop=dropped, encoding=encoding)
+    if found != os.fspath(data):
+        source.name = os.fspath(data)
+    return source
 
 
 def describe(name: str) -> DatasetInfo:

@@ -1,228 +1,130 @@
-"""Parquet files, streamed with pyarrow."""
+"""Parquet files as Arrow batches."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .columns import (
-    MAX_LEVELS,
-    FloatArray,
-    check_levels,
-    check_names,
-    check_rows,
-    identifier_error,
-    missing_error,
-    select_columns,
-    shown,
-    text_error,
-)
-from .sources import RowSource
+from .columns import FloatArray, shown
+from .faults import Faults
 
-try:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-except ImportError:  # pragma: no cover - depends on the environment
-    pa = None
-
-_LEVEL_ROWS = 65536
+_ROWS = 65536
 _BUFFER = 1 << 20
 
 
-class ParquetSource(RowSource):
-    """A Parquet file; only the columns in use are read, block by block.
+class ParquetFile:
+    """A Parquet file; only the columns in use are read.
 
     Parameters
     ----------
     path : Path
-    target : str, optional
-        The target column; the last column in use by default.
-    one_hot : bool
-        Encode columns of text and dates, one 0/1 column per level. Their levels are collected
-        when the source is made, which reads these columns once.
-    drop : sequence of str
-        Columns to leave out.
 
     Raises
     ------
     InputError
-        pyarrow is missing, the file is not Parquet, or a column cannot be used.
+        The file is not Parquet.
 
     Notes
     -----
-    The index that pandas stores next to the columns is left out unless ``target`` names it.
+    The index that pandas stores next to the columns is in ``index``.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        target: str | None = None,
-        one_hot: bool = False,
-        drop: Sequence[str] = (),
-    ) -> None:
-        if pa is None:
-            raise InputError(
-                f"{path.name}: reading Parquet needs pyarrow; "
-                'install it with: pip install "sparsecv[parquet]"'
-            )
-        self._path = path
-        self.name = path.stem
+    def __init__(self, path: Path) -> None:
+        self.path, self.label = path, path.name
+        self.kept: list[FloatArray] = []
         with self._opened() as file:
-            schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
-            check_rows(path.name, self.n)
-            index = [name for name in _pandas_index(schema) if name != target]
-            names: list[str] = list(schema.names)
-            selection = select_columns(path.name, names, target, (*drop, *index))
-            self.target_name = names[selection.target]
-            columns = [names[position] for position in selection.features]
-            self._levels: dict[str, list[str]] = {}
-            for name in [*columns, self.target_name]:
-                dtype = schema.field(name).type
-                if _is_numeric(dtype):
-                    continue
-                if one_hot and name != self.target_name and not pa.types.is_null(dtype):
-                    self._levels[name] = self._collect(file, name)
-                else:
-                    self._refuse(file, name, dtype)
-        self._columns = columns
-        self.feature_names = []
-        for name in columns:
-            levels = self._levels.get(name)
-            self.feature_names += [f"{name}={v}" for v in levels] if levels else [name]
-        check_names(path.name, [*self.feature_names, self.target_name])
-
-    @property
-    def _label(self) -> str:
-        return self._path.name
+            self._schema, self._n = file.schema_arrow, int(file.metadata.num_rows)
+        self.names: list[str] = list(self._schema.names)
+        try:
+            stored = json.loads((self._schema.metadata or {})[b"pandas"])["index_columns"]
+        except (KeyError, ValueError, TypeError):
+            stored = []
+        self.index = [name for name in stored if isinstance(name, str) and name in self.names]
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         try:
             # Buffered, or Arrow would hold a whole row group in memory.
-            with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
                 yield file
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"{self._label}: not a readable Parquet file ({reason}); write it again"
+                f"{self.label}: not a readable Parquet file ({reason}); write it again"
             ) from error
         except OSError as error:
             reason = error.strerror or str(error).splitlines()[0]
-            raise InputError(f"cannot read {self._path}: {reason}") from error
+            raise InputError(f"cannot read {self.path}: {reason}") from error
 
-    def _refuse(self, file: Any, name: str, dtype: Any) -> NoReturn:
-        """Refuse a column by its type, with its first value as the example."""
-        is_target = name == self.target_name
-        row = 1
-        for batch in file.iter_batches(batch_size=_LEVEL_ROWS, columns=[name]):
-            column = _named(batch, name)
-            if column.null_count == len(column):  # look on for a value to show
-                row += len(column)
-                continue
-            if _is_text(dtype):
-                values = _as_text(column)
-                place = next(i for i, value in enumerate(values) if value is not None)
-                what = "dates" if pa.types.is_temporal(_value_type(dtype)) else None
-                raise text_error(
-                    self._label,
-                    name,
-                    values[place],
-                    row=row + place,
-                    is_target=is_target,
-                    what=what,
-                )
-            break
-        else:
-            raise missing_error(self._label, name, 1, is_target=is_target)
-        if is_target:
-            raise InputError(
-                f"{self._label}: the target column {shown(name)} is not numeric: it has type "
-                f"{dtype}; name a numeric column with --target"
-            )
-        raise InputError(
-            f"{self._label}: column {shown(name)} has type {dtype}, neither numeric nor text; "
-            f"leave it out with --drop {shown(name)}"
-        )
-
-    def _collect(self, file: Any, name: str) -> list[str]:
-        """The sorted levels of one column; at most ``MAX_LEVELS`` strings are ever held."""
-        dtype = file.schema_arrow.field(name).type
-        if not _is_text(dtype):
-            self._refuse(file, name, dtype)
-        levels: dict[str, None] = {}
-        row = 0
-        for batch in file.iter_batches(batch_size=_LEVEL_ROWS, columns=[name]):
-            column = _named(batch, name)
-            self._check_null(column, name, row)
-            row += len(column)
-            levels.update(dict.fromkeys(_as_text(pc.unique(column))))
-            if len(levels) > MAX_LEVELS:
-                why = f"has more than {MAX_LEVELS} levels"
-                raise identifier_error(self._label, name, next(iter(levels)), why)
-        found = list(levels)
-        check_levels(self._label, name, found, self.n)
-        return sorted(found)
-
-    def _check_null(self, column: Any, name: str, done: int) -> None:
-        if column.null_count:
-            row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            is_target = name == self.target_name
-            raise missing_error(self._label, name, done + row + 1, is_target=is_target)
-
-    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        names = [*self._columns, self.target_name]
-        done = 0
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield record batches of at most ``rows`` rows, the columns in the order asked for."""
         with self._opened() as file:
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                m = len(batch)
-                if not m:
-                    continue
-                # Arrow holds columns, so filling in column order is what runs at full speed.
-                X = np.zeros((m, self.p), order="F")
-                at = 0
-                for name in names:
-                    column = _named(batch, name)
-                    self._check_null(column, name, done)
-                    if name in self._levels:
-                        at = self._spread(X, at, column, self._levels[name])
-                    elif name == self.target_name:
-                        y = _as_float(column).copy()  # Arrow's own memory is read-only
-                    else:
-                        X[:, at] = _as_float(column)
-                        at += 1
-                done += m
-                yield np.ascontiguousarray(X), y
+            for batch in file.iter_batches(batch_size=min(rows, _ROWS), columns=list(columns)):
+                if len(batch):  # by name: a column "a" also brings in "a.b"
+                    at = map(batch.schema.get_field_index, columns)
+                    arrays = [batch.column(j) for j in at]
+                    yield pa.record_batch(arrays, list(columns))
 
-    @staticmethod
-    def _spread(X: FloatArray, at: int, column: Any, levels: list[str]) -> int:
-        """Write the 0/1 columns of one text column; return the next free column."""
-        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        places = {level: place for place, level in enumerate(levels)}
-        # A dictionary may hold entries that no row uses, so unknown ones are no fault.
-        place = np.array([places.get(v, -1) for v in _as_text(coded.dictionary)], dtype=np.intp)
-        codes = coded.indices.to_numpy(zero_copy_only=False)
-        X[np.arange(len(codes)), at + place[codes]] = 1.0
-        return at + len(levels)
+    def inspect(
+        self, columns: Sequence[str], encode: bool, levels: Collection[str], faults: Faults
+    ) -> tuple[int, set[str]]:
+        """How many rows there are, and which columns hold text to encode; see the text reader."""
+        text = set(levels)
+        for name in columns:
+            dtype = self._schema.field(name).type
+            if name in text or _is_numeric(dtype):
+                continue
+            if pa.types.is_null(dtype):
+                faults.rows(name, "missing", range(self._n))
+            elif _is_text(dtype):
+                text.add(name)
+                encoded = encode and name != faults.target
+                self._note(name, pa.types.is_temporal(_value_type(dtype)), encoded, faults)
+            elif name == faults.target:
+                what = f"the target column {shown(name)} is not numeric: it has type {dtype}"
+                faults.add(name, what, "name a numeric column with --target")
+            else:
+                what = f"column {shown(name)} has type {dtype}, neither numeric nor text"
+                faults.add(name, what)
+        return self._n, text
+
+    def _note(self, name: str, dates: bool, encode: bool, faults: Faults) -> None:
+        """Note a column of text with its first cells for an example."""
+        row = 0
+        for batch in self.batches([name], _ROWS):
+            cells = as_text(batch.column(0)).to_pylist()
+            present = [cell for cell in cells if cell is not None]
+            if present:
+                first = row + cells.index(present[0])
+                kind = "dates" if dates else None
+                faults.text(name, present[:1000], first, encode=encode, kind=kind)
+                return
+            row += len(cells)
+        faults.rows(name, "missing", range(self._n))
+
+    def floats(self, name: str, cells: Any) -> FloatArray:
+        """A numeric column; nulls become NaN."""
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.dictionary_decode()
+        if pa.types.is_decimal(cells.type):
+            cells = cells.cast(pa.float64())
+        # Through NumPy: Arrow's own cast refuses large integers and, in older versions, half
+        # floats.
+        values: FloatArray = cells.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        return values
 
 
-def _pandas_index(schema: Any) -> list[str]:
-    """Columns in which pandas stored an index."""
-    try:
-        stored = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
-    except (KeyError, ValueError, TypeError):
-        return []
-    return [name for name in stored if isinstance(name, str) and name in schema.names]
-
-
-def _named(batch: Any, name: str) -> Any:
-    # By name: the batch follows the order of the file, and a column "a" also brings in "a.b".
-    return batch.column(batch.schema.get_field_index(name))
+def as_text(cells: Any) -> Any:
+    """The values as strings, nulls kept."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    return cells.cast(pa.string())
 
 
 def _value_type(dtype: Any) -> Any:
@@ -250,21 +152,3 @@ def _is_text(dtype: Any) -> bool:
         or types.is_time(dtype)
         or types.is_timestamp(dtype)
     )
-
-
-def _as_text(column: Any) -> list[str]:
-    """The values as strings; a null stays None, which callers look for where it can occur."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    texts: list[str] = column.cast(pa.string()).to_pylist()
-    return texts
-
-
-def _as_float(column: Any) -> FloatArray:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    # Through NumPy: Arrow's own cast refuses large integers and, in older versions, half floats.
-    values: FloatArray = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-    return values

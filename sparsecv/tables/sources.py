@@ -5,26 +5,21 @@ blocks of rows (:meth:`blocks`). What it hands out is finite and float64; anythi
 with one line that names the column or row.
 """
 
-from abc import ABC, abstractmethod
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from .columns import (
-    FloatArray,
-    as_names,
-    check_finite,
-    check_names,
-    check_rows,
-    is_integer,
-    select_columns,
-)
-from .csv import read_csv
+from .columns import FloatArray, as_names, check_rows, select_columns
+from .rows import ArraySource, RowSource
+
+if TYPE_CHECKING:
+    from .parquet import ParquetFile
+    from .text import TextFile
 
 __all__ = ["ArraySource", "NpySource", "RowSource", "open_table"]
 
@@ -32,162 +27,30 @@ _TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}
 
 
-class RowSource(ABC):
-    """n rows of p features and a response, read in row order.
-
-    Attributes
-    ----------
-    name : str
-        Label for output, such as the stem of the file.
-    n : int
-        Number of rows.
-    feature_names : list of str
-        The p feature names.
-    target_name : str
-        Name of the response.
-    """
-
-    name: str
-    n: int
-    feature_names: list[str]
-    target_name: str
-
-    @property
-    def p(self) -> int:
-        """Number of features."""
-        return len(self.feature_names)
-
-    @abstractmethod
-    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield blocks of at most ``rows`` rows, not yet checked for finite values."""
-
-    @property
-    def _label(self) -> str:
-        """What messages call the source."""
-        return self.name
-
-    def blocks(self, rows: int = 65536) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Iterate over the rows in order, in blocks that fit in memory.
-
-        Parameters
-        ----------
-        rows : int
-            The largest number of rows in a block.
-
-        Yields
-        ------
-        X : ndarray of shape (m, p), float64
-        y : ndarray of shape (m,), float64
-            With 1 <= m <= rows; all values finite.
-
-        Raises
-        ------
-        InputError
-            A missing or infinite value, by column and data row; or ``rows`` is not a positive
-            integer.
-        """
-        if not is_integer(rows) or rows < 1:
-            raise InputError(f"rows must be a positive integer, not {rows!r}")
-        return self._checked(int(rows))
-
-    def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        done = 0
-        for X, y in self._read(rows):
-            check_finite(self._label, X, self.feature_names, done)
-            check_finite(self._label, y, [self.target_name], done, is_target=True)
-            done += len(y)
-            yield X, y
-
-    def load(self) -> tuple[FloatArray, FloatArray]:
-        """Read all rows.
-
-        Returns
-        -------
-        X : ndarray of shape (n, p), float64
-        y : ndarray of shape (n,), float64
-
-        Raises
-        ------
-        InputError
-            A missing or infinite value, by column and data row.
-        """
-        X, y = np.empty((self.n, self.p)), np.empty(self.n)
-        row = 0
-        for block, response in self.blocks():
-            X[row : row + len(response)] = block
-            y[row : row + len(response)] = response
-            row += len(response)
-        return X, y
-
-
-class ArraySource(RowSource):
-    """Rows held in memory.
-
-    Parameters
-    ----------
-    X : array_like of shape (n, p)
-    y : array_like of shape (n,)
-    feature_names : sequence of str
-        The p feature names.
-    target_name : str
-    name : str
-        Label for output.
+def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
+    """Map a ``.npy`` file into memory.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, fewer than two rows, no feature, names that are empty or repeated,
-        or values that are not finite numbers.
-
-    Notes
-    -----
-    Arrays that are float64 already are kept as they are, and ``load`` and ``blocks`` hand out the
-    arrays themselves and views of them: do not write to them.
+        It is not a two-dimensional numeric array.
     """
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        feature_names: Sequence[str],
-        target_name: str = "y",
-        name: str = "data",
-    ) -> None:
-        try:
-            self._X = np.asarray(X, dtype=np.float64)
-            self._y = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
-        if self._X.ndim != 2 or self._y.shape != self._X.shape[:1]:
-            raise InputError(
-                f"{name}: X must have shape (n, p) and y shape (n,), "
-                f"not {self._X.shape} and {self._y.shape}"
-            )
-        self.name, self.target_name = name, target_name
-        self.n = len(self._y)
-        self.feature_names = list(feature_names)
-        if self._X.shape[1] != self.p:
-            raise InputError(
-                f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
-                "give one name per column"
-            )
-        check_rows(name, self.n)
-        if not self.p:
-            raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
-        check_names(name, [*self.feature_names, target_name])
-        check_finite(name, self._X, self.feature_names)
-        check_finite(name, self._y, [target_name], is_target=True)
-
-    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        for start in range(0, self.n, rows):
-            yield self._X[start : start + rows], self._y[start : start + rows]
-
-    # The values were checked when the source was made.
-    _checked = _read
-
-    def load(self) -> tuple[FloatArray, FloatArray]:
-        """Return X of shape (n, p) and y of shape (n,), without copying them."""
-        return self._X, self._y
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it ends too early"
+        raise InputError(
+            f"{path.name}: not a readable .npy array ({reason}); "
+            "write it again with numpy.save as a 2-D array of numbers"
+        ) from error
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
+            f"the target last), not {array.ndim}-D {array.dtype}"
+        )
+    return array
 
 
 class NpySource(RowSource):
@@ -212,12 +75,7 @@ class NpySource(RowSource):
     def __init__(self, path: Path, *, target: str | None = None, drop: Sequence[str] = ()) -> None:
         self._path = path
         self.name = _stem(path)
-        array = self._map()
-        if array.ndim != 2 or array.dtype.kind not in "biuf":
-            raise InputError(
-                f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
-                f"the target last), not {array.ndim}-D {array.dtype}"
-            )
+        array = map_npy(path)
         self.n = len(array)
         check_rows(path.name, self.n)
         names = [f"x{index}" for index in range(array.shape[1] - 1)] + ["y"] * bool(array.shape[1])
@@ -234,22 +92,10 @@ class NpySource(RowSource):
     def _label(self) -> str:
         return self._path.name
 
-    def _map(self) -> np.ndarray[Any, np.dtype[Any]]:
-        try:
-            return np.lib.format.open_memmap(self._path, mode="r")
-        except OSError as error:
-            raise InputError(f"cannot read {self._path}: {error.strerror or error}") from error
-        except (ValueError, EOFError) as error:
-            reason = str(error).splitlines()[0] if str(error) else "it ends too early"
-            raise InputError(
-                f"{self._path.name}: not a readable .npy array ({reason}); "
-                "write it again with numpy.save as a 2-D array of numbers"
-            ) from error
-
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start in range(0, self.n, rows):
             # Mapped afresh for each block, so that the pages already read do not count as used.
-            block = self._map()[start : start + rows]
+            block = map_npy(self._path)[start : start + rows]
             # Values too large for float64 become infinite, which the check of the block reports.
             with np.errstate(over="ignore"):
                 X = np.array(block[:, self._features], dtype=np.float64, order="C")
@@ -267,31 +113,57 @@ def _stem(path: Path) -> str:
 _KNOWN = _TEXT_SUFFIXES | _PARQUET_SUFFIXES | {".npy"}
 
 
+def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFile | Path":
+    """The file behind a path; a ``.npy`` file is handed back as its path."""
+    place = Path(path).expanduser()
+    if str(path) != "-":
+        if not place.exists():
+            raise InputError(
+                f"no file {place}; check the path, or see `sparsecv datasets` for names"
+            )
+        if place.is_dir():
+            raise InputError(f"{place} is a folder; name a CSV, Parquet or .npy file in it")
+    suffix = place.suffix.lower()
+    if suffix == ".npy":
+        return place
+    if suffix in _PARQUET_SUFFIXES:
+        from .parquet import ParquetFile
+
+        return ParquetFile(place)
+    from .text import TextFile
+
+    content = sys.stdin.buffer.read() if str(path) == "-" else None
+    return TextFile(place, encoding, content)
+
+
 def open_table(
     path: str | PathLike[str],
     *,
     target: str | None = None,
-    one_hot: bool = False,
+    one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
+    encoding: str = "utf-8",
 ) -> RowSource:
     """Open a table of numbers.
 
     Parameters
     ----------
     path : path-like
-        ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): UTF-8 text with a header line, separated by
-        comma, semicolon or tab; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
-        Parquet, which needs pyarrow. ``.npy``: a 2-D array, its columns named ``x0``, ``x1``, ...
-        and ``y``. Any other suffix is tried as text. Text is read into memory at once; the others
-        are read when asked for.
+        ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated by comma,
+        semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
+        Parquet. ``.npy``: a 2-D array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
+        suffix is tried as text; ``-`` is text on the standard input. Text is read into memory
+        unless it is large; the others are read when asked for.
     target : str, optional
         The response; by default the last column that is not dropped. In Parquet files from pandas
         the index does not count as a column unless it is named here.
-    one_hot : bool
-        Replace each text column by one 0/1 column per level, all levels kept and sorted, named
-        ``feature=level``.
+    one_hot : bool or "all"
+        Replace each text column by one 0/1 column per level, sorted, named ``feature=level``; one
+        of two levels has no column unless "all" is said.
     drop : str or iterable of str
         Columns to leave out.
+    encoding : str
+        Of text.
 
     Returns
     -------
@@ -300,20 +172,26 @@ def open_table(
     Raises
     ------
     InputError
-        In one line: what is wrong with the file, or which column, row or option is at fault.
+        In one line: what is wrong with the file, or which columns, rows or options are at fault.
         For Parquet and ``.npy``, missing and infinite values are found when rows are read.
-    """
-    path, dropped = Path(path).expanduser(), as_names(drop)
-    if not path.exists():
-        raise InputError(f"no file {path}; check the path, or see `sparsecv datasets` for names")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a CSV, Parquet or .npy file in it")
-    suffix = path.suffix.lower()
-    if suffix == ".npy":
-        return NpySource(path, target=target, drop=dropped)
-    if suffix in _PARQUET_SUFFIXES:
-        from .parquet import ParquetSource  # pyarrow is optional
 
-        return ParquetSource(path, target=target, one_hot=one_hot, drop=dropped)
-    table = read_csv(path, target=target, one_hot=one_hot, drop=dropped)
-    return ArraySource(table.X, table.y, table.feature_names, table.target_name, _stem(path))
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "t.csv"
+    ...     _ = path.write_text("a;price\n1;2,5\n2;3,5\n")
+    ...     X, y = open_table(path).load()
+    >>> y
+    array([2.5, 3.5])
+    """
+    dropped = as_names(drop)
+    file = open_file(path, encoding)
+    if isinstance(file, Path):
+        return NpySource(file, target=target, drop=dropped)
+    from .arrow import open_arrow  # imports pyarrow, which small commands do without
+
+    kind = "" if not one_hot else ("all" if one_hot == "all" else "two-level")
+    name = "data" if str(path) == "-" else _stem(file.path)
+    return open_arrow(file, name, target=target, one_hot=kind, drop=dropped)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.alternating import alternate
-from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.gamma_step import FixedSupports, gamma_step
+from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError

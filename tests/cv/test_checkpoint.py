@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsecv.cv import engine as cross_validation
-from sparsecv.cv.engine import Settings
 from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
+from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol
 from sparsecv.errors import InputError
-from sparsecv.selection import pipeline
 from sparsecv.tables.sources import ArraySource
 
 Array = NDArray[np.float64]

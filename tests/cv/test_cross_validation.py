@@ -23,17 +23,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sparsecv.cv import fold_solvers
-from sparsecv.cv.engine import (
-    Budget,
-    Settings,
-    checked_gammas,
-    checked_taus,
-    cross_validate,
-    default_taus,
-    interruptible,
-    log_grid,
-)
+from sparsecv.cv.engine import Budget, cross_validate, interruptible
 from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings, checked_gammas, checked_taus, default_taus, log_grid
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds

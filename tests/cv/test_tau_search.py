@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import GammaResult
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import make_folds

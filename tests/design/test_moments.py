@@ -11,12 +11,12 @@ from cv_brute_force import assert_within, brute_force, standardised
 from numpy.typing import NDArray
 
 from sparsecv.cv.engine import cross_validate
+from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moments import FoldMoments, Moments, fold_moments
 from sparsecv.errors import ConstantColumnWarning, InputError
-from sparsecv.selection import pipeline
 from sparsecv.tables.sources import ArraySource, RowSource, open_table
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv import engine as cross_validation
-from sparsecv.cv.engine import DEFAULT_GAMMAS
+from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import ConstantColumnWarning, InputError, UnprovedWarning
 
 pd = pytest.importorskip("pandas")
@@ -451,14 +451,18 @@ def test_constant_columns() -> None:
         np.testing.assert_allclose(model.predict(frame), without.predict(X[:, kept]), rtol=1e-12)
     with pytest.raises(InputError, match="every feature column is constant"):
         SparseRidge().fit(np.ones((5, 2)), np.arange(5.0))
-    with pytest.warns(ConstantColumnWarning), pytest.raises(InputError, match="p = 4"):
-        SparseRidge(tau=5).fit(frame, y)
+    with pytest.warns(ConstantColumnWarning, match="tau = 4 is used"):
+        model = SparseRidge(tau=5).fit(frame, y)
+    assert (model.tau_, len(model.support_)) == (4, 4)
+    with pytest.raises(InputError, match="p = 5"):
+        SparseRidge(tau=6).fit(frame, y)
 
 
 def test_constant_response() -> None:
     X, _ = table()
     for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)):
-        model.fit(X, np.full(40, 0.1))
+        with pytest.warns(ConstantColumnWarning, match=r"the response is 0\.1 in every row"):
+            model.fit(X, np.full(40, 0.1))
         np.testing.assert_allclose(model.coef_, 0.0, atol=1e-12)
         np.testing.assert_allclose(model.predict(X), 0.1)
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from sparsecv.cli.main import main
-from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import GammaResult
+from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError

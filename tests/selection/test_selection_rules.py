@@ -12,19 +12,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
+from sparsecv.selection.evidence import Runs, _apart, gather, partition_again
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cli.main import main
 from sparsecv.cv.alternating import alternate
-from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.settings import Settings
+from sparsecv.design import prepare as pipeline
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import evidence as rule_evidence
-from sparsecv.selection import pipeline
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.criterion import select
-from sparsecv.selection.evidence import Runs, _apart, gather, partition_again
 from sparsecv.selection.partial_errors import partial_errors
 from sparsecv.selection.rules import RULES, choose
 

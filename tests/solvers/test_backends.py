@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.cv.engine import Settings, cross_validate
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds

@@ -119,7 +119,7 @@ def test_a_frontier_may_be_grown_further() -> None:
 def test_the_diagonal_leaves_a_semidefinite_matrix(seed: int) -> None:
     problem = ugly_problem(seed, 9)
     G, ridge = problem.G, problem.gamma / 2.0
-    D = largest_diagonal(G, ridge)
+    D = largest_diagonal(G, ridge, 1e-14)
     left = np.linalg.eigvalsh(G - np.diag(D))
     assert left[0] >= -1e-13 * problem.p * np.abs(left).max()
     assert D.min() > -1e-3 * ridge  # so γ/2 + D stays positive
@@ -128,11 +128,11 @@ def test_the_diagonal_leaves_a_semidefinite_matrix(seed: int) -> None:
 def test_the_diagonal_is_larger_than_the_least_eigenvalue() -> None:
     X = plain(0, 50, 8)[0]
     G = X.T @ X
-    D = largest_diagonal(G, 0.5)
+    D = largest_diagonal(G, 0.5, 1e-14)
     assert D.sum() > 8 * np.linalg.eigvalsh(G)[0] * 1.05
     coded = np.column_stack([X, np.eye(2)[np.arange(50) % 2]])
     coded -= coded.mean(axis=0)  # both levels of a factor: XᵀX is singular
     G = coded.T @ coded
-    D = largest_diagonal(G, 0.5)
+    D = largest_diagonal(G, 0.5, 1e-14)
     assert D[:8].min() > 1.0
     assert abs(D[8:]).max() < 1e-3

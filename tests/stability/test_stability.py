@@ -24,7 +24,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import SparseRidge, StabilityCV
-from sparsecv.cli import stability_job as job
 from sparsecv.cli.main import main
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
@@ -39,6 +38,7 @@ from sparsecv.stability import (
     cart,
     checked_loss,
     descend,
+    job,
     largest_tau,
     partial_errors,
     select,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sample_tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.csv import detect_delimiter
 from sparsecv.tables.sources import open_table
+from sparsecv.tables.text import detect_delimiter
 
 # ---------------------------------------------------------------------------- round trips
 
@@ -53,7 +53,7 @@ def test_gzip_round_trip(tmp_path: Path, file: str) -> None:
 def test_many_chunks_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = table(n=1000)
     path = write(tmp_path / "t.csv", csv_text(values))
-    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
     check(open_table(path), values, NAMES, "resp")
 
 
@@ -90,7 +90,7 @@ def test_booleans_and_numbers_do_not_mix(
     tmp_path: Path, first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Also when the two kinds fall into different chunks.
-    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
     cells = ["true"] * 100 + ["7"] * 100
     rows = [f"{cell},1" for cell in (cells if first else cells[::-1])]
     refused(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])), "'flag'", "data row")
@@ -177,7 +177,7 @@ def test_damaged_gzip(tmp_path: Path) -> None:
 
 def test_target_faults(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "Price,weight,y\n1,2,3\n4,5,6\n")
-    refused(path, "'price'", "did you mean 'Price'", target="price")
+    refused(path, "'prise'", "did you mean 'Price'", target="prise")
     refused(path, "'wieght'", "did you mean 'weight'", target="wieght")
     refused(path, "'qqq'", "'Price', 'weight', 'y'", target="qqq")
 
@@ -232,7 +232,7 @@ def test_missing_values_in_text(tmp_path: Path) -> None:
 
 
 def test_row_numbers_run_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
     rows = [f"{i},1" for i in range(1000)]
     for cell, word in (("", "missing"), ("inf", "infinite"), ("abc", "text")):
         rows[776] = f"{cell},1"
@@ -283,7 +283,7 @@ def test_one_hot(tmp_path: Path) -> None:
 def test_one_hot_of_a_column_that_turns_text_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsecv.tables.csv._CHUNK_CELLS", 1)
+    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
     cells = ["3", "4"] * 100 + ["5more"]
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"
@@ -338,7 +338,7 @@ def test_one_hot_refuses_identifiers(tmp_path: Path, kind: str) -> None:
 
 def test_one_hot_names_may_not_collide(tmp_path: Path) -> None:
     text = "g=a,g,y\n1,a,1\n2,a,2\n3,b,3\n"
-    refused(write(tmp_path / "t.csv", text), "duplicate", "'g=a'", one_hot=True)
+    refused(write(tmp_path / "t.csv", text), "duplicate", "'g=a'", one_hot="all")
 
 
 # ---------------------------------------------------------------------------- properties

@@ -2,8 +2,6 @@
 
 import datetime
 import decimal
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +165,3 @@ def test_pandas_index_is_not_the_target(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "u.parquet")
     check(open_table(tmp_path / "u.parquet"), expected, ["a"], "y")
     assert open_table(tmp_path / "u.parquet", target="id").feature_names == ["a", "y"]
-
-
-def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = save_parquet(tmp_path / "t.parquet", x=[1.0, 2.0], y=[2.0, 3.0])
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "sparsecv.tables.parquet", raising=False)
-    refused(path, "pyarrow", 'pip install "sparsecv[parquet]"')
-    monkeypatch.undo()
-    sys.modules.pop("sparsecv.tables.parquet", None)
-    importlib.import_module("sparsecv.tables.parquet")
-    assert open_table(path).n == 2

@@ -67,7 +67,7 @@ def certify(
         limit gives a coarser certificate, its open nodes being leaves as well.
     """
     limits = limits or Limits()
-    gram = gram or GramForm.of(problem)
+    gram = gram or GramForm.of(problem, limits=limits)
     p = problem.p
     level = np.sort(gram.b**2 / (problem.gamma / 2.0 + gram.D))[::-1]
     lam = np.array([0.5 * float(np.sqrt(level[min(problem.tau, p) - 1]))])

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from ..relaxation.descent import relax
 from ..relaxation.newton import gradient, newton
@@ -85,7 +85,7 @@ class Children(NamedTuple):
     work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def push(open_nodes, row):  # type: ignore[no-untyped-def]
     """Put a row in the heap."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
@@ -100,7 +100,7 @@ def push(open_nodes, row):  # type: ignore[no-untyped-def]
     heap[at] = row
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pop(open_nodes):  # type: ignore[no-untyped-def]
     """Take the row of least bound out of the heap."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
@@ -121,7 +121,7 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
     return first
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
     """Write a node to a spare row."""
     counts = open_nodes.counts[0]
@@ -134,7 +134,7 @@ def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
     """Give a row back, or keep it as a leaf."""
     counts = open_nodes.counts[0]
@@ -146,31 +146,39 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
         counts.spare += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound."""
-    now = st.now[0]
-    now.nodes += 1
-    state, beta, lam = ch.state[at], ch.beta[at], ch.lam[at]
-    scaled, target = now.scaled > 0, target + now.margin
+    st.now[0].nodes += 1
+    state, beta, lam, none = ch.state[at], ch.beta[at], ch.lam[at], ch.work[2]
     bound, steps = newton(
-        st.Q, st.w, st.root_w, st.b, now.yy, state, k, beta, ch.g, lam, target, ROUNDS, TOLERANCE,
-        ch.top, scaled, nt,
-    )  # fmt: skip
+        st.Q,
+        st.terms,
+        st.root_w,
+        st.now[0].scaled > 0,
+        state,
+        k,
+        beta,
+        ch.g,
+        lam,
+        target,
+        ROUNDS,
+        TOLERANCE,
+        ch.top,
+        nt,
+    )
     if steps < 0:
         ch.limits[0], ch.best[0] = target, bound
-        relax(
-            (st.Q, ch.X, ch.work[2], 0.0, ch.work[2]),
-            st.w, st.b, now.yy, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work,
-        )  # fmt: skip
+        form = (st.Q, ch.X, none, none, 0.0, none)
+        relax(form, st.terms, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work)
         bound = ch.best[0]
-    return bound - now.margin
+    return bound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
     """The node at hand with column i in or out, in buffer ``at``."""
-    for j in range(st.b.shape[0]):
+    for j in range(st.state.shape[0]):
         ch.state[at, j], ch.beta[at, j], ch.g[j] = st.state[j], st.beta[j], st.g[j]
     ch.lam[at, 0] = st.lam[0]
     ch.state[at, i] = value
@@ -178,7 +186,7 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
         exclude(st.Q, ch.beta[at], ch.g, i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def share(st, i):  # type: ignore[no-untyped-def]
     """z_i of the node at hand."""
     size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
@@ -187,7 +195,7 @@ def share(st, i):  # type: ignore[no-untyped-def]
     return size / s
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
     """The free column, not tried yet, of largest expected gain when it is excluded; the gain."""
     most, which = -1.0, -1
@@ -202,7 +210,7 @@ def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
     return most, which
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     """The column to branch on; its exclusion is left in buffer 1, with its bound."""
     total, trials = 0.0, 0
@@ -230,7 +238,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
             ch.trials[i] += 1
         if gain > best:
             best, chosen, raised = gain, i, value
-            for j in range(st.b.shape[0]):
+            for j in range(st.state.shape[0]):
                 ch.state[1, j], ch.beta[1, j] = ch.state[0, j], ch.beta[0, j]
             ch.lam[1, 0] = ch.lam[0, 0]
         if known or value >= target:
@@ -238,7 +246,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     return chosen, raised
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
@@ -257,18 +265,18 @@ def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
         push(open_nodes, row)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
     """Relax the node at hand, which came without a relaxation of its own; its bound."""
     load_child(st, ch, 0, 0, st.state[0])
     bound = solve(st, nt, ch, 0, k, target)
-    for j in range(st.b.shape[0]):
+    for j in range(st.state.shape[0]):
         st.beta[j], st.g[j] = ch.beta[0, j], ch.g[j]
     st.lam[0] = ch.lam[0, 0]
     return bound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
     """Try to be done with the node at hand by bounds and enumeration.
 
@@ -311,7 +319,7 @@ def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
         fresh = fixed * 8 >= n and tau > m and tau - m < n  # much has changed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
     """Search on for at most about ``most_nodes`` nodes.
 
@@ -336,21 +344,21 @@ def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
             now.slack = min(now.slack, bound)
             release(open_nodes, row, mode == RECORD)
             continue
-        for j in range(st.b.shape[0]):
+        for j in range(st.state.shape[0]):
             st.state[j], st.beta[j] = open_nodes.state[row, j], open_nodes.beta[row, j]
         st.lam[0] = open_nodes.lam[row]
-        gradient(st.Q, st.b, st.beta, st.g)
+        gradient(st.Q, st.terms.b, st.beta, st.g)
         closed, m, n, k, bound = close(st, nt, ch, tau, bound, target)
         if closed:
             if mode == RECORD:  # with the β that closed it
-                for j in range(st.b.shape[0]):
+                for j in range(st.state.shape[0]):
                     open_nodes.beta[row, j] = st.beta[j]
                 open_nodes.lam[row] = st.lam[0]
             release(open_nodes, row, mode == RECORD)
             continue
         try_rounding(st, m, k, n)
         if mode == SETTLE:
-            for j in range(st.b.shape[0]):
+            for j in range(st.state.shape[0]):
                 open_nodes.state[row, j], open_nodes.beta[row, j] = st.state[j], st.beta[j]
             open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], bound
             release(open_nodes, row, True)

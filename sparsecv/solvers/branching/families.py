@@ -109,7 +109,7 @@ def solve_jointly(
     whole.enter(np.asarray(supports[0], dtype=np.intp), 0)
     margin, st = gram.rounding(ridge), whole.st
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
-    jt = _joint_state(k, p, tau, few, patience, not gram.D.any())
+    jt = _joint_state(k, p, tau, few, patience, gram.scaled)
     jt.stack_lam[0] = root_lam
     for support in supports:
         chosen = np.ascontiguousarray(support, dtype=np.int64)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
 from ..relaxation.descent import relax
-from ..relaxation.newton import gradient
 from .left_out_kernels import (
     ACTIVE,
     bound_all_rows,
@@ -79,7 +78,7 @@ def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
         return
     now = jt.now[0]
     leaf, at = now.leaves, now.pairs
-    for i in range(st.b.shape[0]):
+    for i in range(st.state.shape[0]):
         jt.leaves[leaf, i] = st.state[i]
         jt.leaf_beta[leaf, i] = st.beta[i]
     jt.leaf_lam[leaf] = st.lam[0]
@@ -92,8 +91,8 @@ def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
     """Try ``jt.rounded`` as incumbent of the neighbours the node is open for; number in doubt."""
-    gain = factor_support(nb, st.G, st.b, jt.rounded)
-    return try_support(nb, jt.rounded, gain, st.now[0].yy, jt.here, count)
+    gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
+    return try_support(nb, jt.rounded, gain, st.terms.yy, jt.here, count)
 
 
 @njit(cache=True, nogil=True)
@@ -131,11 +130,11 @@ def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
     """
     tau, ridge = st.support.shape[0], st.now[0].ridge
     m = 0
-    for i in range(st.b.shape[0]):
+    for i in range(st.state.shape[0]):
         if st.state[i] == IN:
             m += 1
     level = st.lam[0] * st.lam[0] * (ridge + d)
-    load_node(nb, st.G, st.b, st.state, st.beta, tau - m, level)
+    load_node(nb, st.G, st.terms.b, st.state, st.beta, tau - m, level)
     bound_all_rows(nb)
     for a in range(count):
         residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
@@ -149,7 +148,7 @@ def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
             if nb.scalars[ACTIVE] < 0.0:
                 prepare_moves(nb, st.G, d, st.lam[0])
             if worth_moving(nb, j, value, target):
-                _, bound = bound_moved(nb, st.G, st.b, j, target, False, jt.c)
+                _, bound = bound_moved(nb, st.G, st.terms.b, j, target, False, jt.c)
                 if bound >= target:
                     continue
         jt.here[left] = j
@@ -184,10 +183,10 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
         jt.order[a] = st.chosen[a]
     for place in range(count):
         j = jt.here[place]
-        yy = st.now[0].yy
+        yy = st.terms.yy
         for a in range(size):
             i = jt.order[a]
-            jt.b[a] = st.b[i]
+            jt.b[a] = st.terms.b[i]
             if a < m or k > 1:
                 for q in range(size):
                     jt.G[a, q] = st.G[i, jt.order[q]]
@@ -232,8 +231,8 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
             for a in range(k):
                 jt.rounded[m + a] = jt.order[m + st.found[a]]
             jt.one[0] = j
-            gain = factor_support(nb, st.G, st.b, jt.rounded)
-            if try_support(nb, jt.rounded, gain, st.now[0].yy, jt.one, 1) > 0:
+            gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
+            if try_support(nb, jt.rounded, gain, st.terms.yy, jt.one, 1) > 0:
                 jt.here[doubtful] = j
                 doubtful += 1
     return doubtful
@@ -243,28 +242,15 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
 def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
     jt.limits[0], jt.limits[3] = target, hopeless
-    relax(
-        (st.Q, jt.X, st.scratch, 0.0, st.scratch),
-        st.w,
-        st.b,
-        st.now[0].yy,
-        st.state,
-        k,
-        st.beta,
-        st.g,
-        jt.limits,
-        st.lam,
-        jt.best,
-        st.top,
-        jt.work,
-    )
+    form = (st.Q, jt.X, st.scratch, st.scratch, 0.0, st.scratch)
+    relax(form, st.terms, st.state, k, st.beta, st.g, jt.limits, st.lam, jt.best, st.top, jt.work)
 
 
 @njit(cache=True, nogil=True)
 def branch(st, jt, count):  # type: ignore[no-untyped-def]
     """Put both children on the stack: the free column with the largest coefficient out, and in."""
     most, which = -1.0, -1
-    for i in range(st.b.shape[0]):
+    for i in range(st.state.shape[0]):
         if st.state[i] == FREE:
             size = abs(st.beta[i]) * st.root_w[i]
             if size > most:
@@ -275,7 +261,7 @@ def branch(st, jt, count):  # type: ignore[no-untyped-def]
         for a in range(count):
             jt.folds[row, a] = jt.here[a]
         jt.counts[row] = count
-        for j in range(st.b.shape[0]):
+        for j in range(st.state.shape[0]):
             jt.stack[row, j], jt.stack_beta[row, j] = st.state[j], st.beta[j]
         jt.stack[row, which] = value
         if value == OUT:
@@ -291,9 +277,9 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
     Returns 0 when done, 1 when the nodes are used up, 2 when the stack is full, 3 when there is no
     room for another leaf or its pairs.
     """
-    p, tau, folds = st.b.shape[0], st.support.shape[0], nb.yy.shape[0]
+    p, tau, folds = st.state.shape[0], st.support.shape[0], nb.yy.shape[0]
     now, open_nodes, state, beta = st.now[0], jt.now[0], st.state, st.beta
-    d = st.w[0] - now.ridge
+    d = st.terms.w[0] - now.ridge
     used = 0
     while open_nodes.top > 0:
         if used >= most_nodes:
@@ -328,13 +314,12 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if few_completions(st, m, n, k, count, CHEAP):
             hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, count))
             continue
-        gradient(st.Q, st.b, beta, st.g)
         # first whether all rows are done with the node, then with room to spare for the others
         jt.best[0] = -np.inf
-        relax_node(st, jt, k, now.upper + now.margin, 1.0)
+        relax_node(st, jt, k, now.upper, 1.0)
         closed = jt.best[0] >= now.upper
         if closed:
-            relax_node(st, jt, k, now.upper * (1.0 + jt.reals[CAP]) + now.margin, 0.0)
+            relax_node(st, jt, k, now.upper * (1.0 + jt.reals[CAP]), 0.0)
         m, n = count_node(st)
         left = count
         if closed:

@@ -10,6 +10,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.linalg import Array
+from ..relaxation.dual_bound import relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
 from . import left_out_kernels
@@ -73,7 +74,7 @@ class LeftOut:
 
     @property
     def _eps(self) -> float:
-        return 4.0 * (self.n + self.gram.b.size + 16) * EPS
+        return 2.0 * max(self.gram.eps, relative_rounding(self.n, self.gram.b.size))
 
     @cached_property
     def least(self) -> Array:
@@ -134,6 +135,7 @@ class LeftOut:
             gram.b - D.T @ t,
             max(float(self.yy[j]), 0.0),
             np.full(gram.b.size, self.least[j]),
+            self._eps,
             (self.length**2, gram.yy),
         )
 
@@ -150,7 +152,7 @@ class LeftOut:
             start=self.start,
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
-            length=self.length,
+            length=np.sqrt(self.length**2 + ridge),
             lever=self.levers[1],
             reals=np.array(
                 [ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation]

@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..kernels.linalg import Array
+from ..relaxation.dual_bound import EPS, best_multiple
 from .pool_kernels import REORDER, SOUND, add, dot, invert_factor
 
 
@@ -34,9 +35,9 @@ class Neighbours(NamedTuple):
     start: NDArray[np.int64]  # (k + 1,)
     yy: Array  # (k,)
     shift: Array  # (k,) multiple of I added to G_j, taken off the perspective's weight
-    length: Array  # (p,) lengths of the columns, all rows in
+    length: Array  # (p,) of the columns, all rows in, as the dual bound asks
     lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where that says nothing
-    reals: Array  # γ/2, rounding relative to sums of squares, absolute margin, shift of M, yᵀy,
+    reals: Array  # γ/2, rounding ε of bounds, margin of objectives, shift of M, yᵀy,
     #   rounding of leverages
     upper: Array  # (k,) incumbents
     support: NDArray[np.int64]  # (k, tau)
@@ -46,7 +47,10 @@ class Neighbours(NamedTuple):
     c: Array
     inside: Array
     free: Array
-    scalars: Array  # βᵀGβ, βᵀb, level of the k-th largest g², picks left, reach Σ|β_i|·length_i,
+    scalars: (
+        Array  # βᵀGβ, βᵀb, level of the k-th largest g², picks left,
+        #   reach |y| + Σ|β_i|·length_i,
+    )
     #   number of active columns or −1, |β|², bound on all rows with the shift of M
     residual: Array  # (R,)
     fitted: Array  # (R,)
@@ -71,7 +75,7 @@ QUADRATIC, LINEAR, LEVEL, PICKS, REACH, ACTIVE, SQUARE, WHOLE = 0, 1, 2, 3, 4, 5
 def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-def]
     """Form what all neighbours share of a node; O(p²) and O(p) for every row left out."""
     p = b.shape[0]
-    quadratic, linear, reach = 0.0, 0.0, 0.0
+    quadratic, linear, reach = 0.0, 0.0, np.sqrt(max(nb.reals[4], 0.0))
     for i in range(p):
         nb.beta[i], nb.c[i] = beta[i], b[i]
         nb.inside[i] = 1.0 if state[i] == 1 else 0.0
@@ -95,11 +99,11 @@ def bound_all_rows(nb):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on all rows with G + shift·I as the quadratic part."""
     shift, ridge, eps = nb.reals[3], nb.reals[0], nb.reals[1]
     square = nb.scalars[SQUARE]
-    reach = nb.scalars[REACH] + np.sqrt(max(nb.reals[4], 0.0))
+    reach = nb.scalars[REACH]
     squares(nb.D, 0, 0, nb.e, nb.c, nb.beta, shift, eps * reach, nb.length, nb.v)
     total = exact_sum(nb.v, nb.inside, nb.free, int(nb.scalars[PICKS]), nb.top) / (ridge - shift)
-    margin = eps * (reach * reach + abs(shift) * square) + nb.reals[2]
-    nb.scalars[WHOLE] = nb.reals[4] - nb.scalars[QUADRATIC] - shift * square - total - margin
+    lost = eps * (reach * reach + total)
+    nb.scalars[WHOLE] = nb.reals[4] - nb.scalars[QUADRATIC] - shift * square - total - lost
 
 
 @njit(cache=True, nogil=True)
@@ -177,34 +181,32 @@ def evaluate(D, first, m, e, c, beta, inside, free, length, v, top, node, fold, 
     c, beta : b − Gβ and β
     inside, free, length, v, top : as in Neighbours
     node : picks left, level, reach of β, |β|²
-    fold : yy, shift, γ/2, βᵀG_jβ, βᵀb_j, relative and absolute rounding, target
+    fold : yy, shift, γ/2, βᵀG_jβ, βᵀb_j, rounding ε, target
     exactly : select the largest g² exactly even where a bound on their sum reaches the target
     """
     k, level, reach, square = node
-    yy, move, ridge, quadratic, linear, eps, margin, target = fold
-    weight = ridge - move
-    reach += np.sqrt(max(yy, 0.0))
-    margin += eps * (reach * reach + abs(move) * square)
+    yy, move, ridge, quadratic, linear, eps, target = fold
+    weight = ridge if move == 0.0 else (ridge - move) * (1.0 - 2.0 * EPS)
     squares(D, first, m, e, c, beta, move, eps * reach, length, v)
     quadratic += move * square
     total = spread_sum(v, inside, free, k, level) / weight
-    plain, best = bound_pair(yy, quadratic, linear, total, move)
-    if exactly or best - margin < target:
+    plain, best = bound_pair(yy, quadratic, linear, total, move, eps, reach)
+    if exactly or best < target:
         total = exact_sum(v, inside, free, k, top) / weight
-        plain, best = bound_pair(yy, quadratic, linear, total, move)
-    return plain - margin, best - margin
+        plain, best = bound_pair(yy, quadratic, linear, total, move, eps, reach)
+    return plain, best
 
 
 @njit(cache=True, nogil=True)
-def bound_pair(yy, quadratic, linear, total, move):  # type: ignore[no-untyped-def]
+def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[no-untyped-def]
     """yy − βᵀ(G + shift)β − total, and with shift = 0 the best over multiples of the residual."""
-    plain = yy - quadratic - total
+    lost = eps * (reach * reach + total)
+    plain = yy - quadratic - total - lost
     best = plain
     if move == 0.0:
         above = yy - linear
-        below = above - linear + quadratic + total
-        if above > 0.0 and below > 0.0:
-            best = max(plain, above * above / below)
+        below = above - linear + quadratic + total + lost
+        best, _ = best_multiple(plain, above - lost, below)
     return plain, best
 
 
@@ -217,8 +219,7 @@ def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactl
         quadratic -= f * f
         linear -= nb.T[first + r] * f
     node = (int(nb.scalars[PICKS]), nb.scalars[LEVEL], reach, square)
-    ridge, eps, margin = nb.reals[0], nb.reals[1], nb.reals[2]
-    fold = (nb.yy[j], nb.shift[j], ridge, quadratic, linear, eps, margin, target)
+    fold = (nb.yy[j], nb.shift[j], nb.reals[0], quadratic, linear, nb.reals[1], target)
     inside, free, length, v, top = nb.inside, nb.free, nb.length, nb.v, nb.top
     return evaluate(
         nb.D, first, m, nb.e, c, beta, inside, free, length, v, top, node, fold, exactly
@@ -248,7 +249,7 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
     residual, fitted, e, c, beta = nb.residual, nb.fitted, nb.e, nb.c, nb.beta
     inside, free, length, v, top, upper = nb.inside, nb.free, nb.length, nb.v, nb.top, nb.upper
     lever, all_rows = nb.lever, nb.scalars[WHOLE]
-    ridge, eps, margin = nb.reals[0], nb.reals[1], nb.reals[2]
+    ridge, eps = nb.reals[0], nb.reals[1]
     k, level = int(nb.scalars[PICKS]), nb.scalars[LEVEL]
     reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
     whole, along = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
@@ -264,12 +265,12 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
             error += e[r] * e[r]
             quadratic -= f * f
             linear -= T[first + r] * f
-        if all_rows - error * lever[j] >= target:
+        if all_rows - (np.sqrt(error) + eps * reach) ** 2 * lever[j] >= target:
             continue
         hopeless = value - error < target
         if not hopeless:
             node = (k, level, reach, square)
-            fold = (yys[j], shift[j], ridge, quadratic, linear, eps, margin, target)
+            fold = (yys[j], shift[j], ridge, quadratic, linear, eps, target)
             _, bound = evaluate(
                 D, first, m, e, c, beta, inside, free, length, v, top, node, fold, False
             )
@@ -394,14 +395,14 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
         step = nb.moved[i] - nb.beta[i]
         if step != 0.0:
             add(c, G[i], -step, p)
-    quadratic, linear, reach, square = 0.0, 0.0, 0.0, 0.0
+    quadratic, linear, square = 0.0, 0.0, 0.0
+    reach = nb.scalars[REACH]  # c was formed from both coefficients
     for a in range(n):
         i = nb.active[a]
         square += nb.moved[i] * nb.moved[i]
         quadratic += nb.moved[i] * (b[i] - c[i])
         linear += nb.moved[i] * b[i]
         reach += abs(nb.moved[i]) * nb.length[i]
-    reach = max(reach, nb.scalars[REACH])
     return evaluate_at(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
 
 

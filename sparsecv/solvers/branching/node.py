@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
-from ..relaxation.descent import dual_bound
+from ..relaxation.dual_bound import BoundTerms, gram_bound, raised
+from ..relaxation.newton import gradient
 from ..supports.swaps import swap_search
 
 # a node takes the time of so many supports enumerated, and so many per column
@@ -28,8 +29,6 @@ NOW = np.dtype(
         ("upper", "f8"),  # objective of the record
         ("slack", "f8"),  # least bound that pruned a node or fixed a column
         ("tolerance", "f8"),  # relative gap at which a node is pruned
-        ("margin", "f8"),  # what rounding may add to a bound
-        ("yy", "f8"),
         ("ridge", "f8"),
         ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
         ("nodes", "i8"),  # whose bound was computed
@@ -44,16 +43,15 @@ class SearchState(NamedTuple):
 
     G: Array
     Q: Array
-    w: Array
+    terms: BoundTerms  # w, length, b, yᵀy and what the dual bound asks besides
     root_w: Array
-    b: Array
     support: NDArray[np.int64]  # (tau,) record
     now: NDArray[np.void]  # (1,) of NOW
     state: NDArray[np.int8]  # (p,) free, in or out
     beta: Array  # (p,)
     g: Array  # (p,) b − Qβ
     lam: Array  # (1,) √λ
-    top: Array  # (tau + 2,) largest g²/w over free columns
+    top: Array  # (tau + 3,) as gram_bound leaves it
     columns: NDArray[np.int64]  # (p,) free
     chosen: NDArray[np.int64]  # (tau,) included
     scratch: Array  # (p,)
@@ -69,7 +67,7 @@ class SearchState(NamedTuple):
     anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def combinations(n, k, most):  # type: ignore[no-untyped-def]
     """C(n, k), or more than ``most`` once it passes that."""
     k = min(k, n - k)
@@ -81,14 +79,13 @@ def combinations(n, k, most):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enter(st, most):  # type: ignore[no-untyped-def]
     """Enter ``st.found`` after at most ``most`` swaps; returns its objective."""
     now, tau = st.now[0], st.support.shape[0]
-    gain = swap_search(
-        st.G, st.b, now.ridge, st.found, tau, st.anywhere, st.L, st.scratch, st.V, st.c, st.d, most
-    )
-    value = now.yy - gain
+    work = (st.anywhere, st.L, st.scratch, st.V, st.c, st.d)
+    gain = swap_search(st.G, st.terms.b, now.ridge, st.found, tau, *work, most)
+    value = st.terms.yy - gain
     if value < now.upper:
         now.upper = value
         for a in range(tau):
@@ -96,7 +93,7 @@ def enter(st, most):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def enter_node(st, m):  # type: ignore[no-untyped-def]
     """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
     tau, i = st.support.shape[0], 0
@@ -113,7 +110,7 @@ def enter_node(st, m):  # type: ignore[no-untyped-def]
     return enter(st, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
     """Greedy rounding: the included columns and the k free ones of largest β√w, then swaps."""
     same = True
@@ -136,14 +133,14 @@ def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
         enter(st, 20)  # close to the record: worth searching around
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def finish(st, m, k, n):  # type: ignore[no-untyped-def]
     """Complete a node by enumeration; its best support is kept if it beats the record."""
     now = st.now[0]
-    before = now.yy - now.upper
+    before = st.terms.yy - now.upper
     gain = complete(
         st.G,
-        st.b,
+        st.terms.b,
         now.ridge,
         st.chosen,
         m,
@@ -167,33 +164,36 @@ def finish(st, m, k, n):  # type: ignore[no-untyped-def]
         enter_node(st, m + k)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
     """Fix free columns whose other value is ruled out by the bound; number fixed.
 
     Including a column outside the k largest g²/w costs the k-th largest; excluding one inside
-    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1).
+    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1). All are judged by the bound
+    of the node as it came; g is formed anew.
     """
-    p, now = st.b.shape[0], st.now[0]
+    now, terms = st.now[0], st.terms
     fixed = 0
     last, following, square = st.top[k - 1], st.top[k], st.top[k + 1]
-    for i in range(p):
+    for i in range(st.state.shape[0]):
         if st.state[i] != FREE:
             continue
-        value = square * st.g[i] * st.g[i] / st.w[i]
+        value = square * raised(st.g[i], terms.length[i], terms.w[i], st.top[k + 2])
         if value < last and bound + last - value >= target:
             now.slack = min(now.slack, bound + last - value)
             st.state[i] = OUT
+            st.beta[i] = 0.0
             fixed += 1
-            exclude(st.Q, st.beta, st.g, i)
         elif value > following and bound + value - following >= target:
             now.slack = min(now.slack, bound + value - following)
             st.state[i] = IN
             fixed += 1
+    if fixed > 0:
+        gradient(st.Q, terms.b, st.beta, st.g)
     return fixed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
     """Take column i out of β."""
     if beta[i] != 0.0:
@@ -202,22 +202,22 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
         beta[i] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
     """Whether choosing k of n columns is enumerated in the time of so many nodes."""
     if k <= 1:
         return True
     if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
         return False
-    most = nodes * (NODE + NODE_COLUMN * st.b.shape[0])
+    most = nodes * (NODE + NODE_COLUMN * st.state.shape[0])
     return combinations(n, k, most) <= most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def count_node(st):  # type: ignore[no-untyped-def]
     """List included and free columns; (included, free)."""
     m, n = 0, 0
-    for i in range(st.b.shape[0]):
+    for i in range(st.state.shape[0]):
         if st.state[i] == IN:
             if m < st.chosen.shape[0]:
                 st.chosen[m] = i
@@ -228,15 +228,16 @@ def count_node(st):  # type: ignore[no-untyped-def]
     return m, n
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
     """Certified bound and the largest g²/w at the node's β."""
-    now, count = st.now[0], 0
-    for i in range(st.b.shape[0]):
+    count = 0
+    for i in range(st.state.shape[0]):
         if st.state[i] != OUT:
             columns[count] = i
             count += 1
-    bound = dual_bound(
-        st.w, now.yy, st.state, columns, count, k, st.beta, st.g, st.b, st.top, now.scaled > 0
+    w, length, b, yy, reach_y, eps = st.terms
+    scaled = st.now[0].scaled > 0
+    return gram_bound(
+        w, length, b, yy, reach_y, st.state, columns, count, k, st.beta, st.g, eps, scaled, st.top
     )
-    return bound - now.margin

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
 from ..relaxation.newton import newton_work
 from ..result import Status, relative_gap
@@ -34,7 +35,7 @@ class Tree:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt, self.ch = newton_work(p), _children(p, problem.tau, not gram.D.any())
+        self.nt, self.ch = newton_work(p), _children(p, problem.tau, gram.scaled)
         self.open = _rows(min(FIRST_ROWS, self._most()), p)
 
     @property
@@ -100,7 +101,7 @@ class Tree:
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
         """Enter a support, filled to τ columns with the first ones, after swaps."""
         st = self.st
-        spare = np.setdiff1d(np.arange(st.b.size), support)
+        spare = np.setdiff1d(np.arange(st.state.size), support)
         st.found[: st.support.size] = np.concatenate([support, spare])[: st.support.size]
         node.enter(st, swaps)
 
@@ -223,27 +224,24 @@ class Search:
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
     """A search's state with nothing known."""
-    G, b, yy, D = gram.G, gram.b, gram.yy, gram.D
-    p, tau, ridge = b.size, problem.tau, problem.gamma / 2.0
-    w = ridge + D
+    p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
+    terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
     now = np.zeros(1, dtype=node.NOW)
     now["upper"] = now["slack"] = np.inf
-    now["tolerance"], now["margin"] = max(tol, TOLERANCE), gram.rounding(ridge)
-    now["yy"], now["ridge"], now["scaled"] = yy, ridge, not D.any()
+    now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
     return node.SearchState(
-        G=np.ascontiguousarray(G),
-        Q=np.ascontiguousarray(G - np.diag(D)),
-        w=w,
-        root_w=np.sqrt(w),
-        b=b,
+        G=np.ascontiguousarray(gram.G),
+        Q=gram.quadratic(),
+        terms=terms,
+        root_w=np.sqrt(terms.w),
         support=np.arange(tau, dtype=np.int64),
         now=now,
         state=np.zeros(p, dtype=np.int8),
         beta=np.zeros(p),
         g=np.zeros(p),
         lam=np.zeros(1),
-        top=np.zeros(tau + 2),
+        top=np.zeros(tau + EXTRA),
         columns=np.zeros(p, dtype=np.int64),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
@@ -266,7 +264,7 @@ def _children(p: int, tau: int, scaled: bool) -> driver.Children:
         beta=np.zeros((2, p)),
         g=np.zeros(p),
         lam=np.zeros((2, 1)),
-        top=np.zeros(tau + 2),
+        top=np.zeros(tau + EXTRA),
         gain=np.zeros(p),
         trials=np.zeros(p, dtype=np.int64),
         tried=np.zeros(p, dtype=np.int8),

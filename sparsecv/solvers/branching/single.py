@@ -13,6 +13,7 @@ from ..problem import SparseRidgeProblem
 from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
+from ..threads import on_one_thread
 from .certificate import Certificate, start_from
 from .search import Search, Tree
 
@@ -33,6 +34,7 @@ class SearchResult:
     n_branched: int = 0
 
 
+@on_one_thread
 def branch_and_bound(
     problem: SparseRidgeProblem,
     *,
@@ -68,7 +70,7 @@ def branch_and_bound(
     """
     limits = limits or Limits()
     if gram is None and wants_gram(problem):
-        gram = GramForm.of(problem)
+        gram = GramForm.of(problem, limits=limits)
     incumbent = Incumbent(problem, warm_starts, gram)
     if certificate is not None and gram is not None:
         return _transferred(problem, incumbent, certificate, gram, tol, limits)
@@ -146,7 +148,8 @@ def _result(
 ) -> SearchResult:
     objective = incumbent.objective
     bound = min(objective, bound)
-    bound = max(0.0, bound - 1e-9 * bound - margin - 1e-12 * problem.yy)
+    lost = margin + 1e-9 * bound + 1e-12 * problem.yy + problem.data_loss(objective)
+    bound = max(0.0, bound - lost)
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
     return SearchResult(incumbent.support, objective, bound, status, n_nodes, limits.elapsed())

@@ -14,6 +14,7 @@ from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm, wants_gram
 from ..result import Status, worst
+from ..threads import on_one_thread
 from .certificate import Certificate, certify
 from .single import branch_and_bound
 
@@ -23,6 +24,7 @@ HANDOVER = 200_000  # nodes after which sizes are tried alone, up to 45 columns:
 BRANCHES, FAILURES = 200, 3  # nodes each of them gets, and how many may fail in a row
 
 
+@on_one_thread
 def solve_sizes(
     problem: SparseRidgeProblem,
     *,
@@ -139,7 +141,8 @@ def _branch_on(
     wanted, known = tree.sizes, known or {}
     transferred = np.zeros(wanted.size, dtype=bool) if transferred is None else transferred
     left = np.flatnonzero(~tree.proved)
-    gram = GramForm.of(problem) if transferred.any() or wants_gram(problem) else None
+    whole = transferred.any() or wants_gram(problem)
+    gram = GramForm.of(problem, limits=limits) if whole else None
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
     settled = np.zeros(wanted.size, dtype=bool)
@@ -226,7 +229,7 @@ def certificates_of(
     if problem.p <= TREE_ONLY or not wants_gram(problem):
         return found
     limits = Limits(time_limit, None, stop)
-    gram = GramForm.of(problem)
+    gram = GramForm.of(problem, limits=limits)
     for size, support, proved in zip(whole.sizes, whole.supports, whole.proved, strict=True):
         if not proved:
             continue

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from .compiled import kernel
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.uint64]
@@ -29,13 +30,13 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     return np.flatnonzero(bits).astype(np.intp)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
     """Whether ``mask[row]`` holds ``column``."""
     return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def later(masks, size, a, b):  # type: ignore[no-untyped-def]
     """Whether support ``masks[size, a]`` comes after ``masks[size, b]`` lexicographically."""
     for w in range(masks.shape[2]):
@@ -47,7 +48,7 @@ def later(masks, size, a, b):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
     """Householder QR of R[:, columns] with R's last column appended.
 
@@ -63,7 +64,7 @@ def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
     triangularise(work, rows, m, least)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def triangularise(work, rows, m, least):  # type: ignore[no-untyped-def]
     """Householder QR of the first ``rows`` rows and m + 1 columns of ``work``, in place.
 
@@ -97,7 +98,7 @@ def triangularise(work, rows, m, least):  # type: ignore[no-untyped-def]
             work[a, c] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def]
     """Block of (R_SᵀR_S)⁻¹ and of the coefficients that belongs to positions k..m−1.
 
@@ -131,7 +132,7 @@ def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def
             A[level, a, c] = A[level, c, a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def order_steps(step, u, order):  # type: ignore[no-untyped-def]
     """Order free members by what dropping them costs, the dearest first (insertion sort)."""
     for a in range(u):
@@ -142,7 +143,7 @@ def order_steps(step, u, order):  # type: ignore[no-untyped-def]
         order[c] = a
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def member_columns(mask, level, free, u, columns):  # type: ignore[no-untyped-def]
     """Columns of a node: the fixed ones, increasing, then the free ones in their order."""
     position = 0

@@ -15,6 +15,7 @@ from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem, SubsetFit
 from ..result import Status
 from ..supports.greedy import forward_order
+from ..threads import on_one_thread
 from . import all_sizes_kernels as kernels
 from .open_nodes import ROUNDING, OpenNode, expand
 
@@ -46,6 +47,7 @@ class BestSubsets:
     settled: NDArray[np.bool_] | None = None  # sizes proved without branching; None: by one tree
 
 
+@on_one_thread
 def best_subsets(
     problem: SparseRidgeProblem,
     *,
@@ -271,7 +273,8 @@ def _report(
 ) -> BestSubsets:
     objective = np.array([problem.objective(s) for s in supports])
     lower = np.minimum(objective, bound)
-    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie), 0.0)
+    given = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
+    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(given), 0.0)
     count = 0 if state is None else int(state.counts[1])
     nodes = [] if nodes is None else nodes
     # nothing open can reach below the incumbent, or nothing is open at all

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.linalg import (
     Array,
     later,
@@ -121,7 +121,7 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
     return want
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
     """Enter the node without free member j as a candidate of its size."""
     found, found_loss, support = st.found, st.found_loss, st.support
@@ -173,7 +173,7 @@ def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
         st.cut[s] = min(st.cut[s], cut)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def factorise(st, level):  # type: ignore[no-untyped-def]
     """Compute a node afresh from R, after its mask, fixed count and free list are set."""
     k = st.fixed[level]
@@ -199,7 +199,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     st.counts[2] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def descend(st, level, j, loss, walking):  # type: ignore[no-untyped-def]
     """Make the child that drops free member j the current node.
 
@@ -248,7 +248,7 @@ def descend(st, level, j, loss, walking):  # type: ignore[no-untyped-def]
     st.cursor[below] = u - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     """Search on for at most ``max_nodes`` nodes; True once the tree is exhausted.
 

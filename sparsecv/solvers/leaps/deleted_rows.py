@@ -13,6 +13,7 @@ from ..kernels.linalg import Array, Mask, from_mask
 from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem
 from ..result import Status
+from ..threads import on_one_thread
 from . import deleted_rows_kernels as kernels
 from .all_sizes import (
     EPS,
@@ -75,6 +76,7 @@ class DeletedRowSubsets:
     high: Array = field(repr=False)
 
 
+@on_one_thread
 def best_subsets_rows_deleted(
     problem: SparseRidgeProblem,
     rows: ArrayLike,

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.linalg import (
     Array,
     mask_words,
@@ -139,7 +139,7 @@ def exclude(state: SharedState, problems: NDArray[np.intp]) -> None:
     state.cut[:, problems] = -1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
     """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically."""
     for w in range(masks.shape[3]):
@@ -151,7 +151,7 @@ def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def offer(st, level, j, size):  # type: ignore[no-untyped-def]
     """Enter the node without free member j for every problem it may be best for."""
     found, found_loss, support, losses = st.found, st.found_loss, st.support, st.child
@@ -204,7 +204,7 @@ def offer(st, level, j, size):  # type: ignore[no-untyped-def]
                 st.cut[s, i] = min(st.cut[s, i], keep)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def factorise(st, level):  # type: ignore[no-untyped-def]
     """Compute a node afresh from R, after its mask, counts, losses and free list are set."""
     k = st.fixed[level]
@@ -264,7 +264,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     st.counts[2] += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def compact(st, level, low, live):  # type: ignore[no-untyped-def]
     """Choose the live problems of the node below; True when only some are kept.
 
@@ -285,7 +285,7 @@ def compact(st, level, low, live):  # type: ignore[no-untyped-def]
     return not every
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def descend(st, level, j, low, live, walking):  # type: ignore[no-untyped-def]
     """Make the child that drops free member j the current node.
 
@@ -349,7 +349,7 @@ def descend(st, level, j, low, live, walking):  # type: ignore[no-untyped-def]
     st.cursor[below] = u - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     """Search on for at most ``max_nodes`` nodes; True once the tree is exhausted.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg as sla
@@ -24,6 +24,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation import descent as kernels
 from ..relaxation.diagonal import largest_diagonal
+from ..relaxation.dual_bound import EXTRA, bound_terms
 from ..relaxation.gram import GramForm, relaxation_work
 
 FREE, IN, OUT = kernels.FREE, kernels.IN, kernels.OUT
@@ -66,10 +67,11 @@ class CutForm:
     ) -> None:
         self.problem, self.columns, self.picks = problem, columns, problem.tau
         ridge = problem.gamma / 2.0
-        D = largest_diagonal(gram.G, ridge) if extract else np.zeros(gram.b.size)
-        self.gram = GramForm(gram.G, gram.b, gram.yy, D)
-        self.Q = np.ascontiguousarray(gram.G - np.diag(D))
-        self.w, self.b, self.yy = ridge + D, gram.b, gram.yy
+        D = largest_diagonal(gram.G, ridge, gram.eps) if extract else np.zeros(gram.b.size)
+        self.gram = replace(gram, D=D)
+        self.Q = self.gram.quadratic()
+        self.terms = self.gram.terms(ridge)
+        self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
         self.margin = self.gram.rounding(ridge)
 
     @property
@@ -79,9 +81,8 @@ class CutForm:
 
     def cut(self, beta: Array) -> Cut:
         """The cut of any coefficients, shape (p,)."""
-        fitted = self.Q @ beta
-        g = self.b - fitted
-        return Cut(self.yy - float(beta @ fitted) - self.margin, g * g / self.w)
+        constant, slopes = bound_terms(self.terms, beta, self.b - self.Q @ beta)
+        return Cut(float(constant), slopes)
 
     def at_support(self, support: NDArray[np.intp]) -> Cut:
         """The cut of the ridge fit on a support: f there, and its gradient."""
@@ -131,7 +132,7 @@ class FrontierCuts:
     def __init__(self, form: CutForm) -> None:
         self.form = form
         p = form.p
-        self._scratch, self._top = np.zeros(p), np.zeros(form.picks + 2)
+        self._scratch, self._top = np.zeros(p), np.zeros(form.picks + EXTRA)
         self._work = relaxation_work(p)
         self._none = np.zeros((0, 0))
         self._number = itertools.count()
@@ -186,14 +187,12 @@ class FrontierCuts:
         """Solve a node's relaxation until its bound passes ``target``."""
         form = self.form
         beta = np.where(state == OUT, 0.0, beta)
-        g = form.b - form.Q @ beta
+        none, g = self._scratch, np.zeros(form.p)
         lam, best = np.array([root_lam]), np.array([-np.inf, np.inf])
-        limits = np.array([target + form.margin, 1e-7, ROUNDS, 0.0, 0.0])
+        limits = np.array([target, 1e-7, ROUNDS, 0.0, 0.0])
         kernels.relax(
-            (form.Q, self._none, self._scratch, 0.0, self._scratch),
-            form.w,
-            form.b,
-            form.yy,
+            (form.Q, self._none, none, none, 0.0, none),
+            form.terms,
             state,
             form.picks - int(np.count_nonzero(state == IN)),
             beta,

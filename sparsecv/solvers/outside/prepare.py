@@ -86,7 +86,7 @@ class Prepared:
         best = fit.objective
         if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
             bound, status = self.bound, Status.FAILED  # nothing it says is believed
-        rounding = 1e-9 * best + 1e-12 * problem.yy
+        rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
         lower = max(0.0, min(max(bound, self.bound), self.slack, best) - rounding)
         gap = relative_gap(best, lower)
         closed = max(self.tol, precision)
@@ -120,7 +120,8 @@ def prepare(
     screening : bool
         Without it every column stays, and no relaxation is solved.
     """
-    gram = GramForm.of(problem) if wants_gram(problem) or not screening else None
+    whole = wants_gram(problem) or not screening
+    gram = GramForm.of(problem, limits=limits) if whole else None
     incumbent = Incumbent(problem, warm_starts, gram)
     incumbent.select_forward()
     if screening:
@@ -141,7 +142,7 @@ def prepare(
     ready = Prepared(
         problem,
         root.columns,
-        GramForm(np.zeros((0, 0)), np.zeros(0), 0.0, np.zeros(0)),
+        GramForm(np.zeros((0, 0)), np.zeros(0), 0.0, np.zeros(0), 0.0),
         inside,
         incumbent.objective,
         root.bound,

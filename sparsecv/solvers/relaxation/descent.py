@@ -7,24 +7,20 @@ k picks left) is
 
 For a multiplier λ of the cardinality constraint z_i = min(1, |β_i|√(w_i/λ)), and each free
 coordinate carries the reverse-Huber penalty 2√(λw_i)|β_i| up to |β_i| = √(λ/w_i), then
-w_iβ_i² + λ. For ANY β, with g = b − Qβ,
+w_iβ_i² + λ. What is proved at any β is :mod:`dual_bound`'s.
 
-    yy − βᵀQβ − Σ_I g_i²/w_i − (sum of the k largest g_i²/w_i over F)
-
-is a lower bound on the mixed-integer optimum: convexity of βᵀQβ, then one minimisation per column.
-Where D = 0 so is the same for the residual times any s, and the best s gives
-(yy − bᵀβ)²/(yy − 2bᵀβ + βᵀQβ + sums). (With D the residual has no such multiples: b need not lie in
-the range of G − D.)
-
-Q is either given as a matrix (Gram form: a step costs O(p) and keeps g up to date) or as XᵀX + eI
-through X, one contiguous row per column of the data (residual form, for p ≫ n: a step costs O(n),
-keeps the residual r up to date, and g is formed once a round).
+Q is either given as a matrix (Gram form: a step costs O(p)) or as XᵀX + eI through X, one
+contiguous row per column of the data (residual form, for p ≫ n: a step costs O(n) and keeps the
+residual r up to date). g is formed anew from β, or from r, before every bound: what it gathers on
+the way while coordinates move could not be bounded.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+from .dual_bound import gram_bound, residual_bound
 
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
@@ -71,7 +67,7 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True)
 def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type: ignore[no-untyped-def]
-    """Passes over the active columns alone until steps gain little; ``local`` holds β, g, old β.
+    """Passes over the active columns alone until steps gain little; ``local`` holds β and g.
 
     ``block`` (n, n) is Q on the active columns, gathered: a step costs O(n), not O(p).
     """
@@ -95,22 +91,16 @@ def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type
 
 @njit(cache=True, nogil=True)
 def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered):  # type: ignore[no-untyped-def]
-    """Gather Q on the active columns, sweep there, and bring g up to date everywhere."""
+    """Gather Q on the active columns and sweep there; g is left as it was."""
     for a in range(n):
         i = active[a]
-        local[0, a] = local[2, a] = beta[i]
-        local[1, a] = g[i]
+        local[0, a], local[1, a] = beta[i], g[i]
         if not gathered:
             for c in range(n):
                 block[a, c] = Q[i, active[c]]
     sweep_block(block, local, w, state, active, n, root_lam, tolerance)
     for a in range(n):
-        step = local[0, a] - local[2, a]
-        if step != 0.0:
-            i = active[a]
-            beta[i] = local[0, a]
-            for j in range(g.shape[0]):
-                g[j] -= Q[i, j] * step
+        beta[active[a]] = local[0, a]
 
 
 @njit(cache=True, nogil=True)
@@ -184,43 +174,34 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def dual_bound(w, yy, state, columns, count, picks, beta, g, b, top, scaled):  # type: ignore[no-untyped-def]
-    """Certified bound at β, and in ``top`` the ``picks`` + 1 largest s²g_i²/w_i over free columns.
-
-    ``columns[:count]`` are all columns that are not out; ``top[picks + 1]`` is s², 1 unless
-    ``scaled``, which needs D = 0. βᵀQβ = βᵀ(b − g).
-    """
-    linear, quadratic, total = 0.0, 0.0, 0.0
-    for c in range(picks + 1):
-        top[c] = 0.0
+def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
+    """g = b − Qβ from β, or in residual form from the residual as it is."""
+    Q, X, _, r, e, _ = form
+    if X.shape[0] > 0:
+        for a in range(count):
+            i = columns[a]
+            g[i] = inner(X, i, r) - e * beta[i]
+        return
+    for j in range(b.shape[0]):
+        g[j] = b[j]
     for a in range(count):
         i = columns[a]
         if beta[i] != 0.0:
-            linear += beta[i] * b[i]
-            quadratic += beta[i] * (b[i] - g[i])
-        value = g[i] * g[i] / w[i]
-        if state[i] == 1:
-            total += value
-        elif value > top[picks]:
-            c = picks
-            while c > 0 and top[c - 1] < value:
-                top[c] = top[c - 1]
-                c -= 1
-            top[c] = value
-    for c in range(picks):
-        total += top[c]
-    above = yy - linear
-    below = above - linear + quadratic + total
-    square = 1.0
-    bound = yy - quadratic - total
-    if scaled and above > 0.0 and below > 0.0:
-        scale = above / below
-        bound = max(bound, above * scale)
-        square = scale * scale
-    for c in range(picks + 1):
-        top[c] *= square
-    top[picks + 1] = square
-    return bound
+            step = beta[i]
+            for j in range(b.shape[0]):
+                g[j] -= Q[i, j] * step
+
+
+@njit(cache=True, nogil=True)
+def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
+    """The certified bound at β in the form at hand."""
+    w, length, b, yy, reach_y, eps = terms
+    _, X, y, r, e, _ = form
+    if X.shape[0] > 0:
+        return residual_bound(w, length, y, r, e, state, columns, count, picks, beta, g, eps, top)
+    return gram_bound(
+        w, length, b, yy, reach_y, state, columns, count, picks, beta, g, eps, scaled, top
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -237,23 +218,24 @@ def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work):  # type: ignore[no-untyped-def]
+def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 
     Parameters
     ----------
-    form : Q (p, p), or (0, 0) in residual form; X (p, n), the residual y − Xᵀβ (n,), a multiple of
-        I and the diagonal of Q (p,), all empty in Gram form. Residual form has no included columns.
-    w, b, yy : the problem
+    form : Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a
+        multiple of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no
+        included columns.
+    terms : BoundTerms
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
-    beta, g : (p,) warm start and its b − Qβ, overwritten
+    beta, g : (p,) warm start, and b − Qβ at the end
     limits : target bound, relative gap, most rounds, relative gap at which to give up, and 1 where
         D = 0
     lam : (1,) √λ, warm start and result
-    best : (2,) best bound (not below what it was set to) and relaxed value
-    top : (picks + 2,) largest s²g²/w over free columns at the last bound, and s²
-    work : active, columns (p,), scratch (p,), and block (m, m), local (3, m): more than m active
+    best : (2,) best certified bound (not below what it was set to) and relaxed value
+    top : (picks + 3,) as in gram_bound, at the last bound
+    work : active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
         columns are swept in place
 
     Returns
@@ -261,7 +243,8 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
     int
         Rounds used; negative when it stopped without reaching target or gap.
     """
-    Q, X, r, e, q = form
+    Q, X, _, r, e, q = form
+    w, _, b, yy, _, _ = terms
     active, columns, scratch, block, local = work
     p = b.shape[0]
     count = 0
@@ -278,7 +261,8 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < most_rounds:
         rounds += 1
-        bound = dual_bound(w, yy, state, columns, count, picks, beta, g, b, top, scaled)
+        gradient(form, b, beta, columns, count, g)
+        bound = dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top)
         best[0] = max(best[0], bound)
         fitted, penalty = fit_multiplier(w, state, columns, count, picks, beta, scratch)
         value = relaxed_value(w, yy, state, columns, count, penalty, beta, g, b)
@@ -319,9 +303,6 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
             for _ in range(8):
                 if sweep_rows(X, r, e, q, w, active, n, root_lam, beta) <= tolerance:
                     break
-            for a in range(count):
-                i = columns[a]
-                g[i] = inner(X, i, r) - e * beta[i]
             continue
         if n <= block.shape[0]:
             descend_block(
@@ -332,5 +313,6 @@ def relax(form, w, b, yy, state, picks, beta, g, limits, lam, best, top, work): 
         for _ in range(8):
             if sweep(Q, w, state, active, n, root_lam, beta, g) <= tolerance:
                 break
+    gradient(form, b, beta, columns, count, g)
     lam[0] = root_lam
     return -rounds

@@ -25,10 +25,10 @@ from scipy.optimize import brentq
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
 from .descent import FREE, IN
+from .dual_bound import EPS, BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import perspective_relaxation
 
-EPS = float(np.finfo(np.float64).eps)
 NULL = 1e-11  # singular values below this share of the largest are taken for zero
 SLACK = 1e-9  # relative widening of every range, far above what the formulas lose
 
@@ -217,18 +217,15 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
     epsilon : float
         ε < γ.
     """
-    data, p = problem._base, problem.p
-    X, y = data[:, :p], data[:, p]
-    half, weight = epsilon / 2.0, (problem.gamma - epsilon) / 2.0
-    r = y - X @ beta
-    eps = (X.shape[0] + p + 16) * EPS
-    size = np.abs(X) @ np.abs(beta) + np.abs(y)
-    g = np.abs(X.T @ r - half * beta)
-    g += eps * (np.abs(X).T @ size + abs(half) * np.abs(beta))
-    total = float(np.sort(g * g)[::-1][: problem.tau].sum()) / weight
-    lost = 4.0 * eps * float(size @ size + abs(half) * (beta @ beta))
-    value = float(r @ (2.0 * y - r)) - half * float(beta @ beta)
-    return float(value - total * (1.0 + eps) - lost)
+    data, p, half = problem._base, problem.p, epsilon / 2.0
+    X, y, ridge = data[:, :p], data[:, p], problem.gamma / 2.0
+    length = np.sqrt(np.einsum("ij,ij->j", X, X) + ridge)
+    yy, w = float(y @ y), np.full(p, ridge - half)
+    eps = relative_rounding(X.shape[0], p, problem.distortion)
+    terms = BoundTerms(w, length, X.T @ y, yy, float(np.sqrt(yy)), eps)
+    constant, values = bound_terms(terms, beta, X.T @ (y - X @ beta) - half * beta)
+    chosen = float(np.sort(values)[::-1][: problem.tau].sum())
+    return float(constant) - chosen - problem.data_loss(problem.yy)
 
 
 def node_bounds(
@@ -238,7 +235,6 @@ def node_bounds(
     tau: int,
     gamma: float,
     epsilon: float,
-    n: int,
 ) -> Array:
     """bound(β̂) of branch-and-bound nodes at coefficients of their own, certified.
 
@@ -252,26 +248,15 @@ def node_bounds(
         Included (1), excluded (2) and free (0) columns.
     beta : ndarray, shape (m, p)
         0 where excluded.
-    n : int
-        Rows of the data.
     """
-    half, weight = epsilon / 2.0, (gamma - epsilon) / 2.0
-    eps = 4.0 * (n + gram.b.size + 16) * EPS
-    squares, yy = gram.before or (np.diag(gram.G), gram.yy)
-    length = np.sqrt(np.maximum(squares, 0.0))
-    image = beta @ gram.G
-    reach = np.abs(beta) @ length + np.sqrt(yy)
-    g = np.abs(gram.b - image - half * beta)
-    v = (g + eps * (reach[:, None] * length + abs(half) * np.abs(beta))) ** 2
+    half, ridge = epsilon / 2.0, gamma / 2.0
+    terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
+    constant, v = bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
     inside, free = leaves == IN, leaves == FREE
     ranked = -np.sort(-np.where(free, v, 0.0), axis=1)
     picks = np.clip(tau - inside.sum(axis=1), 0, None)
     chosen = np.where(np.arange(ranked.shape[1]) < picks[:, None], ranked, 0.0).sum(axis=1)
-    total = (np.where(inside, v, 0.0).sum(axis=1) + chosen) / weight
-    norms = np.einsum("ij,ij->i", beta, beta)
-    fitted = np.einsum("ij,ij->i", beta, image) + half * norms
-    lost = eps * (reach * reach + abs(half) * norms)
-    return np.asarray(gram.yy - fitted - total * (1.0 + eps) - lost)
+    return np.asarray(constant - np.where(inside, v, 0.0).sum(axis=1) - chosen)
 
 
 def ellipsoid(

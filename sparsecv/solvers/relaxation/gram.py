@@ -21,7 +21,8 @@ from ..problem import SparseRidgeProblem
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels
-from .newton import newton, newton_path, newton_work
+from .dual_bound import EXTRA, BoundTerms, raised_all, relative_rounding, weights
+from .newton import gradient, newton, newton_path, newton_work
 
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
 GRAM_COLUMNS = 400  # up to which it does not
@@ -37,15 +38,16 @@ class GramForm:
     """Gram matrices of a problem and the diagonal extracted from them, for any γ and τ.
 
     ``D`` (p,) is a diagonal with G − D ⪰ 0: moved into the separable part of the objective it
-    makes the perspective relaxation far tighter where n > p. Where rows of the
-    problem have been left out ``before`` holds diag(G) and yᵀy with them: what rounding is relative
-    to.
+    makes the perspective relaxation far tighter where n > p. ``eps`` is what bounds from these
+    matrices lose (:func:`~.dual_bound.relative_rounding`). Where rows of the problem have been left
+    out ``before`` holds diag(G) and yᵀy with them: what rounding is relative to.
     """
 
     G: Array
     b: Array
     yy: float
     D: Array
+    eps: float
     before: tuple[Array, float] | None = None
 
     @classmethod
@@ -54,22 +56,27 @@ class GramForm:
         problem: SparseRidgeProblem,
         columns: NDArray[np.intp] | None = None,
         extract: bool = True,
+        limits: Limits | None = None,
     ) -> GramForm:
         """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem.
 
-        Without ``extract`` D is 0 and the eigenproblem is saved.
+        Without ``extract``, or where its time is not left, D is 0 and the eigenproblem is saved.
         """
         head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
-        D = extraction(G, problem.rank_bound) if extract else np.zeros(G.shape[0])
-        return cls(G, head.T @ y, problem.yy, D)
+        eps = gram_rounding(problem)
+        extract = extract and _affordable(G.shape[0], limits)
+        D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
+        return cls(G, head.T @ y, problem.yy, D, eps)
 
-    def on(self, columns: NDArray[np.intp], rank: int) -> GramForm:
-        """The same of some of its columns, with a diagonal of their own."""
+    def on(self, columns: NDArray[np.intp], rank: int, limits: Limits) -> GramForm:
+        """The same of some of its columns, with a diagonal of their own where there is time."""
         G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
-        return GramForm(G, self.b[columns], self.yy, extraction(G, rank))
+        affordable = _affordable(columns.size, limits)
+        D = extraction(G, rank, self.eps) if affordable else self.D[columns]
+        return GramForm(G, self.b[columns], self.yy, D, self.eps)
 
     def without(self, rows: Array, targets: Array) -> GramForm:
         """The same with some rows of the data left out, and a diagonal of its own.
@@ -80,18 +87,47 @@ class GramForm:
         yy = max(self.yy - float(targets @ targets), 0.0)
         b = self.b - rows.T @ targets
         length, most = self.before or (np.diag(self.G).copy(), self.yy)
-        # what the subtraction may have lost could make G − D indefinite
-        lost = (rows.shape[0] + 8) * float(np.finfo(np.float64).eps) * float(length.sum())
-        D = np.maximum(extraction(G, G.shape[0]) - lost, 0.0)
-        return GramForm(G, b, yy, D, (length, most))
+        # the subtraction's own products, and digits of G that are lost beside what is left
+        eps = self.eps + relative_rounding(rows.shape[0], 0)
+        lost = eps * float(length.sum())
+        D = np.maximum(extraction(G, G.shape[0], eps) - lost, 0.0)
+        return GramForm(G, b, yy, D, eps, (length, most))
+
+    @property
+    def scaled(self) -> bool:
+        """Whether multiples of the residual are dual points as well: D = 0."""
+        return not self.D.any()
+
+    def quadratic(self) -> Array:
+        """Q = G − D, a new array."""
+        Q = np.array(self.G, order="C")
+        Q.flat[:: Q.shape[0] + 1] -= self.D
+        return Q
+
+    def terms(self, ridge: float) -> BoundTerms:
+        """What the dual bound asks at γ = 2·``ridge``."""
+        squares, yy = self.before or (np.diag(self.G), self.yy)
+        length = np.sqrt(np.maximum(squares, 0.0) + ridge)
+        reach_y = float(np.sqrt(max(yy, 0.0)))
+        return BoundTerms(weights(ridge, self.D), length, self.b, self.yy, reach_y, self.eps)
 
     def rounding(self, ridge: float) -> float:
-        """Absolute error allowed for in every bound and enumerated objective.
+        """Absolute error allowed for in every enumerated objective.
 
         20 ulp of yᵀy times a bound on the variance inflation of any support.
         """
         inflation = (np.diag(self.G).max() + ridge) / (self.D.min() + ridge)
         return float(max(1e-12, 20.0 * np.finfo(float).eps * inflation) * self.yy)
+
+
+def gram_rounding(problem: SparseRidgeProblem) -> float:
+    """ε of bounds from the problem's Gram matrices."""
+    return relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
+
+
+def _affordable(p: int, limits: Limits | None) -> bool:
+    """Whether there is time for the eigenvalues of a p × p matrix."""
+    return limits is None or limits.affords(2.0 * p**3)
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:
@@ -100,13 +136,16 @@ def wants_gram(problem: SparseRidgeProblem) -> bool:
     return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem.rank_bound
 
 
-def extraction(G: Array, rank: int) -> Array:
-    """Diagonal D with G − D ⪰ 0, from the least eigenvalue; 0 where G is singular by shape."""
+def extraction(G: Array, rank: int, eps: float) -> Array:
+    """Diagonal D with G − D ⪰ 0, from the least eigenvalue; 0 where G is singular by shape.
+
+    The exact G is meant, which the one at hand may differ from by ``eps`` of its trace.
+    """
     p = G.shape[0]
     if rank < p:
         return np.zeros(p)
     values = sla.eigvalsh(G, check_finite=False)
-    least = values[0] - 1e-9 * values[-1]
+    least = values[0] - max(1e-9 * values[-1], 2.0 * eps * float(np.trace(G)))
     return np.full(p, max(0.0, float(least)))
 
 
@@ -114,7 +153,29 @@ def relaxation_work(p: int) -> tuple[Any, ...]:
     """Work space of the relaxation's kernel."""
     m = min(p, BLOCK)
     columns = np.zeros(p, dtype=np.int64)
-    return columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((3, m))
+    return columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
+
+
+def residual_form(
+    problem: SparseRidgeProblem, X: Array, y: Array, r: Array, extra: float
+) -> tuple[tuple[Any, ...], BoundTerms]:
+    """What the relaxation's kernel and the bound ask in residual form.
+
+    Parameters
+    ----------
+    X : ndarray, shape (q, m)
+        One row for every column of the problem that is left.
+    y, r : ndarray, shape (m,)
+        Response and residual, the latter kept up to date by the kernel.
+    extra : float
+        e of Q = XᵀX + eI, a part of γ/2.
+    """
+    ridge, yy = problem.gamma / 2.0, float(y @ y)
+    squares = np.einsum("ij,ij->i", X, X)
+    form = (np.zeros((0, 0)), X, y, r, extra, squares + extra)
+    eps = relative_rounding(y.size, 0, problem.distortion)
+    w = np.full(X.shape[0], ridge - extra)
+    return form, BoundTerms(w, np.sqrt(squares + ridge), X @ y, yy, float(np.sqrt(yy)), eps)
 
 
 @dataclass
@@ -143,46 +204,34 @@ class Relaxer:
     def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
         self.root, self.gram, ridge = root, gram, problem.gamma / 2.0
         self.picks = min(problem.tau, root.columns.size)
-        p = root.columns.size
+        p, none = root.columns.size, np.zeros(0)
         if gram is not None:
-            self.Q = np.ascontiguousarray(gram.G - np.diag(gram.D))
-            self.w, self.b = ridge + gram.D, gram.b
-            self.X, self.r, self.q = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
-            self.g = self.b - self.Q @ root.beta
-            self.margin = gram.rounding(ridge)
+            self.form = (gram.quadratic(), np.zeros((0, 0)), none, none, 0.0, none)
+            self.terms, self.scaled = gram.terms(ridge), gram.scaled
         else:
-            self.Q = np.zeros((0, 0))
-            self.X = np.ascontiguousarray(problem._base[:, root.columns].T)
-            y = problem._base[:, problem.p]
-            self.w, self.b = np.full(p, ridge), self.X @ y
-            self.q = np.einsum("ij,ij->i", self.X, self.X)
-            self.r = y - root.beta @ self.X
-            self.g = self.X @ self.r
-            inflation = (self.q.max() + ridge) / ridge
-            scale = max(1e-12, 20.0 * np.finfo(float).eps * inflation)
-            self.margin = float(scale * problem.yy)
-        self.yy = problem.yy
-        self.scaled = gram is None or not gram.D.any()
+            X = np.ascontiguousarray(problem._base[:, root.columns].T)
+            y = np.ascontiguousarray(problem._base[:, problem.p])
+            self.form, self.terms = residual_form(problem, X, y, y - root.beta @ X, 0.0)
+            self.scaled = True
+        self.g = np.zeros(p)
         self.state = np.zeros(p, dtype=np.int8)
-        self.top = np.zeros(self.picks + 2)
+        self.top = np.zeros(self.picks + EXTRA)
         self.work, self.nt = relaxation_work(p), newton_work(p)
 
     def relax(self, target: float) -> None:
         """Solve until the bound passes ``target`` or nothing more is to be had."""
-        root = self.root
+        root, w, b = self.root, self.terms.w, self.terms.b
         lam = np.array([root.root_lam])
-        if self.gram is not None and self._newton(target + self.margin, lam):
+        if self.gram is not None and self._newton(target, lam):
             return
         if root.root_lam <= 0.0:
-            level = np.sort(self.b * self.b / self.w)[::-1]
+            level = np.sort(b * b / w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
         best = np.array([-np.inf, np.inf])
-        limits = np.array([target + self.margin, 1e-5, float(ROUNDS), 0.03, float(self.scaled)])
+        limits = np.array([target, 1e-5, float(ROUNDS), 0.03, float(self.scaled)])
         kernels.relax(
-            (self.Q, self.X, self.r, 0.0, self.q),
-            self.w,
-            self.b,
-            self.yy,
+            self.form,
+            self.terms,
             self.state,
             self.picks,
             root.beta,
@@ -194,41 +243,41 @@ class Relaxer:
             self.work,
         )
         root.root_lam = float(lam[0])
-        root.bound = max(root.bound, float(best[0]) - self.margin)
+        root.bound = max(root.bound, float(best[0]))
 
     def _newton(self, target: float, lam: Array) -> bool:
         """The same by active-set Newton steps; whether there was room for the active columns."""
-        root, root_w = self.root, np.sqrt(self.w)
-        problem = (self.Q, self.w, root_w, self.b, self.yy, self.state, self.picks)
+        root, terms = self.root, self.terms
+        problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
+        gradient(self.form[0], terms.b, root.beta, self.g)
         here = (root.beta, self.g, lam, target)
         if root.root_lam > 0.0:
-            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.scaled, self.nt)
+            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)
         else:
-            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.scaled, self.nt)
+            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.nt)
         root.root_lam = float(lam[0])
-        root.bound = max(root.bound, float(bound) - self.margin)
+        root.bound = max(root.bound, float(bound))
         return bool(steps >= 0)
 
     def excluded(self, target: float) -> NDArray[np.bool_]:
         """Columns no support below ``target`` holds; the slack is lowered to what proves it."""
-        root = self.root
+        root, terms, top = self.root, self.terms, self.top
         every = np.arange(root.columns.size)
         here = kernels.dual_bound(
-            self.w,
-            self.yy,
+            self.form,
+            terms,
+            self.scaled,
             self.state,
             every,
             every.size,
             self.picks,
             root.beta,
             self.g,
-            self.b,
-            self.top,
-            self.scaled,
+            top,
         )
-        value = self.top[self.picks + 1] * self.g * self.g / self.w
-        last = self.top[self.picks - 1]
-        forced = here - self.margin + last - value
+        value = raised_all(self.g, terms.length, terms.w, top, self.picks)
+        last = top[self.picks - 1]
+        forced = here + last - value
         out = (value < last) & (forced >= target)
         if out.any():
             root.slack = min(root.slack, float(forced[out].min()))
@@ -236,13 +285,14 @@ class Relaxer:
 
     def rounded(self) -> NDArray[np.intp]:
         """The columns of largest β√w, by their number in the problem."""
-        size = np.abs(self.root.beta) * np.sqrt(self.w)
-        size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / self.w))
+        w = self.terms.w
+        size = np.abs(self.root.beta) * np.sqrt(w)
+        size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / w))
         return np.sort(self.root.columns[np.argsort(-size, kind="stable")[: self.picks]])
 
     def promising(self, count: int) -> NDArray[np.intp]:
         """The columns of largest g²/w, by their number in the problem."""
-        value = self.g * self.g / self.w
+        value = self.g * self.g / self.terms.w
         if value.size <= count:
             return self.root.columns
         return np.sort(self.root.columns[np.argpartition(-value, count)[:count]])
@@ -307,7 +357,7 @@ def reduced_root(
         relaxer = Relaxer(problem, root, gram)
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         relaxer.relax(target)
-        if root.bound < target:
+        if root.bound < target and limits.reached(0) is None:
             improve_incumbent(problem, incumbent, relaxer)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         if root.bound >= target or limits.reached(0) is not None:
@@ -320,9 +370,9 @@ def reduced_root(
         if left <= problem.tau:
             return root, gram
         if gram is None:
-            gram = GramForm.of(problem, root.columns)
+            gram = GramForm.of(problem, root.columns, limits=limits)
         elif shrunk:
-            gram = gram.on(np.flatnonzero(~out), problem.rank_bound)
+            gram = gram.on(np.flatnonzero(~out), problem.rank_bound, limits)
         else:
             return root, gram
 
@@ -333,8 +383,9 @@ def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer
     if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
         G, b = relaxer.gram.G, relaxer.gram.b
     else:
-        head = problem._base[:, columns]
-        G, b = head.T @ head, head.T @ problem._base[:, problem.p]
+        rows = problem._rows  # products only: a long table need not be factored for them
+        head = rows[:, columns]
+        G, b = head.T @ head, head.T @ rows[:, problem.p]
     search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
     for start in (incumbent.support, relaxer.rounded()):
         search.enter(np.searchsorted(columns, start))

@@ -14,11 +14,12 @@ import numpy as np
 import scipy.linalg as sla
 
 from ..kernels.linalg import Array
+from ..limits import Limits
 
 MOST_STEPS = 60
 
 
-def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float) -> Array:
+def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float, limits: Limits) -> Array:
     """Coefficients of the relaxation min ||y − Fβ||² + Σ w_iβ_i²/z_i, Σz ≤ τ, 0 ≤ z ≤ 1.
 
     Parameters
@@ -30,6 +31,8 @@ def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float) -> Array:
         Less than p.
     gap : float
         Complementarity relative to yᵀy at which to stop.
+    limits : Limits
+        No step begins once they are reached, or for which there is no time.
 
     Returns
     -------
@@ -43,7 +46,10 @@ def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float) -> Array:
     high = np.full(p, yy / p)
     level = 0.0  # multiplier of the sum
     g = np.zeros(p)
+    work = 4.0 * min(m, p) ** 2 * max(m, p)
     for _ in range(MOST_STEPS):
+        if limits.reached(0) is not None or not limits.affords(work):
+            break
         K = (F * (z / w)) @ F.T
         K[np.arange(m), np.arange(m)] += 1.0
         L = np.linalg.cholesky(K)

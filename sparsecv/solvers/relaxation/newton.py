@@ -17,11 +17,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from .descent import dual_bound
+from .dual_bound import gram_bound
 
 WIDEST = 200  # active columns up to which a factorisation is cheaper than sweeps
 ENTERING = 8  # columns brought in at once
@@ -69,7 +69,7 @@ def newton_work(p: int) -> NewtonWork:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
     """g = b − Qβ."""
     p = b.shape[0]
@@ -82,7 +82,7 @@ def gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
                 g[j] -= value * Q[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
     """List columns with a coefficient, then those about to get one, the most violated first.
 
@@ -120,7 +120,7 @@ def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untype
     return n, m
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
     """Cholesky factor of Q + W_quadratic on the active columns, both right sides carried along.
 
@@ -161,7 +161,7 @@ def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-d
     return saturated
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
     """Back substitution with the leading n of m active columns, for both right sides."""
     U, move = nt.U, nt.move
@@ -173,7 +173,7 @@ def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
         move[0, a], move[1, a] = first * nt.inverse[a], second * nt.inverse[a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
     """Insert a change of the penalty at t in order."""
     c = count
@@ -183,7 +183,7 @@ def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
     nt.when[c], nt.where[c] = t, code
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
     """Exact minimum over t ∈ [0, 1] of the objective at β + td; t and the position that ends at 0.
 
@@ -241,7 +241,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
     return 1.0, -1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
     """d = move[0] − s·move[1] on the first n active columns, and h = Qd."""
     h = nt.h
@@ -256,7 +256,7 @@ def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
             h[j] += d * Q[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
     """Whether columns about to enter move to the side their gradient points to."""
     fit = True
@@ -265,7 +265,7 @@ def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
     return fit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def relaxed_size(root_w, state, beta, s, count, nt):  # type: ignore[no-untyped-def]
     """Σz over the free columns."""
     total = 0.0
@@ -276,7 +276,7 @@ def relaxed_size(root_w, state, beta, s, count, nt):  # type: ignore[no-untyped-
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untyped-def]
     """√λ at which Σz = picks on the partition last solved; 0 where there is none."""
     above, below = 0.0, float(picks - saturated)
@@ -286,15 +286,16 @@ def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untype
     return above / below if above > 0.0 and below > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def newton(
-    Q, w, root_w, b, yy, state, picks, beta, g, lam, target, rounds, tolerance, top, scaled, nt
+    Q, terms, root_w, scaled, state, picks, beta, g, lam, target, rounds, tolerance, top, nt
 ):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node, or until its bound passes ``target``.
 
     Parameters
     ----------
-    Q, w, root_w, b, yy : the problem, root_w = √w
+    Q, terms, root_w : the problem, terms a BoundTerms and root_w = √w
+    scaled : whether D = 0
     state : int8 (p,): free (0), in (1) or out (2); columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start and its b − Qβ, overwritten
@@ -302,16 +303,16 @@ def newton(
     target : bound at which to stop
     rounds : multipliers tried
     tolerance : relative deviation of Σz from ``picks`` that will do
-    top : (picks + 2,) largest s²g²/w over free columns at the bound, and s²
-    scaled : whether D = 0
+    top : (picks + 3,) as in gram_bound
     nt : work space
 
     Returns
     -------
     float, int
-        Bound at β and the steps taken; negative where more columns are active than there is room
-        for.
+        Certified bound at β and the steps taken; these are negative where more columns are active
+        than there is room for.
     """
+    w, length, b, yy, reach_y, eps = terms
     count = 0
     for i in range(b.shape[0]):
         if state[i] != 2:
@@ -323,7 +324,9 @@ def newton(
             s = max(s, 0.1 * abs(g[nt.columns[a]]) / root_w[nt.columns[a]])
         s = max(s, 1e-300)
     done, full, steps, fitted, stalled = 0, False, 0, 0.0, False
-    bound = dual_bound(w, yy, state, nt.columns, count, picks, beta, g, b, top, scaled)
+    bound = gram_bound(
+        w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
+    )
     while steps < STEPS and bound < target:
         n, m = list_active(root_w, state, beta, g, s, count, nt)
         if m < 0:
@@ -370,23 +373,25 @@ def newton(
             beta[i] = value
         for j in range(b.shape[0]):
             g[j] -= t * nt.h[j]
-        bound = dual_bound(w, yy, state, nt.columns, count, picks, beta, g, b, top, scaled)
+        bound = gram_bound(
+            w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
+        )
     lam[0] = s
     gradient(Q, b, beta, g)  # afresh: what the steps have rounded away must not count
-    bound = dual_bound(w, yy, state, nt.columns, count, picks, beta, g, b, top, scaled)
+    bound = gram_bound(
+        w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
+    )
     return bound, steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def newton_path(
-    Q, w, root_w, b, yy, state, picks, beta, g, lam, target, tolerance, top, scaled, nt
-):  # type: ignore[no-untyped-def]
+@kernel
+def newton_path(Q, terms, root_w, scaled, state, picks, beta, g, lam, target, tolerance, top, nt):  # type: ignore[no-untyped-def]
     """The same from nothing: at falling multipliers until Σz passes ``picks``, then to the end.
 
     Started far from its optimum the method is still safe but slow. β must be 0 and g = b.
     """
     count, s, total = 0, 0.0, 0
-    for i in range(b.shape[0]):
+    for i in range(g.shape[0]):
         if state[i] != 2:
             nt.columns[count] = i
             count += 1
@@ -395,7 +400,7 @@ def newton_path(
         s *= FALL
         lam[0] = s
         bound, steps = newton(
-            Q, w, root_w, b, yy, state, picks, beta, g, lam, target, 1, tolerance, top, scaled, nt
+            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 1, tolerance, top, nt
         )
         total += abs(steps)
         if steps < 0 or bound >= target:
@@ -405,7 +410,7 @@ def newton_path(
         s = lam[0]
     for _ in range(REPEATS):
         bound, steps = newton(
-            Q, w, root_w, b, yy, state, picks, beta, g, lam, target, 40, tolerance, top, scaled, nt
+            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 40, tolerance, top, nt
         )
         total += abs(steps)
         if abs(steps) < STEPS:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels.linalg import Array
+from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from . import descent as kernels
-from .gram import GramForm, relaxation_work, wants_gram
+from .dual_bound import EXTRA, BoundTerms, residual_multiple, residual_parts
+from .gram import GramForm, relaxation_work, residual_form, wants_gram
 from .interior import interior_point
 from .quadratic import Quadratic, solve_bordered
 
 ROUNDS = 12  # of coordinate descent between two Newton steps
 MOST_ROUNDS = 300
-EPS = float(np.finfo(np.float64).eps)
 NEWTON_STEPS = 10
 
 
@@ -50,6 +53,7 @@ class Relaxation:
     multiplier: float
 
 
+@on_one_thread
 def perspective_relaxation(
     problem: SparseRidgeProblem,
     *,
@@ -59,6 +63,7 @@ def perspective_relaxation(
     warm_start: Relaxation | None = None,
     gap: float = 1e-8,
     gram: GramForm | None = None,
+    limits: Limits | None = None,
 ) -> Relaxation:
     """Solve min ||y−Xβ||² + (γ−ε)/2 Σβ_i²/z_i + ε/2 ||β||² over Σz ≤ τ, 0 ≤ z ≤ 1.
 
@@ -80,6 +85,8 @@ def perspective_relaxation(
         Of the same data, to share among calls, or of fewer rows (:meth:`GramForm.without`): the
         relaxation is that of ``gram``, the problem gives γ and τ. Without it problems with many
         more columns than rows are solved in residual form, which never forms the p × p matrix.
+    limits : Limits, optional
+        When they are reached what is known is returned: the bound holds all the same.
 
     Returns
     -------
@@ -93,14 +100,15 @@ def perspective_relaxation(
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
     if gram is None and (extract or wants_gram(problem)):
-        gram = GramForm.of(problem, extract=extract)
+        gram = GramForm.of(problem, extract=extract, limits=limits)
     D = gram.D if extract and gram is not None else np.zeros(problem.p)
     search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
     if warm_start is not None:
         search.start(warm_start)
-    return search.run(gap)
+    return search.run(gap, limits or Limits())
 
 
+@on_one_thread
 def relaxation_path(
     problem: SparseRidgeProblem,
     taus: Iterable[int],
@@ -108,11 +116,16 @@ def relaxation_path(
     epsilon: float = 0.0,
     extract: bool = False,
     gap: float = 1e-8,
+    limits: Limits | None = None,
 ) -> list[Relaxation]:
-    """Solve the relaxation for several τ, each started from the one before."""
+    """Solve the relaxation for several τ, each started from the one before.
+
+    Parameters as for :func:`perspective_relaxation`. Once limits are reached every other τ gets the
+    bound at the last coefficients.
+    """
     gram = None
     if extract or wants_gram(problem):
-        gram = GramForm.of(problem, extract=extract)
+        gram = GramForm.of(problem, extract=extract, limits=limits)
     path: list[Relaxation] = []
     for tau in taus:
         path.append(
@@ -123,6 +136,7 @@ def relaxation_path(
                 warm_start=path[-1] if path else None,
                 gap=gap,
                 gram=gram,
+                limits=limits,
             )
         )
     return path
@@ -146,17 +160,16 @@ def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():
         raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
-    head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
-    residual = y - head @ values
-    # any residual is a dual point, the rounded one too: only its products can be off
-    lost = (head.shape[0] + 8) * EPS * (np.abs(head).T @ np.abs(residual))
-    g = np.abs(head.T @ residual) + lost
-    largest = np.cumsum(np.sort(g * g)[::-1])
-    # (rᵀy)²/(||r||² + (2/γ)Σg²) is the best over all multiples of the residual
-    bottom = residual @ residual + (2.0 / problem.gamma) * largest
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds = np.where(bottom > 0.0, (residual @ y) ** 2 / bottom, 0.0)
-    return np.maximum(bounds * (1.0 - 1e-10) - 1e-12 * problem.yy, 0.0)
+    p, every = problem.p, np.arange(problem.p)
+    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
+    form, terms = residual_form(problem, X, y, y - values @ X, 0.0)
+    r, eps, g = form[3], terms.eps, np.zeros(p)
+    kernels.gradient(form, terms.b, values, every, p, g)
+    above, square = residual_parts(y, r, 0.0, every, p, values, eps)
+    size = np.abs(g) + eps * float(np.sqrt(square)) * terms.length
+    totals = np.cumsum(np.sort(size * size / terms.w)[::-1])
+    found = [residual_multiple(above, square, total, eps)[0] for total in totals]
+    return np.maximum(np.array(found) - problem.data_loss(problem.yy), 0.0)
 
 
 def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
@@ -182,22 +195,22 @@ class _Search:
         state: NDArray[np.int8],
     ) -> None:
         p = problem.p
-        self.form = Quadratic(problem, gram, epsilon / 2.0 - D)
-        self.problem = problem if gram is None or gram.before is None else None
-        self.before = None if gram is None else gram.before
+        self.problem, self.form = problem, Quadratic(problem, gram, epsilon, D)
+        # matrices of fewer rows than the problem's have no rows here
+        self.whole = problem if gram is None or gram.before is None else None
         self.half = epsilon / 2.0
-        self.count = p if problem.n is None else problem.n
-        self.state, self.b, self.yy = state, self.form.b, self.form.yy
-        self.w, self.scaled = (problem.gamma - epsilon) / 2.0 + D, not D.any()
+        self.terms, self.scaled = self.form.terms, not D.any()
+        self.state, self.w = state, self.terms.w
+        self.b, self.yy = self.terms.b, self.terms.yy
         self.free = np.flatnonzero(state == kernels.FREE)
         self.picks = min(problem.tau, self.free.size)
         self.beta, self.g = np.zeros(p), self.b.copy()
         self.kept, self.value = np.zeros(p), np.inf
-        self.dual, self.dual_value = np.zeros(p), -np.inf
         level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
         self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
         self.best = np.array([-np.inf, np.inf])
-        self.top, self.work = np.zeros(self.picks + 2), relaxation_work(p)
+        self.dual, self.dual_value = np.zeros(p), -np.inf
+        self.top, self.work = np.zeros(self.picks + EXTRA), relaxation_work(p)
 
     def start(self, known: Relaxation) -> None:
         """Take over the coefficients and multiplier of a neighbouring relaxation."""
@@ -212,12 +225,9 @@ class _Search:
         limits = np.array([np.inf, gap, float(rounds), 0.0, float(self.scaled)])
         self._refresh()
         self._note()
-        form = self.form
         kernels.relax(
-            (form.Q, form.X, form.r, form.e, form.diagonal),
-            self.w,
-            self.b,
-            self.yy,
+            self.form.arrays,
+            self.terms,
             self.state,
             self.picks,
             self.beta,
@@ -232,28 +242,39 @@ class _Search:
 
     def _note(self) -> None:
         """Remember β if its dual bound is the best so far."""
-        bound = kernels.dual_bound(
-            self.w,
-            self.yy,
-            self.state,
-            self.free,
-            self.free.size,
-            self.picks,
-            self.beta,
-            self.g,
-            self.b,
-            self.top,
-            self.scaled,
-        )
+        bound = self._bound(self.form.arrays, self.terms)
         if bound > self.dual_value:
             self.dual, self.dual_value = self.beta.copy(), bound
-        self.best[0] = self.dual_value
+        self.best[0] = max(self.best[0], bound)
 
-    def run(self, gap: float) -> Relaxation:
+    def _bound(self, arrays: Any, terms: BoundTerms) -> float:
+        """The certified dual bound at β, whose b − Qβ is formed anew."""
+        kernels.gradient(arrays, terms.b, self.beta, self.free, self.free.size, self.g)
+        return float(
+            kernels.dual_bound(
+                arrays,
+                terms,
+                self.scaled,
+                self.state,
+                self.free,
+                self.free.size,
+                self.picks,
+                self.beta,
+                self.g,
+                self.top,
+            )
+        )
+
+    def run(self, gap: float, limits: Limits) -> Relaxation:
         """Coordinate descent and Newton steps; interior-point steps where those get stuck."""
+        if limits.reached(0) is not None:
+            self._note()
+            self._keep()
         for attempt in range(2):
             rounds = ROUNDS
             for _ in range(NEWTON_STEPS):
+                if limits.reached(0) is not None:
+                    break
                 self._descend(gap, rounds)
                 self._keep()
                 if self._done(gap) or rounds > 4 * ROUNDS:
@@ -261,11 +282,14 @@ class _Search:
                 if not self._newton():
                     rounds *= 2
                 self._keep()
-            if attempt == 0 and not self._done(gap) and self.picks < self.free.size:
-                self._interior(gap)
+            waiting = not self._done(gap) and limits.reached(0) is None
+            if attempt == 0 and waiting and self.picks < self.free.size:
+                self._interior(gap, limits)
                 continue
             break
-        if not self._done(gap):  # a certificate from better converged sweeps
+        if (
+            not self._done(gap) and limits.reached(0) is None
+        ):  # a certificate from better converged sweeps
             self._descend(gap, MOST_ROUNDS)
             self._keep()
         self.beta = self.kept.copy()
@@ -296,11 +320,11 @@ class _Search:
     def _done(self, gap: float) -> bool:
         return bool(self.value - self.best[0] <= gap * abs(self.value))
 
-    def _interior(self, gap: float) -> None:
+    def _interior(self, gap: float, limits: Limits) -> None:
         """Start again from an interior-point solution on the free columns."""
         F, y = self.form.factor(self.free)
         beta = np.zeros_like(self.beta)
-        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap)
+        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap, limits)
         if not np.isfinite(beta).all():
             return
         self.beta = beta
@@ -382,6 +406,19 @@ class _Search:
             self.root_lam[0] = solution[n]
         return bool(values[best] < before - 1e-10 * abs(before))
 
+    def _note_rows(self) -> None:
+        """From matrices the residual form, where there is one, may keep more digits."""
+        if self.whole is None or not self.scaled or self.form.X.shape[0] > 0:
+            return
+        rows, p = self.whole._rows, self.whole.p
+        X, y = np.ascontiguousarray(rows[:, :p].T), rows[:, p].copy()
+        kept = self.beta
+        for beta in (self.dual, kept):
+            self.beta = beta
+            arrays, terms = residual_form(self.problem, X, y, y - beta @ X, self.half)
+            self.best[0] = max(self.best[0], self._bound(arrays, terms))
+        self.beta = kept
+
     def _result(self, value: float, gap: float) -> Relaxation:
         mu = float(
             kernels.fit_multiplier(
@@ -390,36 +427,9 @@ class _Search:
         )
         sizes = np.abs(self.beta) * np.sqrt(self.w)
         z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
-        bound = max(self._certified(self.dual), 0.0)
-        if value - bound > gap * value:
-            bound = max(self._certified(self.beta), bound)
+        self._note()
+        self._note_rows()
+        bound = max(float(self.best[0]) - self.problem.data_loss(self.problem.yy), 0.0)
         value = max(value, bound)
         width = (value - bound) / value if value > 0.0 else 0.0
         return Relaxation(self.beta, z, bound, value, width, width <= gap, mu * mu)
-
-    def _certified(self, beta: Array) -> float:
-        """The dual bound at β with everything rounding may have lost taken off.
-
-        With D = 0 any residual is a dual point, the computed one too: only what its products with
-        the columns lose is to be added. From Gram matrices their own rounding counts as well.
-        """
-        half, free = self.half, self.free
-        if self.problem is not None and self.scaled:
-            data, p = self.problem._rows, self.problem.p
-            X, y = data[:, :p], data[:, p]
-            r, s = y - X @ beta, -np.sqrt(half) * beta
-            eps = (X.shape[0] + 8) * EPS
-            g = np.abs(X.T @ r + np.sqrt(half) * s)
-            g += eps * (np.abs(X).T @ np.abs(r) + np.sqrt(half) * np.abs(s))
-            total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())
-            above = float(r @ y) - eps * float(np.abs(r) @ np.abs(y))
-            below = (float(r @ r + s @ s) + total) * (1.0 + eps + p * EPS)
-            return above * above / below if above > 0.0 and below > 0.0 else 0.0
-        eps = (self.form.b.size + self.count + 8) * EPS
-        squares, yy = self.before or (np.diag(self.form.Q) + self.w, self.yy)
-        length = np.sqrt(np.maximum(squares, 0.0))
-        reach = float(length @ np.abs(beta)) + float(np.sqrt(yy))
-        fitted = self.form.Q @ beta
-        g = np.abs(self.b - fitted) + eps * length * reach
-        total = float(np.sort(g[free] ** 2 / self.w[free])[::-1][: self.picks].sum())
-        return self.yy - float(beta @ fitted) - total * (1.0 + eps) - eps * reach * reach

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
-from .gram import GramForm
+from .dual_bound import weights
+from .gram import GramForm, residual_form
 
 
 def solve_bordered(K: Array, right: Array) -> Array | None:
@@ -33,27 +36,36 @@ def solve_bordered(K: Array, right: Array) -> Array | None:
 
 
 class Quadratic:
-    """Q = XᵀX + diag(extra), held as a matrix or, for p ≫ n, through X."""
+    """Q = XᵀX + (ε/2)I − D, held as a matrix or, for p ≫ n and D = 0, through X.
 
-    def __init__(self, problem: SparseRidgeProblem, gram: GramForm | None, extra: Array) -> None:
-        p, none = problem.p, np.zeros(0)
+    ``arrays`` is what the relaxation's kernel asks, ``terms`` what the dual bound does.
+    """
+
+    def __init__(
+        self, problem: SparseRidgeProblem, gram: GramForm | None, epsilon: float, D: Array
+    ) -> None:
+        p, half, none = problem.p, epsilon / 2.0, np.zeros(0)
         if gram is not None:
-            self.Q = np.ascontiguousarray(gram.G + np.diag(extra))
-            self.X, self.r, self.e, self.diagonal = np.zeros((0, 0)), none, 0.0, none
-            self.b, self.yy, self.mean = gram.b, gram.yy, float(np.trace(self.Q)) / p
+            self.Q = replace(gram, D=D - half).quadratic()
+            self.X, self.e, self.mean = np.zeros((0, 0)), 0.0, float(np.trace(self.Q)) / p
+            self.arrays: Any = (self.Q, self.X, none, none, 0.0, none)
+            terms = gram.terms(problem.gamma / 2.0)
+            # ε/2 off γ/2 and onto Q: lengths are those of γ/2
+            self.terms = terms._replace(w=weights(problem.gamma / 2.0 - half, D))
+            self.b = self.terms.b
             return
-        self.Q, self.e = np.zeros((0, 0)), float(extra[0])
+        self.Q, self.e = np.zeros((0, 0)), half
         self.X = np.ascontiguousarray(problem._base[:, :p].T)
-        self.y = problem._base[:, p]
-        self.b, self.yy, self.r = self.X @ self.y, problem.yy, self.y.copy()
-        self.diagonal = np.einsum("ij,ij->i", self.X, self.X) + self.e
-        self.mean = float(self.diagonal.mean())
+        self.y = problem._base[:, p].copy()
+        self.r = self.y.copy()
+        self.arrays, self.terms = residual_form(problem, self.X, self.y, self.r, half)
+        self.b, self.mean = self.terms.b, float(self.arrays[5].mean())
 
     def gradient(self, beta: Array) -> Array:
         """b − Qβ; the residual kept is that of β from here on."""
         if self.X.shape[0] == 0:
             return np.asarray(self.b - self.Q @ beta)
-        self.r = self.y - beta @ self.X
+        self.r[:] = self.y - beta @ self.X
         return np.asarray(self.X @ self.r - self.e * beta)
 
     def form(self, betas: Array) -> Array:

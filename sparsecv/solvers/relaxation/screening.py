@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..problem import SparseRidgeProblem
+from . import descent as kernels
+from .dual_bound import EXTRA, raised_all
+from .gram import residual_form
 
 ROUNDING = 1e-10
 
@@ -49,25 +52,15 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():
         raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
-    head, y = problem._base[:, : problem.p], problem._base[:, problem.p]
-    residual = y - head @ values
-    # any residual is a dual point, the rounded one too: only its products can be off
-    eps = (head.shape[0] + 8) * float(np.finfo(np.float64).eps)
-    lost = eps * (np.abs(head).T @ np.abs(residual))
-    g, weight = np.abs(head.T @ residual), 2.0 / problem.gamma
-    most, least = weight * (g + lost) ** 2, weight * np.maximum(g - lost, 0.0) ** 2
-    order, floor = np.sort(most)[::-1], np.sort(least)[::-1]
-    tau = problem.tau
-    bottom = float(residual @ residual + order[:tau].sum())
-    scale = float(residual @ y) / bottom if bottom > 0.0 else 0.0
-    square = scale * scale
-    bound = scale * float(residual @ y)
-    following = square * order[tau] if tau < problem.p else 0.0
-    last = square * floor[tau - 1]
-    cut = upper + ROUNDING * problem.yy
-    high, low = square * most, square * least
-    excluded = np.flatnonzero((high <= following) & (bound + last - high > cut))
-    included = np.flatnonzero((low >= last) & (bound + low - following > cut))
-    if tau == problem.p:
-        excluded = np.empty(0, dtype=np.intp)
-    return Screening(included.astype(np.intp), excluded.astype(np.intp), bound)
+    p, tau, every = problem.p, problem.tau, np.arange(problem.p)
+    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
+    form, terms = residual_form(problem, X, y, y - values @ X, 0.0)
+    free, g, top = np.zeros(p, dtype=np.int8), np.zeros(p), np.zeros(tau + EXTRA)
+    kernels.gradient(form, terms.b, values, every, p, g)
+    bound = kernels.dual_bound(form, terms, True, free, every, p, tau, values, g, top)
+    own = raised_all(g, terms.length, terms.w, top, tau)
+    last, following = top[tau - 1], top[tau]
+    cut = upper + ROUNDING * problem.yy + problem.data_loss(upper)
+    excluded = np.flatnonzero((own < last) & (bound + last - own > cut))
+    included = np.flatnonzero((own > following) & (bound + own - following > cut))
+    return Screening(included.astype(np.intp), excluded.astype(np.intp), float(bound))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from .beam_kernels import pair_swap
 from .greedy import complete_support, forward_order
 from .swaps import swap_search
@@ -22,6 +23,7 @@ GRAM_COLUMNS = 5000  # beyond it the search is confined to the most promising co
 Support = NDArray[np.intp]
 
 
+@on_one_thread
 def heuristic_support(
     problem: SparseRidgeProblem,
     *,
@@ -43,7 +45,7 @@ def heuristic_support(
     width : int
         Supports the beam search carries.
     time_limit : float, optional
-        Seconds after which no new restart begins.
+        Seconds after which the best support so far is returned.
 
     Returns
     -------
@@ -70,7 +72,9 @@ def promising_columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArra
     return np.union1d(np.argsort(-score, kind="stable")[:GRAM_COLUMNS], needed)
 
 
-def beam(G: Array, b: Array, ridge: float, tau: int, width: int = WIDTH) -> list[Support]:
+def beam(
+    G: Array, b: Array, ridge: float, tau: int, width: int = WIDTH, limits: Limits | None = None
+) -> list[Support]:
     """Forward selection that carries the ``width`` best supports of every size.
 
     Parameters
@@ -79,10 +83,11 @@ def beam(G: Array, b: Array, ridge: float, tau: int, width: int = WIDTH) -> list
     ridge : float
         γ/2.
     tau, width : int
+    limits : Limits, optional
 
     Returns
     -------
-    list of supports of τ columns, best first
+    list of supports of τ columns, best first; empty where limits are reached on the way
     """
     p = b.size
     tau = min(tau, p)
@@ -91,6 +96,8 @@ def beam(G: Array, b: Array, ridge: float, tau: int, width: int = WIDTH) -> list
     V = np.zeros((1, tau, p))
     c, d, gain = b[None].copy(), full[None].copy(), np.zeros(1)
     for level in range(tau):
+        if limits is not None and limits.reached(0) is not None:
+            return []
         score = gain[:, None] + c * c / np.maximum(d, 1e-12 * full)
         np.put_along_axis(score, supports, -np.inf, axis=1)
         parent, added = _distinct(score, supports, width)
@@ -150,10 +157,12 @@ class LocalSearch:
 
     def improve(self, starts: Sequence[Support], limits: Limits, width: int = WIDTH) -> None:
         """Swaps from every start and from the beam, then pair swaps and restarts from the best."""
-        for start in starts:
-            self.enter(start)
-        for start in beam(self.G, self.b, self.ridge, self.tau, width):
-            self.enter(start)
+        for number, start in enumerate(starts):
+            if number == 0 or limits.reached(0) is None:
+                self.enter(start)
+        for start in beam(self.G, self.b, self.ridge, self.tau, width, limits):
+            if limits.reached(0) is None:
+                self.enter(start)
         self.pairs(limits)
         self.restart(limits)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def pair_swap(G, b, ridge, support, k, gain, number, offered, work):  # type: ignore[no-untyped-def]
     """Pair ``number`` of the k(k−1)/2 members exchanged for the best other pair, if that helps.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
+from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..threads import on_one_thread
 from .beam import promising_columns
 from .greedy import forward_order
 from .swaps import swap_search
@@ -17,11 +19,13 @@ Support = NDArray[np.intp]
 SWAPS = 30  # at most, at every size
 
 
+@on_one_thread
 def heuristic_path(
     problem: SparseRidgeProblem,
     sizes: Iterable[int],
     *,
     warm_starts: Sequence[NDArray[np.intp]] = (),
+    limits: Limits | None = None,
 ) -> dict[int, Support]:
     """Good supports of several sizes, without a proof; deterministic.
 
@@ -36,6 +40,8 @@ def heuristic_path(
         In 1..p.
     warm_starts : supports, optional
         Tried at the sizes they have.
+    limits : Limits, optional
+        Once they are reached sizes are filled by forward steps alone.
 
     Returns
     -------
@@ -73,16 +79,23 @@ def heuristic_path(
         np.empty(m),
     )
     trial, allowed = np.empty(most, dtype=np.int64), np.ones(m, dtype=np.int8)
+    limits = limits or Limits()
     for start in starts:
         k = start.size
-        if 1 <= k <= most:
+        if 1 <= k <= most and limits.reached(0) is None:
             trial[:k] = np.searchsorted(columns, np.sort(start))
             try_start(G, b, problem.gamma / 2.0, supports, gains, trial, k, allowed, work, SWAPS)
-    walk(G, b, problem.gamma / 2.0, supports, gains, trial, allowed, work, SWAPS)
+    data = (G, b, problem.gamma / 2.0, supports, gains, trial)
+    for k in range(1, most + 1):
+        step_up(*data, k, allowed, work, SWAPS if limits.reached(0) is None else 0)
+    for k in range(most - 1, 0, -1):
+        if limits.reached(0) is not None:
+            break
+        step_down(*data, k, allowed, work, SWAPS)
     return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Improve ``trial[:k]`` by swaps and keep it if it is the best of its size."""
     A, beta, V, c, d = work
@@ -95,38 +108,42 @@ def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # t
     return False
 
 
-@njit(cache=True, nogil=True)
-def walk(G, b, ridge, supports, gains, trial, allowed, work, most):  # type: ignore[no-untyped-def]
-    """Fill every size on the way up, and try again on the way down."""
+@kernel
+def step_up(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
+    """Size k from the support of size k − 1 and the column that helps it most."""
     A, beta, V, c, d = work
-    p, last = b.shape[0], supports.shape[0] - 1
-    for j in range(p):
-        c[j], d[j] = b[j], G[j, j] + ridge
-    for k in range(1, last + 1):
-        if k > 1:  # swaps left c and d of another support behind, unless nothing was swapped
-            for a in range(k - 1):
-                trial[a] = supports[k - 1, a]
-            swap_search(G, b, ridge, trial, k - 1, allowed, A, beta, V, c, d, 1)
-        best, which = -1.0, -1
+    p = b.shape[0]
+    if k == 1:
         for j in range(p):
-            taken = False
-            for a in range(k - 1):
-                taken = taken or trial[a] == j
-            score = c[j] * c[j] / max(d[j], 1e-12 * (G[j, j] + ridge))
-            if not taken and score > best:
-                best, which = score, j
-        trial[k - 1] = which
-        try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
-    for back in range(last - 1):
-        k = last - 1 - back
-        for a in range(k + 1):
-            trial[a] = supports[k + 1, a]
-        # β and A of the larger support, which a search without improvement leaves behind
-        swap_search(G, b, ridge, trial, k + 1, allowed, A, beta, V, c, d, 0)
-        least, which = np.inf, 0
-        for a in range(k + 1):
-            loss = beta[a] * beta[a] / max(A[a, a], 1e-300)
-            if loss < least:
-                least, which = loss, a
-        trial[which] = trial[k]
-        try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
+            c[j], d[j] = b[j], G[j, j] + ridge
+    else:  # c and d of the smaller support; swaps may have left another's behind
+        for a in range(k - 1):
+            trial[a] = supports[k - 1, a]
+        swap_search(G, b, ridge, trial, k - 1, allowed, A, beta, V, c, d, 1)
+    best, which = -1.0, -1
+    for j in range(p):
+        taken = False
+        for a in range(k - 1):
+            taken = taken or trial[a] == j
+        score = c[j] * c[j] / max(d[j], 1e-12 * (G[j, j] + ridge))
+        if not taken and score > best:
+            best, which = score, j
+    trial[k - 1] = which
+    try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
+
+
+@kernel
+def step_down(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
+    """Size k from the support of size k + 1 less the column it misses least."""
+    A, beta, V, c, d = work
+    for a in range(k + 1):
+        trial[a] = supports[k + 1, a]
+    # β and A of the larger support, which a search without improvement leaves behind
+    swap_search(G, b, ridge, trial, k + 1, allowed, A, beta, V, c, d, 0)
+    least, which = np.inf, 0
+    for a in range(k + 1):
+        loss = beta[a] * beta[a] / max(A[a, a], 1e-300)
+        if loss < least:
+            least, which = loss, a
+    trial[which] = trial[k]
+    try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)

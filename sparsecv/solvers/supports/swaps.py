@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def inverse_on(G, b, ridge, support, k, A, beta):  # type: ignore[no-untyped-def]
     """A = (G_S + ridge I)⁻¹ and β = A b_S by Gauss–Jordan; returns the gain b_Sᵀβ."""
     for a in range(k):
@@ -38,7 +38,7 @@ def inverse_on(G, b, ridge, support, k, A, beta):  # type: ignore[no-untyped-def
     return gain
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def swap_search(G, b, ridge, support, k, allowed, A, beta, V, c, d, most):  # type: ignore[no-untyped-def]
     """Best-improvement one-swap search from ``support[:k]``, overwritten; returns its gain.
 

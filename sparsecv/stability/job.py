@@ -1,10 +1,9 @@
-"""What ``sparsecv stability`` runs: a ready-made learner on a table, its results and pictures."""
+"""What ``sparsecv stability`` runs: a ready-made learner on a table, and its results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from sklearn.utils.multiclass import type_of_target
 from ..design.design import Array
 from ..errors import InputError
 from ..estimators import SparseRidge
-from ..plots.curves import pyplot, save
-from ..stability.estimator import StabilityCV
-from ..stability.learners import Recipe, cart, svm, xgboost
-from ..stability.losses import checked_loss
-from ..stability.sparse_ridge import SparseRidgeLearner, largest_tau
+from ..selection.learner import SparseRidgeLearner, largest_tau
 from ..tables.sources import RowSource
+from .estimator import StabilityCV
+from .learners import Recipe, cart, svm, xgboost
+from .losses import checked_loss
 
 LEARNERS = ("sparse-ridge", "cart", "xgboost", "svm")
 
@@ -230,46 +228,3 @@ def document(job: Job) -> dict[str, Any]:
             )
         ],
     }
-
-
-def plot(job: Job, path: str, title: str) -> None:
-    """Heatmaps of the CV error, and of the test error where rows were held out, over two grids.
-
-    The stability paper's Figures 1 and 2; minimisers are marked.
-
-    Raises
-    ------
-    InputError
-        The learner has not two hyperparameters on a whole grid, or the file cannot be written.
-    """
-    found = job.search
-    names = list(found.param_grid)
-    if len(names) != 2 or found.search != "grid":
-        raise InputError("--plot needs a grid of two hyperparameters: sparse-ridge, --search grid")
-    plt = pyplot()
-    shape = tuple(len(found.param_grid[name]) for name in names)
-    panels = [("cross-validation error", found.cv_results_["cv_error"])]
-    if job.surface is not None:
-        panels.append(("test error", job.surface))
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(5.6 * len(panels), 4.4), squeeze=False, layout="constrained"
-    )
-    chosen = np.unravel_index(found.best_index_, shape)
-    for panel, (head, values) in zip(axes[0], panels, strict=True):
-        surface = np.log10(np.maximum(np.reshape(values, shape), 1e-300))
-        image = panel.imshow(surface, origin="lower", aspect="auto", cmap="viridis_r")
-        least = np.unravel_index(int(np.argmin(values)), shape)
-        panel.plot(least[1], least[0], "x", color="red", markersize=9, label="least")
-        panel.plot(
-            chosen[1], chosen[0], "o", mfc="none", color="red", markersize=11, label="chosen"
-        )
-        panel.set_title(f"{head} (log10)", fontsize=10)
-        for axis, name in ((panel.xaxis, names[1]), (panel.yaxis, names[0])):
-            grid = found.param_grid[name]
-            ticks = np.unique(np.linspace(0, len(grid) - 1, 6).round().astype(int))
-            axis.set_ticks(ticks, [f"{grid[t]:.3g}" for t in ticks])
-            axis.set_label_text({"gamma": "γ", "tau": "τ"}.get(name, name))
-        figure.colorbar(image, ax=panel)
-    axes[0][0].legend(fontsize=8)
-    figure.suptitle(title.replace("$", r"\$"))
-    save(figure, str(Path(path)))

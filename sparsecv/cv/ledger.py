@@ -1,0 +1,400 @@
+"""The ledger: what is known of every fold at every γ and τ.
+
+Estimate, interval and proof are three things: the error at the best support known, bounds that hold
+the error at an optimal one, and whether that support is proved optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.fold_data import FoldData, RowFolds
+from ..solvers import (
+    Ellipsoid,
+    GramForm,
+    Neighbour,
+    OpenNode,
+    Spectrum,
+    Status,
+    SupportPath,
+    deleted_fits,
+    known_path,
+    node_bounds,
+    prediction_ranges,
+    worst,
+)
+from .bounds import squared_error_bounds, strengths
+from .results import GammaResult
+
+Array = NDArray[np.float64]
+Support = NDArray[np.intp]
+_ARRAYS = (
+    "choice",
+    "exact",
+    "searched",
+    "lower",
+    "upper",
+    "model_bound",
+    "model_proved",
+    "whole_trees",
+)
+SAFE = 1e-5  # least 1 − leverage at which a row is deleted from a fit instead of refitting
+JOINT_NODES = 30  # open nodes up to which a fold of several rows is bounded as a whole
+
+
+class Page:
+    """One γ: incumbents and bounds of h_j, shape (τ, k) each, in the units of y²; and the models.
+
+    Attributes
+    ----------
+    objective : ndarray
+        Training objective of the incumbent.
+    error : ndarray
+        Its squared error on the fold.
+    lower, upper : ndarray
+        h_j lies between them; 0 and ∞ until something is known.
+    exact : ndarray of bool
+        The incumbent is proved optimal; the three agree.
+    searched : ndarray of bool
+        Something was branched on for this fold and τ alone.
+    models, model_objective, model_bound, model_proved
+        The best supports known of all rows, one per τ.
+    n_mio, n_nodes, whole_trees, seconds
+        Counts: mixed-integer problems, nodes, trees of all rows per τ, time spent.
+    status : Status
+    """
+
+    def __init__(self, data: FoldData, gamma: float, taus: NDArray[np.intp]) -> None:
+        self.data, self.gamma, self.taus = data, gamma, taus
+        shape = (taus.size, data.folds.k)
+        self.objective, self.error = np.full(shape, np.inf), np.zeros(shape)
+        self.lower, self.upper = np.zeros(shape), np.full(shape, np.inf)
+        self.exact = np.zeros(shape, dtype=bool)
+        self.searched = np.zeros(shape, dtype=bool)
+        self.choice = np.zeros(shape, dtype=np.intp)
+        self.supports: list[Support] = []
+        self._seen: dict[bytes, int] = {}
+        self.models: list[Support] = []
+        self.model_objective, self.model_bound = np.zeros(taus.size), np.zeros(taus.size)
+        self.model_proved = np.zeros(taus.size, dtype=bool)
+        self.n_mio, self.n_nodes, self.seconds = 0, 0, 0.0
+        self.whole_trees = np.zeros(taus.size, dtype=np.intp)
+        self.status = Status.OPTIMAL
+        self.history: list[list[float]] = []
+
+    @property
+    def complete(self) -> bool:
+        """Whether every fold and every model is proved, or a search found what it looked for."""
+        proved = bool(self.exact.all()) and bool(self.model_proved.all())
+        found = bool(self.history) and self.status is Status.OPTIMAL
+        return bool(self.models) and (proved or found)
+
+    def met(self, status: Status) -> None:
+        """Remember a limit that was met."""
+        self.status = worst([self.status, status])
+
+    def take_fold(self, j: int, path: SupportPath, g: int, error: Array) -> None:
+        """Enter fold j from a path along γ, at its position g; proved sizes become exact."""
+        self.objective[:, j], self.error[:, j] = path.objective[g], error[g]
+        self.choice[:, j] = [self.index(support) for support in path.at(g)]
+        self.searched[:, j] |= path.searched[g]
+        self.n_nodes += int(path.n_nodes[g])
+        self.n_mio += int(path.n_trees[g])
+        proved = np.flatnonzero(path.proved[g])
+        self.exact[proved, j] = True
+        self.lower[proved, j] = self.upper[proved, j] = error[g, proved]
+        if proved.size < self.taus.size:
+            tree = path.unfinished.get(g)
+            self.bracket(j, [] if tree is None else tree.open_nodes)
+
+    def take_models(self, path: SupportPath, g: int) -> None:
+        """Enter the models of all rows; those proved already stay."""
+        if not self.models:
+            self.models = [np.empty(0, dtype=np.intp)] * self.taus.size
+        for t in np.flatnonzero(~self.model_proved):
+            self.models[t] = path.support(g, int(t))
+            self.model_objective[t] = path.objective[g, t]
+            self.model_bound[t] = path.lower_bound[g, t]
+            self.model_proved[t] = path.proved[g, t]
+
+    def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
+        """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
+
+        Without nodes the root is open: an interval around the fold's ridge fit.
+        """
+        left = np.flatnonzero(~self.exact[:, j])
+        if left.size == 0:
+            return
+        root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
+        problem = self.data.training(j).replace(gamma=self.gamma)
+        H, t = self.data.held_out(j)
+        known = [self.support(int(i), j) for i in left]
+        predicted = np.array([H[:, s] @ problem.fit(s).coef for s in known])
+        low, high = prediction_ranges(
+            problem, nodes or [root], H, self.taus[left], predicted, self.objective[left, j]
+        )
+        least, most = squared_error_bounds(low - t, high - t)
+        for i, t_low, t_high in zip(left, least.sum(axis=1), most.sum(axis=1), strict=True):
+            self.narrow(int(i), np.array([j]), np.array([t_low]), np.array([t_high]))
+
+    def offer(self, t: int, folds: NDArray[np.intp], support: Support) -> None:
+        """Make a support the incumbent of those folds where it is better than what they have."""
+        objective, error = self.fits(folds, support)
+        better = objective < self.objective[t, folds]
+        chosen = folds[better]
+        self.objective[t, chosen], self.error[t, chosen] = objective[better], error[better]
+        if chosen.size:
+            self.choice[t, chosen] = self.index(support)
+
+    def prove(self, t: int, folds: NDArray[np.intp]) -> None:
+        """The incumbents are optimal."""
+        self.exact[t, folds] = True
+        self.lower[t, folds] = self.upper[t, folds] = self.error[t, folds]
+
+    def narrow(self, t: int, folds: NDArray[np.intp], low: Array, high: Array) -> None:
+        """Intersect with another interval; the incumbent's own error stays inside."""
+        error = self.error[t, folds]
+        self.lower[t, folds] = np.minimum(np.maximum(self.lower[t, folds], low), error)
+        self.upper[t, folds] = np.maximum(np.minimum(self.upper[t, folds], high), error)
+
+    def narrow_by_objective(self, t: int, full_lower: float) -> None:
+        """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once."""
+        folds = np.flatnonzero(~self.exact[t])
+        low = full_lower - self.objective[t, folds]
+        self.narrow(t, folds, np.maximum(low, 0.0), np.full(folds.size, np.inf))
+
+    def bound_the_rest(self) -> None:
+        """Bracket the folds that nothing has; every fold must have an incumbent at every τ."""
+        for j in np.flatnonzero(~np.isfinite(self.upper).all(axis=0)):
+            self.bracket(int(j))
+
+    def fits(self, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
+        """Training objective and held-out error of one support on some of the folds."""
+        data = self.data
+        objective, error = np.empty(folds.size), np.empty(folds.size)
+        alone = np.ones(folds.size, dtype=bool)
+        if isinstance(data, RowFolds) and data.folds.leave_one_out and folds.size > 1:
+            rows, targets, weight = data.deleted_rows()
+            at = data.row_of[folds]
+            found = deleted_fits(
+                data.full().replace(gamma=self.gamma), support, rows[at], targets[at]
+            )
+            objective[:] = found.objective
+            error[:] = (weight[at] * found.residual) ** 2
+            alone = ~(found.remain > SAFE)
+        for i in np.flatnonzero(alone):
+            j = int(folds[i])
+            fit = data.training(j).replace(gamma=self.gamma).fit(support)
+            H, t = data.held_out(j)
+            objective[i] = fit.objective
+            error[i] = float(np.sum((t - H[:, support] @ fit.coef) ** 2))
+        return objective, error
+
+    def support(self, t: int, j: int) -> Support:
+        """The incumbent's columns."""
+        return self.supports[int(self.choice[t, j])]
+
+    def sums(self) -> tuple[Array, Array]:
+        """Bounds on Σ_j h_j, shape (τ,) each."""
+        return self.lower.sum(axis=1), self.upper.sum(axis=1)
+
+    def summary(self) -> GammaResult:
+        """Cross-validation at this γ, as it stands."""
+        sizes = self.data.folds.sizes
+        rows = self.data.total
+        exact = np.asarray(self.exact.all(axis=1))
+        error = self.error.sum(axis=1) / rows
+        weight = self.data.fold_weight
+        # mean over folds weighted by their rows, as the CV error itself is
+        mean = np.divide(self.error, weight, out=np.zeros(self.error.shape), where=weight > 0.0)
+        spread = (weight * (mean - error[:, None]) ** 2).sum(axis=1) / rows
+        lower = np.where(exact, error, np.minimum(self.lower.sum(axis=1) / rows, error))
+        upper = np.where(exact, error, np.maximum(self.upper.sum(axis=1) / rows, error))
+        status = self.status
+        if status is not Status.OPTIMAL and exact.all() and self.model_proved.all():
+            status = Status.OPTIMAL
+        return GammaResult(
+            gamma=self.gamma,
+            taus=self.taus,
+            cv_error=error,
+            std_error=np.sqrt(spread / max(sizes.size - 1, 1)),
+            lower=lower,
+            upper=upper,
+            exact=exact,
+            n_mio=self.n_mio,
+            n_nodes=self.n_nodes,
+            mio_by_tau=self.searched.sum(axis=1).astype(np.intp) + self.whole_trees,
+            seconds=self.seconds,
+            supports=self.supports,
+            choice=self.choice,
+            fold_error=self.error,
+            models=self.models,
+            model_objective=self.model_objective,
+            model_bound=self.model_bound,
+            model_proved=self.model_proved,
+            status=str(status),
+            history=self.history,
+        )
+
+    def index(self, support: Support) -> int:
+        """Number of a support, each distinct one stored once."""
+        key = support.tobytes()
+        if key not in self._seen:
+            self._seen[key] = len(self.supports)
+            self.supports.append(support)
+        return self._seen[key]
+
+    def proved(self) -> dict[str, Any] | None:
+        """Plain lists and numbers for a checkpoint; None where nothing is proved."""
+        if not (self.exact.any() or self.complete):
+            return None
+        lists = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        lists |= {
+            name: [s.tolist() for s in getattr(self, name)] for name in ("supports", "models")
+        }
+        plain = {name: getattr(self, name) for name in ("gamma", "seconds", "history")}
+        counts = {name: int(getattr(self, name)) for name in ("n_mio", "n_nodes")}
+        return {**plain, **counts, **lists, "taus": self.taus.tolist(), "status": str(self.status)}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Enter what :meth:`proved` gave; errors and objectives are computed afresh.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            Something is missing, out of range or of another shape; nothing is entered then.
+        """
+        if stored["gamma"] != self.gamma or stored["taus"] != self.taus.tolist():
+            raise ValueError("it is of other γ or τ")
+        p = self.data.p
+        supports = [_checked_support(s, p) for s in stored["supports"]]
+        models = [_checked_support(s, p) for s in stored["models"]]
+        arrays = {name: _checked_array(name, stored[name], self) for name in _ARRAYS}
+        if len(models) != self.taus.size or not supports:
+            raise ValueError("supports are missing")
+        choice = arrays["choice"]
+        if choice.min() < 0 or choice.max() >= len(supports):
+            raise ValueError("a support is named that is not there")
+        sizes = np.array([support.size for support in supports])
+        if (sizes[choice] > self.taus[:, None]).any():
+            raise ValueError("a support has too many columns")
+        if (arrays["lower"] > arrays["upper"]).any():
+            raise ValueError("a lower bound exceeds its upper bound")
+        status = Status(stored["status"])
+        n_mio, n_nodes = int(stored["n_mio"]), int(stored["n_nodes"])
+        seconds = float(stored["seconds"])
+        history = [[float(v) for v in row] for row in stored["history"]]
+        for name, value in arrays.items():
+            setattr(self, name, value)
+        self.supports, self._seen = [], {}
+        number = np.array([self.index(support) for support in supports])
+        self.choice = number[choice]
+        self.models, self.status, self.history = models, status, history
+        self.n_mio, self.n_nodes, self.seconds = n_mio, n_nodes, seconds
+        self._refit()
+
+    def _refit(self) -> None:
+        """Objectives and errors of the supports that are entered."""
+        data, most = self.data, int(self.taus[-1])
+        full = data.full().replace(gamma=self.gamma)
+        self.model_objective = np.array([full.fit(model).objective for model in self.models])
+        if isinstance(data, RowFolds) and data.folds.leave_one_out:
+            for t in range(self.taus.size):
+                for c in np.unique(self.choice[t]):
+                    folds = np.flatnonzero(self.choice[t] == c)
+                    objective, error = self.fits(folds, self.supports[int(c)])
+                    self.objective[t, folds], self.error[t, folds] = objective, error
+        else:
+            for j in range(data.folds.k):
+                rows = np.full((1, self.taus.size, most), -1, dtype=np.int64)
+                for t in range(self.taus.size):
+                    support = self.support(t, j)
+                    rows[0, t, : support.size] = support
+                path = known_path(data.training(j), [self.gamma], self.taus, rows)
+                self.objective[:, j] = path.objective[0]
+                self.error[:, j] = path.squared_errors(*data.held_out(j))[0]
+        self.lower = np.where(self.exact, self.error, np.minimum(self.lower, self.error))
+        self.upper = np.where(self.exact, self.error, np.maximum(self.upper, self.error))
+
+
+def _checked_support(stored: Any, p: int) -> Support:
+    support = np.asarray(stored)
+    if support.ndim != 1 or (support.size and support.dtype.kind != "i"):
+        raise ValueError("a support is not a list of whole numbers")
+    found = support.astype(np.intp)
+    if found.size and (found[0] < 0 or found[-1] >= p or (np.diff(found) <= 0).any()):
+        raise ValueError("a support names columns that do not exist, or not in order")
+    return found
+
+
+def _checked_array(name: str, stored: Any, page: Page) -> NDArray[Any]:
+    expected = getattr(page, name)
+    found = np.asarray(stored)
+    if found.shape != expected.shape:
+        raise ValueError(f"{name} has another shape")
+    kinds = {"b": "b", "i": "i", "f": "fi"}[expected.dtype.kind]
+    if found.size and found.dtype.kind not in kinds:
+        raise ValueError(f"{name} holds values of another kind")
+    if expected.dtype.kind == "f" and not (found >= 0.0).all():
+        raise ValueError(f"{name} holds values that cannot be")
+    return found.astype(expected.dtype)
+
+
+def open_node_range(
+    gram: GramForm,
+    found: Neighbour,
+    tau: int,
+    gamma: float,
+    rows: Array,
+    targets: Array,
+    n: int,
+    spectrum: Spectrum,
+) -> tuple[float, float]:
+    """Bound h_j from the nodes still open: the union of one region of Theorem 1 per node.
+
+    An optimal solution is the incumbent or lies below an open node, in the ellipsoid around that
+    node's coefficients; several ε give several ellipsoids to intersect.
+
+    Parameters
+    ----------
+    gram : GramForm
+        Of the training rows.
+    found : Neighbour
+        Incumbent and open nodes.
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold.
+    n : int
+        Training rows.
+    spectrum : Spectrum
+        Of the same rows.
+
+    Returns
+    -------
+    lower, upper : float
+        Without the incumbent's own error.
+    """
+    upper, beta = found.objective, found.beta
+    m = found.leaves.shape[0]
+    centre = beta @ rows.T
+    ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
+    low, high = np.zeros(m), np.full(m, np.inf)
+    for epsilon in strengths(gamma, spectrum):
+        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
+        room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
+        radius = np.sqrt(room)
+        A, left = spectrum.image(rows, epsilon / 2.0)
+        reach = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
+        reach = reach * (1 + 1e-9) + 1e-12 * np.abs(centre)
+        least, most = squared_error_bounds(centre - reach - targets, centre + reach - targets)
+        low = np.maximum(low, least.sum(axis=1))
+        high = np.minimum(high, most.sum(axis=1))
+        if targets.size > 1 and m <= JOINT_NODES:
+            for i in range(m):
+                region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
+                a, b = region.error_range(rows, targets)
+                low[i], high[i] = max(low[i], a), min(high[i], b)
+    return float(low.min()), float(high.max())

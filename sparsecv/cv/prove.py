@@ -1,0 +1,263 @@
+"""Proofs beyond 45 columns: cells (γ, τ) in the order in which they matter for the choice.
+
+Algorithm 1's idea on the whole surface. The cell of least estimate comes first; after it every cell
+whose lower bound is still below that estimate, the nearest first. No cell may eat the time: in each
+round a problem gets four times the seconds it had in the round before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..design.fold_data import FoldData
+from ..solvers import (
+    Certificate,
+    GramForm,
+    Limits,
+    Spectrum,
+    Status,
+    branch_and_bound,
+    certify,
+    pad_support,
+    perspective_relaxation,
+    wants_gram,
+)
+from .bounds import fold_bounds
+from .estimate import MANY_FOLDS, in_parallel
+from .joint import JointFolds, rows_left_out
+from .ledger import Page
+from .results import TIE
+
+Tell = Callable[[str, int, int], None]
+FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in later ones that often
+JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
+SURE = 1e-9  # relative gap at which a cell's lower bound counts as its estimate
+
+
+class Prover:
+    """Proves pages of one surface.
+
+    Parameters
+    ----------
+    data : FoldData
+    pages : list of Page
+        With an incumbent for every fold and τ.
+    limits : Limits
+    everything : bool
+        Every cell, not only what the least error needs.
+    n_jobs : int, optional
+    tell, save : callables
+        Told what is being proved; told which page changed for good.
+    """
+
+    def __init__(
+        self,
+        data: FoldData,
+        pages: Sequence[Page],
+        limits: Limits,
+        *,
+        everything: bool,
+        n_jobs: int | None,
+        tell: Tell,
+        save: Callable[[Sequence[Page]], None],
+    ) -> None:
+        self.data, self.pages, self.limits = data, pages, limits
+        self.everything, self.n_jobs, self.tell, self.save = everything, n_jobs, tell, save
+        self.stuck = np.zeros((len(pages), pages[0].taus.size), dtype=bool)
+        self._joint: dict[int, JointFolds | None] = {}
+        self._spectra: dict[int, Spectrum] = {}
+        self._grams: dict[int, GramForm] = {}
+
+    def run(self) -> None:
+        """Prove until the choice, or everything, is proved, or the time is up."""
+        for page in self.pages:
+            for t in range(page.taus.size):
+                page.narrow_by_objective(t, float(page.model_bound[t]))
+        seconds = FIRST
+        while True:
+            cells = self._open_cells()
+            if not cells:
+                break
+            tried: set[tuple[int, int]] = set()
+            while cells and self.limits.reached(0) is None:
+                g, t = cells[0]
+                tried.add((g, t))
+                self.tell(
+                    f"proving γ = {self.pages[g].gamma:.4g}, τ = {self.pages[g].taus[t]}",
+                    int(sum(int(page.exact.all(axis=1).sum()) for page in self.pages)),
+                    len(self.pages) * self.pages[0].taus.size,
+                )
+                self._prove(g, t, seconds)
+                self.save([self.pages[g]])
+                cells = [cell for cell in self._open_cells() if cell not in tried]
+            if self.limits.reached(0) is not None:
+                break
+            seconds *= GROWTH
+        reached = self.limits.reached(0)
+        if reached is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        for g, _ in self._open_cells():
+            self.pages[g].met(reached or Status.PRECISION)
+
+    def prove_model(self, g: int, t: int) -> None:
+        """The problem of all rows at the chosen cell, with all the time that is left."""
+        page = self.pages[g]
+        if page.model_proved[t]:
+            return
+        self._model(g, t, self.limits)
+        if not page.model_proved[t]:
+            page.met(self.limits.reached(0) or Status.PRECISION)
+        self.save([page])
+
+    def best(self) -> tuple[int, int]:
+        """Cell of least estimate."""
+        error = np.array([page.error.sum(axis=1) for page in self.pages])
+        g, t = divmod(int(np.argmin(error)), int(error.shape[1]))
+        return g, t
+
+    def _open_cells(self) -> list[tuple[int, int]]:
+        """Cells still to be proved, the most urgent first."""
+        error = np.array([page.error.sum(axis=1) for page in self.pages])
+        lower = np.array([page.lower.sum(axis=1) for page in self.pages])
+        exact = np.array([page.exact.all(axis=1) for page in self.pages])
+        wanted = ~exact & ~self.stuck
+        if not self.everything:
+            wanted &= lower < error.min() * (1.0 - 2.0 * TIE)
+            best = np.unravel_index(int(np.argmin(error)), error.shape)
+            wanted[best] = not exact[best] and not self.stuck[best]
+        order = np.argsort(error, axis=None, kind="stable")
+        cells = [divmod(int(i), error.shape[1]) for i in order]
+        return [cell for cell in cells if wanted[cell]]
+
+    def _prove(self, g: int, t: int, seconds: float) -> None:
+        """Every fold of one cell, each within so many seconds."""
+        page, k = self.pages[g], self.data.folds.k
+        started = time.perf_counter()
+        joint = self._jointly(g)
+        self._model(g, t, self.limits.within(seconds))
+        if joint is not None:
+            before = joint.n_nodes
+            limits = self.limits.within(seconds * max(10.0, 0.1 * k))
+            status = joint.solve_tau(t, page.models[t], limits, branch=True, n_jobs=self.n_jobs)
+            page.n_nodes += joint.n_nodes - before
+            page.n_mio += 1 + int(page.searched[t].sum())
+            page.whole_trees[t] += 1
+            self.stuck[g, t] = status is Status.PRECISION
+        else:
+            certificate = self._certificate(page, t, seconds)
+            unproved = np.flatnonzero(~page.exact[t]).tolist()
+            failed = False
+
+            def unit(j: int) -> Status:
+                nonlocal failed
+                if failed:  # the cell will not be proved in this round
+                    return Status.TIME_LIMIT
+                status = self._fold(page, t, j, certificate, self.limits.within(seconds))
+                failed = failed or status is not Status.OPTIMAL
+                return status
+
+            statuses = list(in_parallel(unit, unproved, self.n_jobs))
+            ended = [s for s in statuses if s is not Status.OPTIMAL]
+            self.stuck[g, t] = bool(ended) and all(s is Status.PRECISION for s in ended)
+        page.narrow_by_objective(t, float(page.model_bound[t]))
+        page.seconds += time.perf_counter() - started
+
+    def _fold(
+        self, page: Page, t: int, j: int, certificate: Certificate | None, limits: Limits
+    ) -> Status:
+        """One training problem: branch and bound, and an interval where that does not end."""
+        tau = int(page.taus[t])
+        problem = self.data.training(j).replace(gamma=page.gamma, tau=tau)
+        if limits.reached(0) is not None:
+            return Status.TIME_LIMIT
+        if j not in self._grams and wants_gram(problem):
+            self._grams[j] = GramForm.of(problem)
+        neighbours = [page.support(i, j) for i in (t, t - 1) if i >= 0]
+        found = branch_and_bound(
+            problem,
+            warm_starts=neighbours,
+            tol=0.0,
+            limits=limits,
+            gram=self._grams.get(j),
+            certificate=certificate,
+        )
+        here = np.array([j])
+        page.offer(t, here, pad_support(found.support, tau, problem.p))
+        page.n_nodes += found.n_nodes
+        if certificate is None or found.n_branched > 0:
+            page.n_mio += not page.searched[t, j]
+            page.searched[t, j] = True
+        if found.status is Status.OPTIMAL:
+            page.prove(t, here)
+            return found.status
+        relaxed = perspective_relaxation(problem, extract=True, gram=self._grams.get(j), gap=1e-4)
+        if j not in self._spectra:
+            self._spectra[j] = Spectrum.of(problem)
+        H, targets = self.data.held_out(j)
+        low, high = fold_bounds(
+            problem,
+            (relaxed.beta,),
+            float(page.model_bound[t]),
+            float(page.objective[t, j]),
+            H,
+            targets,
+            spectrum=self._spectra[j],
+        )
+        page.narrow(t, here, np.array([low]), np.array([high]))
+        return found.status
+
+    def _model(self, g: int, t: int, limits: Limits) -> None:
+        """The problem of all rows at one cell: its bound serves every fold (Corollary 3)."""
+        page = self.pages[g]
+        if page.model_proved[t]:
+            return
+        problem = self.data.full().replace(gamma=page.gamma, tau=int(page.taus[t]))
+        found = branch_and_bound(
+            problem,
+            warm_starts=[page.models[t]],
+            tol=0.0,
+            limits=limits,
+            gram=self._whole_gram(),
+            n_jobs=self.n_jobs,
+        )
+        page.n_nodes += found.n_nodes
+        if found.objective <= page.model_objective[t]:
+            page.models[t] = pad_support(found.support, int(page.taus[t]), problem.p)
+            page.model_objective[t] = found.objective
+        bound = min(found.lower_bound, float(page.model_objective[t]))
+        page.model_bound[t] = max(float(page.model_bound[t]), bound)
+        page.model_proved[t] = found.status is Status.OPTIMAL
+
+    def _whole_gram(self) -> GramForm | None:
+        full = self.data.full()
+        if -1 not in self._grams and wants_gram(full):
+            self._grams[-1] = GramForm.of(full)
+        return self._grams.get(-1)
+
+    def _jointly(self, g: int) -> JointFolds | None:
+        """One tree for all folds of few rows, where folds are many."""
+        if g not in self._joint:
+            folds = self.data.folds
+            few = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= JOINT_ROWS
+            page = self.pages[g]
+            full = self.data.full().replace(gamma=page.gamma)
+            left_out = rows_left_out(self.data, full) if few else None
+            self._joint[g] = None if left_out is None else JointFolds(self.data, page, left_out)
+        return self._joint[g]
+
+    def _certificate(self, page: Page, t: int, seconds: float) -> Certificate | None:
+        """Leaves of the tree of all rows, for many folds that differ from it by few rows."""
+        k = self.data.folds.k
+        if k < MANY_FOLDS or not page.model_proved[t] or self._whole_gram() is None:
+            return None
+        problem = self.data.full().replace(gamma=page.gamma, tau=int(page.taus[t]))
+        return certify(
+            problem,
+            page.models[t],
+            margin=min(0.01, max(0.002, 2.0 / k)),
+            gram=self._whole_gram(),
+            limits=self.limits.within(10.0 * seconds),
+        )

@@ -1,0 +1,214 @@
+"""A fitted model as a file: plain JSON, checked on reading."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..errors import InputError
+from .design import Array
+from .model import FittedModel
+
+FORMAT, VERSION = "sparsecv model", 1
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """What predictions need, and what is known of the model.
+
+    Attributes
+    ----------
+    features : list of str
+        Names of all columns it was fitted to.
+    named : bool
+        Whether the data had these names; otherwise they count the columns.
+    support : list of str
+        The features it uses.
+    coef : list of float
+        Their coefficients, in the same order.
+    intercept : float
+    target : str
+        Name of the response.
+    tau, gamma, objective, lower_bound : numbers or None
+    proved : bool
+        Whether the support is proved best for its τ and γ.
+    levels : dict of str to list of str
+        Levels of the text columns that 0/1 columns ``column=level`` stand for.
+
+    Examples
+    --------
+    >>> model = SavedModel(["a", "b"], True, ["b"], [2.0], 1.0)
+    >>> model.predict(np.array([[3.0], [4.0]]))
+    array([7., 9.])
+    """
+
+    features: list[str]
+    named: bool
+    support: list[str]
+    coef: list[float]
+    intercept: float
+    target: str = "y"
+    tau: int | None = None
+    gamma: float | None = None
+    objective: float | None = None
+    lower_bound: float | None = None
+    proved: bool = False
+    levels: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        model: FittedModel,
+        features: Sequence[str],
+        *,
+        named: bool = True,
+        target: str = "y",
+        tau: int,
+        gamma: float,
+        levels: Mapping[str, Sequence[str]] | None = None,
+    ) -> SavedModel:
+        """Take a fitted model's numbers; the arguments are attributes of the same name."""
+
+        def known(value: float) -> float | None:
+            return None if math.isnan(value) else float(value)
+
+        return cls(
+            list(features),
+            named,
+            [features[column] for column in model.support],
+            [float(model.coef[column]) for column in model.support],
+            float(model.intercept),
+            target,
+            int(tau),
+            known(gamma),
+            known(model.objective),
+            known(model.lower_bound),
+            bool(model.proved),
+            {name: list(found) for name, found in (levels or {}).items()},
+        )
+
+    def fitted(self) -> FittedModel:
+        """The model in memory."""
+        place = {name: column for column, name in enumerate(self.features)}
+        support = np.array([place[name] for name in self.support], dtype=np.intp)
+        coef = np.zeros(len(self.features))
+        coef[support] = self.coef
+        objective = math.nan if self.objective is None else self.objective
+        bound = math.nan if self.lower_bound is None else self.lower_bound
+        return FittedModel(support, coef, self.intercept, objective, bound, self.proved)
+
+    def columns(self) -> dict[str, list[str]]:
+        """Columns of a table that the support needs, with the levels of those of text."""
+        coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
+        needed = dict.fromkeys(coded.get(name, name) for name in self.support)
+        return {name: self.levels.get(name, []) for name in needed}
+
+    def predict(self, X: Array) -> Array:
+        """Predictions for rows of the support's columns, in their order.
+
+        Parameters
+        ----------
+        X : ndarray, shape (m, len(support))
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        return np.asarray(X @ np.array(self.coef) + self.intercept)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the file.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Raises
+        ------
+        InputError
+            It cannot be written.
+        """
+        head = {"format": FORMAT, "version": VERSION, "sparsecv": __version__}
+        text = json.dumps(head | asdict(self), indent=1, allow_nan=False, ensure_ascii=False)
+        try:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> SavedModel:
+        """Read a file that :meth:`write` has written.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        SavedModel
+
+        Raises
+        ------
+        InputError
+            It cannot be read, is no model, or is damaged.
+        """
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        except ValueError:
+            raise InputError(f"{path} is not a model file: it holds no JSON") from None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise InputError(f"{path} is not a model file: sparsecv cv --save writes one")
+        if found.get("version") != VERSION:
+            raise InputError(
+                f"{path}: version {found.get('version')!r} of the model format; this program "
+                f"reads version {VERSION}"
+            )
+        names = [one.name for one in fields(cls)]
+        if missing := [name for name in names if name not in found]:
+            raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
+        model = cls(**{name: found[name] for name in names})
+        if wrong := model._wrong():
+            raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
+        return model
+
+    def _wrong(self) -> str | None:
+        """The first field whose value cannot be."""
+
+        def number(value: Any) -> bool:
+            return type(value) in (int, float) and math.isfinite(value)
+
+        def names(value: Any) -> bool:
+            return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+        def distinct(value: Any) -> bool:
+            return names(value) and len(set(value)) == len(value)
+
+        sound = {
+            "features": distinct(self.features) and bool(self.features),
+            "named": isinstance(self.named, bool),
+            "support": distinct(self.support),
+            "coef": isinstance(self.coef, list) and all(map(number, self.coef)),
+            "intercept": number(self.intercept),
+            "target": isinstance(self.target, str),
+            "tau": self.tau is None or (type(self.tau) is int and self.tau > 0),
+            "gamma": self.gamma is None or (number(self.gamma) and self.gamma > 0),
+            "objective": self.objective is None or number(self.objective),
+            "lower_bound": self.lower_bound is None or number(self.lower_bound),
+            "proved": isinstance(self.proved, bool),
+            "levels": isinstance(self.levels, dict) and all(map(names, self.levels.values())),
+        }
+        if wrong := next((name for name, right in sound.items() if not right), None):
+            return wrong
+        if not set(self.support) <= set(self.features):
+            return "support"
+        return None if len(self.coef) == len(self.support) else "coef"

@@ -1,0 +1,172 @@
+"""How kernels are compiled and where they are kept: ``@kernel`` in place of numba's decorators.
+
+numba keeps compiled code beside the sources or in the user's cache folder, and recompiles a
+function when its own file has changed. Here it is also recompiled when a kernel it calls has, a
+damaged file counts as none, and where nothing can be written a temporary folder serves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from numba import config, types
+from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
+
+OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
+BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
+
+
+def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
+    """Compile a function on its first call, and keep the machine code for the next process.
+
+    Parameters
+    ----------
+    function : callable
+        Written in what numba compiles, free of slices and of allocation per node.
+    reorder : bool
+        Whether its sums may be reordered, for speed.
+
+    Returns
+    -------
+    Kernel
+        Called like ``function``; under ``NUMBA_DISABLE_JIT=1`` the function itself.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def double(x):
+    ...     return 2.0 * x
+    >>> double(1.5)
+    3.0
+    """
+    if function is None:
+        return lambda f: kernel(f, reorder=reorder)
+    if config.DISABLE_JIT:
+        return function
+    options = {**OPTIONS, "fastmath": REORDER} if reorder else OPTIONS
+    made = Kernel(py_func=function, locals={}, targetoptions=dict(options))
+    with suppress(
+        OSError, RuntimeError
+    ):  # not even a temporary folder: compiled anew in every process
+        made._cache = KernelCache(function)
+    return made
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """numba's dispatcher, one specialisation per type: a literal argument is any integer."""
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What another kernel's call compiles; numba would compile k = 0 apart from k."""
+        plain = {name: types.unliteral(value) for name, value in kws.items()}
+        return super().get_call_template(tuple(types.unliteral(a) for a in args), plain)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of one function that survives stale, damaged and unwritable files."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        self.function = py_func
+        try:
+            super().__init__(py_func)
+        except RuntimeError:  # neither the sources' folder nor the user's cache can be written
+            use_temporary_folder()
+            super().__init__(py_func)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled function, or None where it has to be compiled."""
+        try:
+            found = super().load_overload((sig, stamp(self.function)), target_context)
+        except Exception:  # unpickling half a file may raise anything
+            found = None
+            with suppress(OSError):
+                self.flush()
+        if found is None:
+            announce(self.function)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function; a full disk costs the next process a compilation."""
+        with suppress(OSError):
+            super().save_overload((sig, stamp(self.function)), data)
+
+
+def called(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Names of the module that a function's code uses, and what they stand for."""
+    names = function.__code__.co_names
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            inside = vars(value)
+            yield from ((n, inside[n]) for n in names if isinstance(inside.get(n), Kernel))
+        elif isinstance(value, Kernel | int | float):
+            yield name, value
+
+
+def kernels_of(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """The function and every kernel it calls, directly or not."""
+    found = [function]
+    for each in found:
+        for _, value in called(each):
+            if isinstance(value, Kernel) and value.py_func not in found:
+                found.append(value.py_func)
+    return found
+
+
+def stamp(function: Callable[..., Any]) -> str:
+    """Hash of the code of a function and its kernels, and of the constants frozen into them."""
+    digest = hashlib.sha256()
+    for each in kernels_of(function):
+        code = each.__code__
+        constants = [(n, v) for n, v in called(each) if not isinstance(v, Kernel)]
+        digest.update(code.co_code)
+        digest.update(repr((code.co_consts, code.co_names, code.co_varnames, constants)).encode())
+    return digest.hexdigest()
+
+
+def use_temporary_folder() -> None:
+    """Have numba, here and in processes started from here, keep its files in a temporary folder."""
+    folder = private_folder()
+    config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = folder
+    warnings.warn(
+        f"compiled code is kept in {folder}: neither the folder of sparsecv nor the user's cache "
+        "can be written; NUMBA_CACHE_DIR names another place",
+        stacklevel=2,
+    )
+
+
+def private_folder() -> str:
+    """A temporary folder nobody else can write to: what is loaded from it runs."""
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"sparsecv-{owner}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        shared = found.st_uid != owner or (found.st_mode & 0o022 and os.name == "posix")
+        if stat.S_ISDIR(found.st_mode) and not shared:
+            return str(folder)
+    return tempfile.mkdtemp(prefix="sparsecv-")
+
+
+_announced = False
+
+
+def announce(function: Callable[..., Any]) -> None:
+    """Say on a terminal, once per process, that a kernel is being compiled and about how long."""
+    global _announced
+    if _announced or not sys.stderr.isatty():
+        return
+    _announced = True
+    seconds = sum(len(f.__code__.co_code) for f in kernels_of(function)) / BYTES_PER_SECOND
+    print(f"compiling once (about {seconds:.0f} s)", file=sys.stderr)

@@ -1,0 +1,139 @@
+"""Ridge fits on many supports by Householder's QR of [√ridge·I 0; X_S y], compiled.
+
+Columns are kept as rows of a transposed array, so that every inner loop runs along memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled import kernel
+
+
+@kernel(reorder=True)
+def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
+    """R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]] in the first m + 1 rows of ``R``.
+
+    ``columns_of`` (p + 1, rows) holds the columns of X and then y; where ``triangular``, entries of
+    column c beyond row c are 0 and ``columns`` must increase. False where rounding loses the ridge
+    beside dependent columns.
+    """
+    y, rows = columns_of.shape[0] - 1, columns_of.shape[1]
+    least, total = np.sqrt(ridge), 0.0
+    for c in range(m):
+        square = 0.0
+        for a in range(rows):
+            work[c, a] = columns_of[columns[c], a]
+            square += work[c, a] * work[c, a]
+        R[c, 0] = square  # until the pivot is known; below the diagonal but for c = 0
+        total += square
+    for a in range(rows):
+        work[m, a] = columns_of[y, a]
+    if ridge >= total:  # X would be buried below the penalty
+        return _cholesky(R, work, m, rows, ridge)
+    fine = True
+    for c in range(m):
+        last = min(columns[c] + 1, rows) if triangular else rows
+        square, norm = R[c, 0], ridge
+        for a in range(last):
+            norm += work[c, a] * work[c, a]
+        norm = np.sqrt(norm)
+        fine = fine and norm >= max(32.0 * eps * np.sqrt(square), 0.5 * least)
+        # the reflection is I − v vᵀ·scale with v = (head, work[c]); column c becomes −norm
+        head = least + norm
+        scale = 1.0 / (norm * head)
+        for q in range(c + 1, m + 1):
+            dot = 0.0
+            for a in range(last):
+                dot += work[c, a] * work[q, a]
+            dot *= scale
+            R[c, q] = -dot * head
+            for a in range(last):
+                work[q, a] -= dot * work[c, a]
+        R[c, c] = -max(norm, least)
+    loss = 0.0
+    for a in range(rows):
+        loss += work[m, a] * work[m, a]
+    R[m, m] = np.sqrt(loss)
+    for c in range(1, m + 1):
+        for a in range(c):
+            R[c, a] = 0.0
+    return fine
+
+
+@kernel(reorder=True)
+def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
+    """The same from the Gram matrix of the rows of ``work``."""
+    for c in range(m + 1):
+        for a in range(c + 1):
+            total = ridge if a == c and c < m else 0.0
+            for q in range(rows):
+                total += work[a, q] * work[c, q]
+            for q in range(a):
+                total -= R[q, a] * R[q, c]
+            R[a, c] = total / R[a, a] if a < c else np.sqrt(max(total, 0.0))
+        if c < m and not R[c, c] > 0.0:
+            return False
+        for a in range(c):
+            R[c, a] = 0.0
+    return True
+
+
+@kernel
+def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, R, work, eps):  # type: ignore[no-untyped-def]
+    """Fit every row of ``supports``, ended by −1; index of the first that cannot be, or −1.
+
+    ``coef`` has the order of the supports.
+    """
+    y = columns_of.shape[0] - 1
+    for c in range(supports.shape[0]):
+        m = 0
+        while m < supports.shape[1] and supports[c, m] >= 0:
+            m += 1
+        if not ridge_triangle(R, columns_of, supports[c], m, ridge, triangular, work, eps):
+            return c
+        for i in range(m - 1, -1, -1):
+            total = R[i, m]
+            for q in range(i + 1, m):
+                total -= R[i, q] * coef[c, q]
+            coef[c, i] = total / R[i, i]
+        objective[c] = R[m, m] ** 2
+        if m == 0:
+            objective[c] = 0.0
+            for a in range(columns_of.shape[1]):
+                objective[c] += columns_of[y, a] ** 2
+    return -1
+
+
+@kernel
+def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-def]
+    """Predictions (c, rows) of fits on rows whose columns are ``columns_of`` (p, rows)."""
+    for c in range(supports.shape[0]):
+        for a in range(columns_of.shape[1]):
+            predicted[c, a] = 0.0
+        for i in range(supports.shape[1]):
+            column = supports[c, i]
+            if column < 0:
+                break
+            weight = coef[c, i]
+            for a in range(columns_of.shape[1]):
+                predicted[c, a] += weight * columns_of[column, a]
+
+
+@kernel(reorder=True)
+def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
+    """Σ (target − prediction)² of every fit."""
+    for c in range(supports.shape[0]):
+        for a in range(targets.shape[0]):
+            residual[a] = targets[a]
+        for i in range(supports.shape[1]):
+            column = supports[c, i]
+            if column < 0:
+                break
+            weight = coef[c, i]
+            for a in range(targets.shape[0]):
+                residual[a] -= weight * columns_of[column, a]
+        total = 0.0
+        for a in range(targets.shape[0]):
+            total += residual[a] * residual[a]
+        error[c] = total

@@ -1,0 +1,531 @@
+"""Supports, coefficients and proofs of one problem at every γ and size: the unit of work above.
+
+Where thousands of problems of a few columns are solved one after the other, setting a tree up and
+fitting its answers costs far more than searching it. Here a tree's arrays are kept, its factor,
+seeds, answers and fits are compiled, and every γ starts from the supports at the γ before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .branching.enumeration import best_by_enumeration, few_supports
+from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
+from .kernels import fits
+from .kernels.compiled import kernel
+from .kernels.linalg import Array, from_mask
+from .leaps import all_sizes_kernels as kernels
+from .leaps.all_sizes import (
+    CHUNK,
+    EPS,
+    MAX_COLUMNS,
+    TREE_ONLY,
+    BestSubsets,
+    active_columns,
+    best_subsets,
+    checked_sizes,
+    checked_support,
+    pad_support,
+    prefer,
+    rounding_margin,
+)
+from .limits import Limits
+from .problem import SparseRidgeProblem
+from .relaxation.perspective import Relaxation, perspective_relaxation
+from .result import Status, worst
+from .supports.path import heuristic_path
+from .threads import on_one_thread
+
+SOLVERS = ("auto", "exact", "heuristic", "rounding")
+Support = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class SupportPath:
+    """Models of one problem along γ, for every size.
+
+    Attributes
+    ----------
+    gammas : ndarray, shape (γ,)
+    sizes : ndarray of int, shape (τ,)
+    supports : ndarray of int, shape (γ, τ, most)
+        Increasing columns, ended by −1.
+    coef : ndarray, shape (γ, τ, most)
+        In the order of the supports.
+    objective, lower_bound : ndarray, shape (γ, τ)
+        Of eq. (1), main paper, from a QR of the support; proved bounds, 0 where there is none.
+    proved : ndarray of bool, shape (γ, τ)
+        The support is optimal.
+    searched : ndarray of bool, shape (γ, τ)
+        Something was branched on for this size.
+    n_nodes, n_trees : ndarray of int, shape (γ,)
+    status : Status
+        Optimal, or the limit that was met.
+    unfinished : dict of int to BestSubsets
+        By position of γ: trees that were left, with their open nodes.
+    """
+
+    gammas: Array
+    sizes: NDArray[np.intp]
+    supports: NDArray[np.int64]
+    coef: Array
+    objective: Array
+    lower_bound: Array
+    proved: NDArray[np.bool_]
+    searched: NDArray[np.bool_]
+    n_nodes: NDArray[np.int64]
+    n_trees: NDArray[np.int64]
+    status: Status
+    unfinished: dict[int, BestSubsets] = field(default_factory=dict)
+
+    def support(self, g: int, t: int) -> Support:
+        """The columns at one γ and size."""
+        row = self.supports[g, t]
+        return np.asarray(row[row >= 0], dtype=np.intp)
+
+    def at(self, g: int) -> list[Support]:
+        """The columns at one γ, for every size."""
+        return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
+
+    def predict(self, rows: Array) -> Array:
+        """Predictions (γ, τ, r) at rows (r, p)."""
+        found = np.empty((*self.objective.shape, rows.shape[0]))
+        columns = np.ascontiguousarray(rows.T)
+        for g in range(self.gammas.size):
+            fits.predict(columns, self.supports[g], self.coef[g], found[g])
+        return found
+
+    def squared_errors(self, rows: Array, targets: Array) -> Array:
+        """Σ (target − prediction)² over rows (r, p), shape (γ, τ)."""
+        found = np.empty(self.objective.shape)
+        columns, work = np.ascontiguousarray(rows.T), np.empty(targets.size)
+        for g in range(self.gammas.size):
+            fits.squared_errors(columns, targets, self.supports[g], self.coef[g], found[g], work)
+        return found
+
+
+@on_one_thread
+def support_path(
+    problem: SparseRidgeProblem,
+    gammas: Sequence[float] | Array,
+    sizes: ArrayLike,
+    *,
+    solver: str = "exact",
+    warm_starts: Iterable[ArrayLike] = (),
+    limits: Limits | None = None,
+) -> SupportPath:
+    """Solve eq. (1), main paper, for every γ and size.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Gives the data; its γ and τ are not used.
+    gammas : sequence of float
+        Ridge weights, best in order: each starts from the one before.
+    sizes : sequence of int
+        In 1..p.
+    solver : str
+        "exact": every problem to optimality. "heuristic": forward steps and swaps, warm starts
+        along τ. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
+        exact up to 45 columns and where supports are few enough to look at each; else heuristic,
+        with what a short tree proves of the sizes near p.
+    warm_starts : iterable of supports, optional
+        For the first γ.
+    limits : Limits, optional
+        Where they are reached, exact and auto go on as heuristic.
+
+    Returns
+    -------
+    SupportPath
+        Of supports tied within rounding up to 45 columns the lexicographically first.
+
+    Raises
+    ------
+    ValueError
+        Sizes out of 1..p, γ ≤ 0, γ too small to tell from zero, or an unknown solver.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, support_path
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> path = support_path(SparseRidgeProblem(X, y, gamma=1.0, tau=1), [0.1, 1.0], [1, 2])
+    >>> path.support(0, 1), bool(path.proved.all())
+    (array([1, 3]), True)
+    """
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
+    wanted = checked_sizes(problem, np.asarray(sizes))
+    values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
+    starts = [checked_support(problem.p, start) for start in warm_starts]
+    walk = _Walk(problem, values, wanted, starts, limits or Limits())
+    if solver in ("auto", "exact") and problem.p <= TREE_ONLY and active_columns(problem).size > 0:
+        walk.by_tree()
+    for g in range(values.size):
+        if not walk.done[g]:
+            walk.alone(g, solver)
+    return walk.result()
+
+
+class _Walk:
+    """The answers gathered γ by γ."""
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        gammas: Array,
+        sizes: NDArray[np.intp],
+        starts: list[Support],
+        limits: Limits,
+    ) -> None:
+        self.problem, self.gammas, self.sizes = problem, gammas, sizes
+        self.known, self.limits = starts, limits
+        shape = (gammas.size, sizes.size)
+        self.supports = np.full((*shape, int(sizes[-1])), -1, dtype=np.int64)
+        self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
+        self.searched = np.zeros(shape, dtype=bool)
+        self.n_nodes = np.zeros(gammas.size, dtype=np.int64)
+        self.n_trees = np.zeros(gammas.size, dtype=np.int64)
+        self.done = np.zeros(gammas.size, dtype=bool)
+        self.tie = np.full(gammas.size, np.nan)  # where proved by a tree whose bound is exact
+        self.statuses: list[Status] = []
+        self.unfinished: dict[int, BestSubsets] = {}
+
+    def by_tree(self) -> None:
+        """Up to 45 columns: one set of arrays for the trees of all γ."""
+        problem, active = self.problem, active_columns(self.problem)
+        base = problem._base[:, np.append(active, problem.p)]
+        inner = np.unique(np.minimum(self.sizes, active.size))
+        p, columns = active.size, np.ascontiguousarray(base.T)
+        triangular = not np.tril(base, -1).any()
+        state = kernels.new_state(np.eye(p + 1), inner, 0.0, 0.0, 1.0)
+        work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
+        found = np.full((inner.size, p), -1, dtype=np.int64)
+        near = np.empty(inner.size, dtype=np.int64)
+        known = 0
+        if self.known:
+            known = _enter_starts(found, inner, active, self.known)
+        for g, gamma in enumerate(self.gammas):
+            if self.limits.reached(0) is not None:
+                return
+            if not restart(state, columns, gamma / 2.0, triangular, work, EPS):
+                self.single(g)  # a single tree may know better
+                continue
+            enter(state, found, inner, known, rank)
+            ended = False
+            while not ended and state.counts[1] < HANDOVER and self.limits.reached(0) is None:
+                ended = kernels.advance(state, CHUNK, kernels.SEARCH)
+            answers(state, inner, found, near)
+            known = int(inner.size)
+            if not ended:
+                self.known = [
+                    np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
+                ]
+                self.single(g)
+                self.n_nodes[g] += state.counts[1]
+                known = _enter_starts(found, inner, active, self.known)
+                continue
+            at_gamma = problem.replace(gamma=float(gamma))
+            for i in np.flatnonzero(near > 1).tolist():
+                found[i, : inner[i]] = _settled(state, int(inner[i]), at_gamma, active)
+            for t, size in enumerate(self.sizes):
+                at = int(np.searchsorted(inner, min(int(size), p)))
+                chosen = active[found[at, : inner[at]]]
+                if chosen.size < size:
+                    chosen = pad_support(chosen, int(size), problem.p)
+                self.supports[g, t, :size] = chosen
+            self.proved[g], self.searched[g], self.done[g] = True, True, True
+            self.n_nodes[g], self.n_trees[g] = state.counts[1], 1
+            self.tie[g] = state.params[0]
+
+    def single(self, g: int) -> None:
+        """The tree of one γ, and branch-and-bound where it grows large."""
+        found = solve_sizes(
+            self.problem.replace(gamma=float(self.gammas[g])),
+            sizes=self.sizes,
+            warm_starts=self.known,
+            time_limit=self.limits.remaining(),
+            stop=self.limits.stop,
+        )
+        self.enter(g, found.supports)
+        self.lower[g], self.proved[g] = found.lower_bound, found.proved
+        self.searched[g] = found.n_trees > 0
+        if found.settled is not None:
+            self.searched[g] &= ~found.settled
+        self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
+        self.statuses.append(found.status)
+        if not found.proved.all():
+            self.unfinished[g] = found
+
+    def alone(self, g: int, solver: str) -> None:
+        """One γ by the solver asked for, heuristic where its limits are reached."""
+        problem = self.problem.replace(gamma=float(self.gammas[g]))
+        exact = solver == "exact" or (solver == "auto" and problem.p <= TREE_ONLY)
+        reached = self.limits.reached(0) if solver in ("auto", "exact") else None
+        if reached is not None:
+            self.statuses.append(reached)
+        elif solver in ("auto", "exact") and few_supports(problem, self.sizes):
+            self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
+            self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
+            return
+        elif exact:
+            self.single(g)
+            return
+        if solver == "rounding":
+            by_size = rounded_supports(problem, self.sizes)
+        elif active_columns(problem).size == 0:
+            by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
+        else:
+            by_size = heuristic_path(problem, self.sizes.tolist(), warm_starts=self.known)
+        supports = [by_size[int(size)] for size in self.sizes]
+        if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
+            tree = best_subsets(
+                problem,
+                sizes=self.sizes,
+                warm_starts=supports,
+                time_limit=self.limits.remaining(),
+                node_limit=FIRST_NODES,
+                stop=self.limits.stop,
+            )
+            supports = tree.supports
+            self.lower[g], self.proved[g] = tree.lower_bound, tree.proved
+            self.n_nodes[g] = tree.n_nodes
+            self.unfinished[g] = tree
+        self.enter(g, supports)
+
+    def enter(self, g: int, supports: Sequence[Support]) -> None:
+        for t, support in enumerate(supports):
+            self.supports[g, t, : support.size] = support
+        self.known, self.done[g] = list(supports), True
+
+    def result(self) -> SupportPath:
+        coef, objective = fit_supports(self.problem, self.gammas, self.supports)
+        exact = np.isfinite(self.tie)
+        if exact.any():
+            ties = self.tie[exact][:, None]
+            best = objective[exact]
+            margin = rounding_margin(best, self.problem.yy, ties)
+            self.lower[exact] = np.maximum(best - margin, 0.0)
+        return SupportPath(
+            self.gammas,
+            self.sizes,
+            self.supports,
+            coef,
+            objective,
+            np.minimum(self.lower, objective),
+            self.proved,
+            self.searched,
+            self.n_nodes,
+            self.n_trees,
+            worst(self.statuses),
+            self.unfinished,
+        )
+
+
+def known_path(
+    problem: SparseRidgeProblem,
+    gammas: Sequence[float] | Array,
+    sizes: NDArray[np.intp],
+    supports: NDArray[np.int64],
+) -> SupportPath:
+    """Fits on given supports, nothing proved.
+
+    Parameters
+    ----------
+    problem, gammas, supports
+        As for :func:`fit_supports`.
+    sizes : ndarray of int, shape (τ,)
+    """
+    values = np.asarray(gammas, dtype=np.float64)
+    coef, objective = fit_supports(problem, values, supports)
+    nothing, none = np.zeros(objective.shape, dtype=bool), np.zeros(values.size, dtype=np.int64)
+    return SupportPath(
+        values,
+        sizes,
+        supports,
+        coef,
+        objective,
+        np.zeros(objective.shape),
+        nothing,
+        nothing,
+        none,
+        none,
+        Status.OPTIMAL,
+    )
+
+
+def fit_supports(
+    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """Ridge fits on given supports at every γ.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its γ and τ are not used.
+    gammas : ndarray, shape (γ,)
+    supports : ndarray of int, shape (γ, τ, most)
+        Increasing columns, ended by −1.
+
+    Returns
+    -------
+    coef : ndarray, shape (γ, τ, most)
+        In the order of the supports, 0 beyond them.
+    objective : ndarray, shape (γ, τ)
+
+    Raises
+    ------
+    ValueError
+        γ too small to tell from zero beside dependent columns.
+    """
+    used, inside = np.unique(supports, return_inverse=True)
+    inside = inside.reshape(supports.shape).astype(np.int64)
+    if used.size and used[0] < 0:
+        used, inside = used[1:], inside - 1
+    base = problem._base[:, np.append(used, problem.p)]
+    columns, most = np.ascontiguousarray(base.T), supports.shape[2]
+    triangular = not np.tril(base, -1).any()
+    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
+    R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, base.shape[0]))
+    for g, gamma in enumerate(gammas):
+        failed = fits.ridge_fits(
+            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], R, work, EPS
+        )
+        if failed >= 0:  # raises, with the reason
+            row = supports[g, failed]
+            problem.replace(gamma=float(gamma)).fit(row[row >= 0])
+            raise ValueError(f"gamma = {gamma:g} is too small to tell from zero")
+    return coef, objective
+
+
+def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
+    """The τ largest entries of the perspective relaxation, for every τ (greedy rounding)."""
+    found: dict[int, Support] = {}
+    relaxed: Relaxation | None = None
+    for size in sizes.tolist():
+        at_size = problem.replace(tau=size)
+        relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
+        order = np.lexsort((-np.abs(relaxed.beta), -relaxed.z))
+        found[size] = np.sort(order[:size]).astype(np.intp)
+    return found
+
+
+def _enter_starts(
+    found: NDArray[np.int64],
+    sizes: NDArray[np.intp],
+    active: NDArray[np.intp],
+    starts: Sequence[Support],
+) -> int:
+    """Write supports of wanted sizes over the active columns; all sizes must come, else none."""
+    by_size = {}
+    for start in starts:
+        local = np.searchsorted(active, np.intersect1d(start, active))
+        by_size[local.size] = local
+    for i, size in enumerate(sizes):
+        if int(size) not in by_size:
+            return 0
+        found[i, :size] = by_size[int(size)]
+    return int(sizes.size)
+
+
+def _settled(
+    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
+) -> Support:
+    """The best of supports that are within rounding of each other, by fresh fits."""
+    n = int(state.found_n[size])
+    window = 1.0 + 2.0 * float(state.params[0])
+    near = np.flatnonzero(state.found_loss[size, :n] <= state.best[size] * window)
+    supports = [from_mask(state.found[size, t]) for t in near]
+    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
+
+
+@kernel
+def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
+    """Set the tree up for another γ; False where γ is lost beside dependent columns."""
+    p = st.A.shape[0]
+    least = np.sqrt(ridge)
+    for a in range(p):
+        st.columns[a] = a
+    if not fits.ridge_triangle(st.R, columns, st.columns, p, ridge, triangular, work, eps):
+        return False
+    st.params[0], st.params[1] = 0.0, 0.0
+    st.params[2], st.params[3] = st.R[p, p] ** 2, least
+    for s in range(p + 2):
+        st.best[s] = st.cut[s] = st.slack[s] = np.inf
+    for s in range(p + 1):
+        st.found_n[s] = 0
+        for t in range(st.found_loss.shape[1]):
+            st.found_loss[s, t] = np.inf
+    st.loss[0], st.fixed[0] = 0.0, 0
+    for w in range(st.mask.shape[1]):
+        st.mask[0, w] = np.uint64(0)
+    for a in range(p):
+        st.free[0, a] = a
+        st.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
+    st.counts[0], st.counts[1], st.counts[2] = 0, 1, 0
+    kernels.factorise(st, 0)
+    inflation = 0.0
+    for a in range(p):
+        column, length = st.free[0, a], 0.0
+        for q in range(p):
+            length += st.R[q, column] * st.R[q, column]
+        inflation = max(inflation, st.A[0, a, a] * length)
+    st.params[0] = min(1e-11 + 20.0 * eps * inflation, 1e-5)
+    for w in range(st.mask.shape[1]):
+        st.found[p, 0, w] = st.mask[0, w]
+    st.found_loss[p, 0], st.found_n[p] = 0.0, 1
+    st.best[p] = st.cut[p] = st.cut[p + 1] = 0.0
+    return True
+
+
+@kernel
+def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
+    """Incumbents: backward elimination, and what lies on the way to supports known already."""
+    p = st.A.shape[0]
+    for a in range(p):
+        rank[a] = 0
+    kernels.advance(st, 1, rank)
+    for i in range(known):
+        size = sizes[i]
+        if size == p:
+            continue
+        for w in range(st.support.shape[0]):
+            st.support[w] = np.uint64(0)
+        for a in range(p):
+            rank[a] = 1
+        for a in range(size):
+            column = supports[i, a]
+            rank[column] = 0
+            st.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+        new = True
+        for t in range(st.found_n[size]):
+            equal = True
+            for w in range(st.support.shape[0]):
+                equal = equal and st.found[size, t, w] == st.support[w]
+            new = new and not equal
+        if new:
+            kernels.advance(st, 1, rank)
+
+
+@kernel
+def answers(st, sizes, supports, near):  # type: ignore[no-untyped-def]
+    """The best support of every size, and how many are within rounding of it."""
+    p = st.A.shape[0]
+    for i in range(sizes.shape[0]):
+        size = sizes[i]
+        best, near[i] = 0, 0
+        for t in range(st.found_n[size]):
+            if st.found_loss[size, t] < st.found_loss[size, best]:
+                best = t
+            if st.found_loss[size, t] <= st.best[size] * (1.0 + 2.0 * st.params[0]):
+                near[i] += 1
+        position = 0
+        for column in range(p):
+            word = st.found[size, best, column >> 6]
+            if (word >> np.uint64(column & 63)) & np.uint64(1) != 0:
+                supports[i, position] = column
+                position += 1

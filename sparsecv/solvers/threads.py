@@ -1,0 +1,64 @@
+"""One thread of the linear algebra library while matrices are small: more wait for each other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+SMALL = 5_000_000  # numbers in [X y] up to which one thread is faster
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_lock = threading.Lock()
+_inside = 0
+_limit: Any = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through the process: some milliseconds, once
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep the linear algebra library to one thread; the last to leave restores what was before.
+
+    Examples
+    --------
+    >>> from sparsecv.solvers.threads import one_blas_thread
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    global _inside, _limit
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _limit = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limit.restore_original_limits()
+                _limit = None
+
+
+def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
+    """Decorate an entry whose first argument is a problem: one thread where that is small."""
+
+    @wraps(entry)
+    def inner(*args: P.args, **kwargs: P.kwargs) -> R:
+        problem: Any = args[0] if args else kwargs["problem"]
+        if problem._rows.size > SMALL:
+            return entry(*args, **kwargs)
+        with one_blas_thread():
+            return entry(*args, **kwargs)
+
+    return inner

@@ -1,0 +1,209 @@
+"""Rows of numbers with named columns, handed out whole or in blocks; and those held in memory."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InputError
+from .columns import FloatArray, check_names, check_rows, is_integer, shown
+from .faults import Faults
+
+
+class RowSource(ABC):
+    """n rows of p features and a response, read in row order.
+
+    Attributes
+    ----------
+    name : str
+        Label for output, such as the stem of the file.
+    n : int
+        Number of rows.
+    feature_names : list of str
+        The p feature names.
+    target_name : str
+        Name of the response.
+    levels : dict of str to list of str
+        Levels of the text columns that 0/1 columns stand for.
+    left_out : dict of str to str
+        The level of such a column that has no 0/1 column.
+    """
+
+    name: str
+    n: int
+    feature_names: list[str]
+    target_name: str
+    levels: Mapping[str, Sequence[str]] = MappingProxyType({})
+    left_out: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def p(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    @abstractmethod
+    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield blocks of at most ``rows`` rows, not yet checked for finite values."""
+
+    @property
+    def _label(self) -> str:
+        """What messages call the source."""
+        return self.name
+
+    def blocks(self, rows: int = 65536) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Iterate over the rows in order, in blocks that fit in memory.
+
+        Parameters
+        ----------
+        rows : int
+            The largest number of rows in a block.
+
+        Yields
+        ------
+        X : ndarray of shape (m, p), float64
+        y : ndarray of shape (m,), float64
+            With 1 <= m <= rows; all values finite.
+
+        Raises
+        ------
+        InputError
+            A missing or infinite value, by column and data row; or ``rows`` is not a positive
+            integer.
+        """
+        if not is_integer(rows) or rows < 1:
+            raise InputError(f"rows must be a positive integer, not {rows!r}")
+        return self._checked(int(rows))
+
+    def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        for X, y in self._read(rows):
+            # A sum is finite only if every term is; finite terms that overflow are looked at again.
+            with np.errstate(over="ignore", invalid="ignore"):
+                if not np.isfinite(X.sum() + y.sum()):
+                    self._refuse(rows)
+            yield X, y
+
+    def _refuse(self, rows: int) -> None:
+        """Name every column that holds missing or infinite values, from the first row on."""
+        faults, done = Faults(self._label, self.target_name), 0
+        for X, y in self._read(rows):
+            faults.values(X, self.feature_names, done)
+            faults.values(y, [self.target_name], done)
+            done += len(y)
+        faults.check()
+
+    def notes(self) -> list[str]:
+        """What a user should know of the columns: one sentence each.
+
+        Returns
+        -------
+        list of str
+            Text columns of two levels that have one 0/1 column, and columns that count the rows.
+        """
+        found = [
+            f"text column {shown(name)} has two levels: one 0/1 column for "
+            f"{shown(next(one for one in self.levels[name] if one != level))}, none for "
+            f"{shown(level)} (--all-levels keeps both)"
+            for name, level in self.left_out.items()
+        ]
+        X, _ = next(self._read(min(self.n, 1000)))
+        if len(X) >= 10:
+            counted = (X[0] + np.arange(len(X))[:, None] == X).all(axis=0) & np.isin(X[0], (0, 1))
+            found += [
+                f"column {shown(self.feature_names[j])} counts the rows: if it is an identifier, "
+                f"leave it out with --drop {shown(self.feature_names[j])}"
+                for j in np.flatnonzero(counted)
+            ]
+        return found
+
+    def load(self) -> tuple[FloatArray, FloatArray]:
+        """Read all rows.
+
+        Returns
+        -------
+        X : ndarray of shape (n, p), float64
+        y : ndarray of shape (n,), float64
+
+        Raises
+        ------
+        InputError
+            A missing or infinite value, by column and data row.
+        """
+        X, y = np.empty((self.n, self.p)), np.empty(self.n)
+        row = 0
+        for block, response in self.blocks():
+            X[row : row + len(response)] = block
+            y[row : row + len(response)] = response
+            row += len(response)
+        return X, y
+
+
+class ArraySource(RowSource):
+    """Rows held in memory.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, p)
+    y : array_like of shape (n,)
+    feature_names : sequence of str
+        The p feature names.
+    target_name : str
+    name : str
+        Label for output.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, fewer than two rows, no feature, names that are empty or repeated,
+        or values that are not finite numbers.
+
+    Notes
+    -----
+    Arrays that are float64 already are kept as they are, and ``load`` and ``blocks`` hand out the
+    arrays themselves and views of them: do not write to them.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        feature_names: Sequence[str],
+        target_name: str = "y",
+        name: str = "data",
+    ) -> None:
+        try:
+            self._X = np.asarray(X, dtype=np.float64)
+            self._y = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
+        if self._X.ndim != 2 or self._y.shape != self._X.shape[:1]:
+            raise InputError(
+                f"{name}: X must have shape (n, p) and y shape (n,), "
+                f"not {self._X.shape} and {self._y.shape}"
+            )
+        self.name, self.target_name = name, target_name
+        self.n = len(self._y)
+        self.feature_names = list(feature_names)
+        if self._X.shape[1] != self.p:
+            raise InputError(
+                f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
+                "give one name per column"
+            )
+        check_rows(name, self.n)
+        if not self.p:
+            raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
+        check_names(name, [*self.feature_names, target_name])
+        for _ in super()._checked(self.n):
+            pass
+
+    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        for start in range(0, self.n, rows):
+            yield self._X[start : start + rows], self._y[start : start + rows]
+
+    # The values were checked when the source was made.
+    _checked = _read
+
+    def load(self) -> tuple[FloatArray, FloatArray]:
+        """Return X of shape (n, p) and y of shape (n,), without copying them."""
+        return self._X, self._y

@@ -1,0 +1,232 @@
+"""What a new user meets: standard streams, one-hot, saved models, hints, help."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv import SparseRidge
+from sparsecv.cli.main import main
+from sparsecv.tables.datasets import load_diabetes
+
+Capture = pytest.CaptureFixture[str]
+QUICK = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with np.errstate():
+        yield
+
+
+def rows(n: int = 30, **more: Any) -> str:
+    """A table whose y is 2a − b, the columns of ``more`` in front."""
+    rng = np.random.default_rng(2)
+    lines = [",".join([*more, "a", "b", "y"])]
+    for i in range(n):
+        a, b = rng.standard_normal(2)
+        cells = [values[i % len(values)] for values in more.values()]
+        lines.append(",".join([*cells, *map(repr, map(float, (a, b, 2 * a - b)))]))
+    return "\n".join(lines) + "\n"
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_standard_streams(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, rows())
+    assert main(["fit", "-", "--tau", "2", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    document = json.loads(out)
+    assert (document["n"], document["model"]["support"]) == (30, ["a", "b"])
+    assert "coefficient" in err
+    assert not Path("-").exists()
+
+
+def test_two_levels_have_one_column(capsys: Capture) -> None:
+    Path("t.csv").write_text(rows(sex=["male", "female"], town=["u", "v", "w"]))
+    assert main(["fit", "t.csv", "--tau", "9", "--one-hot", "--json", "o.json"]) == 2
+    assert "p = 6" in capsys.readouterr().err
+    assert main(["fit", "t.csv", "--tau", "6", "--one-hot", "--json", "o.json"]) == 0
+    names = json.loads(Path("o.json").read_text())["model"]["support"]
+    assert names == ["sex=male", "town=u", "town=v", "town=w", "a", "b"]
+    err = capsys.readouterr().err
+    assert "'sex' has two levels" in err
+    assert "'female'" in err
+    assert main(["fit", "t.csv", "--tau", "7", "--one-hot", "--all-levels", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["fit", "t.csv", "--tau", "2", "--all-levels"]) == 2
+    assert "--one-hot" in capsys.readouterr().err
+
+
+def test_drop(capsys: Capture) -> None:
+    Path("t.csv").write_text(rows(**{'"x,1"': ["1", "2"], "": ["u"], "z": ["3", "4"]}))
+    drop = ["--drop", "x,1", "--drop", "", "--drop", "z, b"]
+    assert main(["fit", "t.csv", "--tau", "1", *drop, "--json", "o.json"]) == 0
+    assert json.loads(Path("o.json").read_text())["p"] == 1
+    assert main(["fit", "t.csv", "--tau", "1"]) == 2
+    assert "--drop ''" in capsys.readouterr().err
+
+
+def test_target_in_any_case(capsys: Capture) -> None:
+    Path("t.csv").write_text(rows().replace("a,b,y", "a,b,Price"))
+    assert main(["fit", "t.csv", "--tau", "1", "--target", "PRICE", "--quiet"]) == 0
+    Path("u.csv").write_text(rows().replace("a,b,y", "a,Price,price"))
+    assert main(["fit", "u.csv", "--tau", "1", "--target", "PRICE"]) == 2
+    assert "'PRICE'" in capsys.readouterr().err
+
+
+def test_a_column_that_counts_the_rows(capsys: Capture) -> None:
+    lines = rows().splitlines()
+    text = "\n".join(["id," + lines[0], *(f"{i},{line}" for i, line in enumerate(lines[1:], 1))])
+    Path("t.csv").write_text(text)
+    assert main(["fit", "t.csv", "--tau", "1"]) == 0
+    assert "'id' counts the rows" in capsys.readouterr().err
+    assert main(["fit", "t.csv", "--tau", "1", "--drop", "id"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("mark", ["|", ";", "\t"])
+def test_separators(mark: str) -> None:
+    Path("t.txt").write_text(rows().replace(",", mark))
+    assert main(["fit", "t.txt", "--tau", "1", "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("name", ["latin-1", "utf-16", "cp1252"])
+def test_encoding(name: str) -> None:
+    Path("t.csv").write_bytes(rows().replace("a,", "größe,").encode(name))
+    document = ["--tau", "1", "--quiet", "--json", "o.json", "--encoding", name]
+    assert main(["fit", "t.csv", *document]) == 0
+    assert json.loads(Path("o.json").read_text())["model"]["support"] == ["größe"]
+
+
+def test_help_and_completion(capsys: Capture) -> None:
+    for command in ([], ["cv"], ["predict"]):
+        assert main([*command, "-h"]) == 0
+    out = capsys.readouterr().out
+    assert "--install-completion" in out
+    assert "auto|exact|search" in out.replace("\n", "").replace(" ", "")
+
+
+def test_the_first_screen_explains_itself(capsys: Capture) -> None:
+    Path("t.csv").write_text(rows())
+    assert main(["cv", "t.csv", *QUICK]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for word in ("γ", "τ", "proved"):
+        assert any(line.split()[:1] == [word] for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_a_data_set_shows_the_column_it_has(capsys: Capture) -> None:
+    assert main(["datasets", "show", "diabetes"]) == 0
+    shown = capsys.readouterr().out
+    assert f"{load_diabetes().target_name} (disease progression" in shown
+    assert main(["datasets", "show", "housing"]) == 0
+    assert "y (MEDV" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------------- saved models
+
+
+@pytest.mark.parametrize("command", [["cv", *QUICK, "--tau", "2"], ["fit", "--tau", "2"]])
+def test_a_model_leaves_the_program(command: list[str], capsys: Capture) -> None:
+    Path("t.csv").write_text(rows(junk=["1", "2", "4"]))
+    assert main([command[0], "t.csv", *command[1:], "--save", "m.json", "--quiet"]) == 0
+    assert main(["predict", "m.json", "t.csv"]) == 0
+    out, err = capsys.readouterr()
+    head, *lines = out.splitlines()
+    assert (head, err) == ("prediction", "")
+    table = np.genfromtxt("t.csv", delimiter=",", names=True)
+    model = SparseRidge.load("m.json")
+    X = np.column_stack([table["junk"], table["a"], table["b"]])
+    expected = X @ model.coef_ + model.intercept_
+    np.testing.assert_allclose(np.array(lines, dtype=float), expected, rtol=1e-12)
+    # other columns in another order, one row, no response
+    Path("new.csv").write_text("b;city;a\n1,5;Oslo;2\n")
+    assert main(["predict", "m.json", "new.csv", "--out", "p.csv"]) == 0
+    value = float(Path("p.csv").read_text().splitlines()[1])
+    expected = model.intercept_ + np.array([0.0, 2.0, 1.5]) @ model.coef_
+    assert value == pytest.approx(expected, rel=1e-12)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_levels_are_matched_by_name(suffix: str, capsys: Capture) -> None:
+    pandas = pytest.importorskip("pandas")
+    Path("t.csv").write_text(rows(sex=["m", "f"], code=["3", "4x", "5"]))
+    assert main(["fit", "t.csv", "--tau", "6", "--one-hot", "--save", "m.json"]) == 0
+    capsys.readouterr()
+
+    def predicted(sex: str, code: str) -> float:
+        frame = pandas.DataFrame({"code": [code], "b": [0.5], "a": [1.0], "sex": [sex]})
+        _ = frame.to_csv("n.csv", index=False) if suffix == "csv" else frame.to_parquet("n.parquet")
+        assert main(["predict", "m.json", f"n.{suffix}"]) == 0
+        return float(capsys.readouterr().out.split()[1])
+
+    model = SparseRidge.load("m.json")
+    weight = dict(zip(model.feature_names_in_, model.coef_, strict=True))
+    base = model.intercept_ + weight["a"] + 0.5 * weight["b"]
+    assert predicted("f", "3") == pytest.approx(base + weight["code=3"], rel=1e-12)
+    expected = base + weight["code=4x"] + weight["sex=m"]
+    assert predicted("m", "4x") == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,B,y\n1,2,3\n", ["'sex', 'b'", "does not have", "'B'"]),
+        ("a,b,sex\n1,2,m\n2,,f\n", ["missing value in column 'b'", "data row 2"]),
+        ("a,b,sex\n1,2,m\n2,x,f\n", ["'b' holds text", "data row 2"]),
+        ("a,b,sex\n1,2,m\n2,3,other\n", ["'sex'", "data row 2", "'other'", "'f', 'm'"]),
+        ("a,b,sex\n1,2,m\n2,3,\n", ["missing value", "'sex'"]),
+        ("a,b,sex\n", ["no data rows"]),
+        ("a,b,b,sex\n1,2,3,m\n", ["duplicate", "'b'"]),
+    ],
+)
+def test_rows_that_cannot_be_predicted(text: str, words: list[str], capsys: Capture) -> None:
+    Path("t.csv").write_text(rows(sex=["m", "f"]))
+    assert main(["fit", "t.csv", "--tau", "3", "--one-hot", "--save", "m.json", "--quiet"]) == 0
+    Path("n.csv").write_text(text)
+    assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    for word in words:
+        assert word in err
+    assert not Path("p.csv").exists()
+
+
+def test_files_are_tried_first(capsys: Capture) -> None:
+    Path("t.csv").write_text(rows())
+    assert main(["cv", "t.csv", "--save", "no/m.json"]) == 2
+    assert main(["predict", "m.json", "t.csv"]) == 2
+    assert main(["predict", "t.csv", "t.csv"]) == 2
+    err = capsys.readouterr().err
+    assert "--save no/m.json" in err
+    assert "cannot read m.json" in err
+    assert "t.csv is not a model file" in err
+
+
+def test_npy_and_data_sets_are_predicted(capsys: Capture) -> None:
+    X, y = load_diabetes().load()
+    np.save("d.npy", np.column_stack([X, y]))
+    np.save("new.npy", X[:3])
+    assert main(["fit", "d.npy", "--tau", "3", "--save", "m.json", "--quiet"]) == 0
+    assert main(["fit", "diabetes", "--tau", "3", "--save", "n.json", "--quiet"]) == 0
+    outputs = []
+    for arguments in (["m.json", "d.npy"], ["m.json", "new.npy"], ["n.json", "diabetes"]):
+        assert main(["predict", *arguments]) == 0
+        outputs.append(capsys.readouterr().out.splitlines())
+    assert outputs[0] == outputs[2]
+    assert outputs[1] == outputs[0][:4]

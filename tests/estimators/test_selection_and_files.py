@@ -1,0 +1,146 @@
+"""The estimators as selectors, in grids over folds where columns are constant, and as files."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.design.saved import SavedModel
+from sparsecv.errors import ConstantColumnWarning, InputError
+
+
+def data() -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    frame = pd.DataFrame(X, columns=[f"c {j}" for j in range(8)])
+    return frame, X @ np.array([9.0, 4, 1, 0.5, 0.25, 0.1, 0, 0]) + 0.01 * rng.standard_normal(60)
+
+
+@pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])
+def test_selection_is_the_support(kind: Any) -> None:
+    X, y = data()
+    model = SparseRidge(tau=6, gamma=0.1) if kind is SparseRidge else SparseRidgeCV(gammas=0.1)
+    model.fit(X, y)
+    names = [X.columns[j] for j in model.support_]
+    assert model.get_support(indices=True).tolist() == model.support_.tolist()
+    assert model.get_feature_names_out().tolist() == names
+    np.testing.assert_array_equal(model.transform(X), X[names])
+    assert list(model.set_output(transform="pandas").transform(X).columns) == names
+    # Sizes of coefficients play no part, as they do there by default.
+    assert len(SelectFromModel(model, prefit=True).fit(X, y).get_feature_names_out()) < len(names)
+    step = make_pipeline(SparseRidge(tau=3, gamma=0.1), LinearRegression()).fit(X, y)
+    assert step[-1].coef_.shape == (3,)
+
+
+def test_tau_is_clipped_where_a_fold_lacks_columns() -> None:
+    X, y = data()
+    X["rare"] = 0.0
+    X.loc[0, "rare"] = 1.0
+    search = GridSearchCV(SparseRidge(), {"tau": [3, 9]}, cv=5)
+    with pytest.warns(ConstantColumnWarning, match="tau = 9, but 8 of the 9 columns vary"):
+        search.fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])
+def test_saved_and_loaded(kind: Any, named: bool, tmp_path: Path) -> None:
+    X, y = data()
+    rows: Any = X if named else X.to_numpy()
+    model = SparseRidge(tau=3) if kind is SparseRidge else SparseRidgeCV(gammas=[0.1, 1.0])
+    model.fit(rows, y)
+    model.save(tmp_path / "m.json")
+    other = kind.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(other.predict(rows), model.predict(rows))
+    np.testing.assert_array_equal(other.transform(rows), model.transform(rows))
+    assert other.objective_ == model.objective_
+    assert other.gap_ == model.gap_
+    assert hasattr(other, "feature_names_in_") is named
+    other.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "m.json").read_text()
+
+
+def test_an_average_is_saved_too(tmp_path: Path) -> None:
+    X, y = data()
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="averaged", cv=3, repeats=2).fit(X, y)
+    model.save(tmp_path / "m.json")
+    other = SparseRidgeCV.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert np.isnan(other.gamma_)
+    assert np.isnan(other.objective_)
+
+
+GOOD = SavedModel(["a", "b", "c=u"], True, ["b", "c=u"], [2.0, 1.0], 0.5, levels={"c": ["u", "v"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": "other"}, "is not a model file"),
+        ({"version": 2}, "version 2"),
+        ({"features": []}, "'features'"),
+        ({"features": ["a", "a", "b"]}, "'features'"),
+        ({"support": ["z"]}, "'support'"),
+        ({"support": ["b"]}, "'coef'"),
+        ({"coef": [1.0, float("nan")]}, "'coef'"),
+        ({"coef": [1.0, "2"]}, "'coef'"),
+        ({"intercept": None}, "'intercept'"),
+        ({"tau": 0}, "'tau'"),
+        ({"tau": True}, "'tau'"),
+        ({"gamma": -1.0}, "'gamma'"),
+        ({"objective": "low"}, "'objective'"),
+        ({"levels": {"c": "u"}}, "'levels'"),
+        ({"proved": 1}, "'proved'"),
+        ({"target": 3}, "'target'"),
+    ],
+)
+def test_damaged_files_are_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    GOOD.write(path)
+    assert SavedModel.read(path) == GOOD
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    for read in (SavedModel.read, SparseRidge.load, SparseRidgeCV.load):
+        with pytest.raises(InputError, match=words) as caught:
+            read(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        SavedModel.read(tmp_path / "none.json")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="holds no JSON"):
+        SavedModel.read(tmp_path / "t.csv")
+    found = json.loads(json.dumps({"format": "sparsecv model", "version": 1}))
+    (tmp_path / "m.json").write_text(json.dumps(found))
+    with pytest.raises(InputError, match="'features' is missing"):
+        SavedModel.read(tmp_path / "m.json")
+    with pytest.raises(InputError, match="cannot write"):
+        GOOD.write(tmp_path / "no" / "m.json")
+
+
+def test_columns_of_a_saved_model() -> None:
+    assert GOOD.columns() == {"b": [], "c": ["u", "v"]}
+
+
+@pytest.mark.parametrize("factor", [1e-160, 1e-300])
+def test_values_too_small_to_square(factor: float) -> None:
+    X, y = data()
+    with pytest.raises(InputError, match="'c 2' holds values too small to square"):
+        SparseRidge().fit(X.assign(**{"c 2": factor * X["c 2"]}), y)
+    with pytest.raises(InputError, match="the response holds values too small"):
+        SparseRidge().fit(X, factor * y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SparseRidge().fit(X * 1e-140, y)

@@ -1,0 +1,178 @@
+"""Where compiled code is kept, when it is made again, and that it is made once."""
+
+import importlib
+import importlib.util
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import config
+
+from sparsecv.solvers.kernels.compiled import Kernel, kernel, kernels_of, private_folder
+
+DROPPED = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
+ROOT = Path(__file__).parents[2]
+CALLEE = """
+from sparsecv.solvers.kernels.compiled import kernel
+STEP = 10
+@kernel
+def below(x, k):
+    return x + STEP * k
+"""
+CALLER = """
+from sparsecv.solvers.kernels.compiled import kernel
+from callee import below
+@kernel
+def above(x, k):
+    return below(x, 0) + below(x, k)
+"""
+
+
+def load(folder: Path) -> Any:
+    """The two modules as another process would see them: nothing compiled, only files."""
+    for name in ("callee", "caller"):
+        spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Iterator[Path]:
+    if config.DISABLE_JIT:
+        pytest.skip("nothing is compiled")
+    (tmp_path / "callee.py").write_text(CALLEE)
+    (tmp_path / "caller.py").write_text(CALLER)
+    yield tmp_path
+    for name in ("callee", "caller"):
+        sys.modules.pop(name, None)
+
+
+def answer(folder: Path) -> tuple[int, bool]:
+    """What above(1, 2) is, and whether its code was loaded from a file."""
+    above = load(folder).above
+    return above(1, 2), bool(above.stats.cache_hits)
+
+
+def test_a_call_with_a_literal_compiles_no_variant_of_its_own(modules: Path) -> None:
+    module = load(modules)
+    module.above(1, 2)
+    assert len(module.below.overloads) == 1
+
+
+def test_what_is_compiled_is_loaded_the_next_time(modules: Path) -> None:
+    assert answer(modules) == (22, False)
+    assert answer(modules) == (22, True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("STEP = 10", "STEP = 100"), ("STEP * k", "STEP * k * 10")]
+)
+def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
+    modules: Path, old: str, new: str
+) -> None:
+    assert answer(modules) == (22, False)
+    (modules / "callee.py").write_text(CALLEE.replace(old, new))
+    assert answer(modules) == (202, False)
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [0.0, 0.5, -1.0])
+def test_a_damaged_file_is_compiled_anew(modules: Path, suffix: str, left: float) -> None:
+    answer(modules)
+    files = list(modules.rglob(f"*.{suffix}"))
+    assert files
+    for file in files:
+        whole = file.read_bytes()
+        file.write_bytes(b"\0" * 64 if left < 0 else whole[: int(left * len(whole))])
+    assert answer(modules) == (22, False)
+    assert answer(modules) == (22, True)
+
+
+def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> None:
+    answer(modules)
+    for file in modules.rglob("*.nbi"):
+        version = pickle.loads(file.read_bytes())
+        file.write_bytes(pickle.dumps(version) + pickle.dumps("neither a stamp nor overloads"))
+    assert answer(modules) == (22, False)
+
+
+def test_a_kernel_is_found_behind_a_module_and_behind_a_kernel() -> None:
+    restart = importlib.import_module("sparsecv.solvers.gamma_path").restart
+    if config.DISABLE_JIT:
+        pytest.skip("nothing is compiled")
+    names = {f.__name__ for f in kernels_of(restart.py_func)}
+    assert {"factorise", "triangle_of", "triangularise", "cholesky_factor"} <= names
+
+
+def test_a_kernel_divides_by_zero_as_numpy_does() -> None:
+    @kernel
+    def inverse(x):  # type: ignore[no-untyped-def]
+        return 1.0 / x
+
+    if isinstance(inverse, Kernel):
+        assert np.isinf(inverse(0.0))
+
+
+def test_a_temporary_folder_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = Path(private_folder())
+    assert private_folder() == str(folder)
+    folder.chmod(0o777)  # anyone could put code there
+    assert private_folder() != str(folder)
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert private_folder() != str(folder)
+
+
+# a foreign user who may read everything, so that the interpreter need not lie in an open folder
+FOREIGN = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
+FOREIGN += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("setpriv") is None or subprocess.call([*FOREIGN, "true"]) != 0,
+    reason="only root can be another user",
+)
+def test_a_user_who_can_write_nowhere_but_in_a_temporary_folder() -> None:
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders lie below one closed to others
+    folder.chmod(0o777)
+    environment = {k: v for k, v in os.environ.items() if k not in DROPPED}
+    environment |= {"PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "TMPDIR": str(folder)}
+
+    def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*FOREIGN, sys.executable, *arguments],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    fit = (
+        "import numpy as np; from sparsecv import SparseRidge; "
+        "X = np.random.default_rng(0).standard_normal((20, 4)); "
+        "print(SparseRidge(tau=2).fit(X, X[:, 0]).coef_)"
+    )
+    try:
+        assert as_nobody("-c", "open('here', 'w')").returncode != 0
+        for arguments in (("-c", fit), ("-m", "sparsecv", "cv", "diabetes", "--quiet")):
+            done = as_nobody(*arguments)
+            assert done.returncode == 0, done.stderr
+            assert done.stderr.count("compiled code is kept in") == 1, done.stderr
+        assert list(folder.glob("sparsecv-54321/*/*.nbi"))
+    finally:
+        shutil.rmtree(folder)

@@ -76,6 +76,16 @@ class Tree:
         for row in rows:
             driver.push(self.open, row)
 
+    def start(self, beta: Array, root_lam: float, bound: float) -> None:
+        """Begin at the root, its relaxation solved."""
+        self.add(np.zeros((1, beta.size), dtype=np.int8), beta[None], np.array([root_lam]), bound)
+
+    def learn_from(self, other: Tree) -> None:
+        """Take over the record and what branching on each column has gained."""
+        self.now["upper"] = other.now["upper"]
+        self.st.support[:] = other.st.support
+        self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
+
     def take(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int8], Array, Array, Array]:
         """States, β, √λ and bounds of some rows."""
         table = self.open
@@ -192,8 +202,7 @@ class Search:
         first.clear()
         for _ in range(1, self.jobs):
             tree = Tree(first.gram, first.problem, first.tol)
-            tree.now["slack"] = np.inf
-            tree.ch.gain[:], tree.ch.trials[:] = first.ch.gain, first.ch.trials
+            tree.learn_from(first)
             self.trees.append(tree)
         for number, tree in enumerate(self.trees):
             tree.add(*(part[number :: self.jobs] for part in nodes))

@@ -25,6 +25,7 @@ from .node import (
     SMALL,
     bound_here,
     count_node,
+    count_work,
     enter_node,
     exclude,
     finish,
@@ -39,7 +40,7 @@ SEARCH, RECORD, SETTLE = 0, 1, 2
 DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
-ROUNDS, TOLERANCE = 2, 1e-3  # multipliers tried at a node, deviation of Σz that will do
+ROUNDS, TOLERANCE = 2, 0.02  # multipliers tried at a node, deviation of Σz that will do
 SWEEPS = 6.0  # rounds of coordinate descent at a node with too many active columns
 
 COUNTS = np.dtype(
@@ -149,7 +150,6 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 @kernel
 def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound."""
-    st.now[0].nodes += 1
     state, beta, lam, none = ch.state[at], ch.beta[at], ch.lam[at], ch.work[2]
     bound, steps = newton(
         st.Q,
@@ -167,6 +167,7 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
         ch.top,
         nt,
     )
+    count_work(st, beta, abs(steps))
     if steps < 0:
         ch.limits[0], ch.best[0] = target, bound
         form = (st.Q, ch.X, none, none, 0.0, none)

@@ -18,9 +18,10 @@ from ..relaxation.dual_bound import BoundTerms, gram_bound, raised
 from ..relaxation.newton import gradient
 from ..supports.swaps import swap_search
 
-# a node takes the time of so many supports enumerated, and so many per column
-NODE, NODE_COLUMN = 4e4, 300.0
-CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
+# a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
+STEP, OPERATION = 400.0, 0.14
+CHEAP, SMALL = 0.05, 1.5  # nodes: enumerated before any relaxation, enumerated after it
+FIRST_NODE = 2e4  # supports, while nothing is known
 NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2
 
@@ -31,6 +32,7 @@ NOW = np.dtype(
         ("tolerance", "f8"),  # relative gap at which a node is pruned
         ("ridge", "f8"),
         ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
+        ("work", "f8"),  # of all relaxations, in supports
         ("nodes", "i8"),  # whose bound was computed
         ("branched", "i8"),
         ("mode", "i8"),  # what becomes of nodes: see ``driver``
@@ -209,8 +211,20 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
         return True
     if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
         return False
-    most = nodes * (NODE + NODE_COLUMN * st.state.shape[0])
-    return combinations(n, k, most) <= most
+    now = st.now[0]
+    node = (FIRST_NODE + now.work) / (1.0 + now.nodes)
+    return combinations(n, k, nodes * node) <= nodes * node
+
+
+@kernel
+def count_work(st, beta, steps):  # type: ignore[no-untyped-def]
+    """Add a relaxation that took so many steps."""
+    active, p = 0.0, st.state.shape[0]
+    for i in range(p):
+        active += beta[i] != 0.0
+    operations = active * active * active / 6.0 + (2.0 * active + 15.0) * p
+    st.now[0].work += steps * (STEP + OPERATION * operations)
+    st.now[0].nodes += 1
 
 
 @kernel

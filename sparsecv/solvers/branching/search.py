@@ -28,6 +28,9 @@ LATER = 1.02  # times the seconds of the entry before
 FIRST_ROWS = 256
 
 
+Nodes = tuple[NDArray[np.int8], Array, Array, Array]  # states, β, √λ and bounds
+
+
 class Tree:
     """The open nodes of one thread and everything it works with."""
 
@@ -86,7 +89,7 @@ class Tree:
         self.st.support[:] = other.st.support
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
 
-    def take(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int8], Array, Array, Array]:
+    def take(self, rows: NDArray[np.int64]) -> Nodes:
         """States, β, √λ and bounds of some rows."""
         table = self.open
         return table.state[rows], table.beta[rows], table.lam[rows], table.bound[rows]
@@ -205,7 +208,7 @@ class Search:
             tree.learn_from(first)
             self.trees.append(tree)
         for number, tree in enumerate(self.trees):
-            tree.add(*(part[number :: self.jobs] for part in nodes))
+            tree.add(*_some(nodes, number, self.jobs))
         self._share()
 
     def _share(self) -> None:
@@ -227,8 +230,15 @@ class Search:
             rows = rows[np.argsort(full.open.bound[rows], kind="stable")]
             nodes = full.take(rows)
             full.clear()
-            full.add(*(part[0::2] for part in nodes))
-            idle.add(*(part[1::2] for part in nodes))
+            full.add(*_some(nodes, 0, 2))
+            idle.add(*_some(nodes, 1, 2))
+
+
+def _some(nodes: Nodes, first: int, step: int) -> Nodes:
+    """Every ``step``-th of them."""
+    state, beta, lam, bound = nodes
+    at = slice(first, None, step)
+    return state[at], beta[at], lam[at], bound[at]
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:

@@ -287,9 +287,9 @@ def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untype
 
 
 @kernel
-def newton(
+def newton(  # type: ignore[no-untyped-def]
     Q, terms, root_w, scaled, state, picks, beta, g, lam, target, rounds, tolerance, top, nt
-):  # type: ignore[no-untyped-def]
+):
     """Solve the relaxation at a node, or until its bound passes ``target``.
 
     Parameters
@@ -385,7 +385,9 @@ def newton(
 
 
 @kernel
-def newton_path(Q, terms, root_w, scaled, state, picks, beta, g, lam, target, tolerance, top, nt):  # type: ignore[no-untyped-def]
+def newton_path(  # type: ignore[no-untyped-def]
+    Q, terms, root_w, scaled, state, picks, beta, g, lam, target, tolerance, top, nt
+):
     """The same from nothing: at falling multipliers until Σz passes ``picks``, then to the end.
 
     Started far from its optimum the method is still safe but slow. β must be 0 and g = b.

@@ -41,7 +41,9 @@ DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.02  # multipliers tried at a node, deviation of Σz that will do
-SWEEPS = 6.0  # rounds of coordinate descent at a node with too many active columns
+WIDEST = 72  # active columns up to which nodes are solved by factorisations
+SWEEPS = 20.0  # rounds of coordinate descent at a node with more of them
+UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
     [
@@ -149,13 +151,17 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 
 @kernel
 def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
-    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound."""
-    state, beta, lam, none = ch.state[at], ch.beta[at], ch.lam[at], ch.work[2]
+    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound.
+
+    By Newton steps, however ill-conditioned Q is; by coordinate descent where more columns are
+    active than factorisations are worth.
+    """
+    state, beta, lam, scaled = ch.state[at], ch.beta[at], ch.lam[at], st.now[0].scaled > 0
     bound, steps = newton(
         st.Q,
         st.terms,
         st.root_w,
-        st.now[0].scaled > 0,
+        scaled,
         state,
         k,
         beta,
@@ -167,12 +173,19 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
         ch.top,
         nt,
     )
-    count_work(st, beta, abs(steps))
+    active, p = 0.0, state.shape[0]
+    for i in range(p):
+        active += beta[i] != 0.0
+    operations = (active * active / 6.0 + 2.0 * p) * active + 15.0 * p
     if steps < 0:
-        ch.limits[0], ch.best[0] = target, bound
+        ch.limits[0], ch.best[0], none = target, bound, ch.work[2]
         form = (st.Q, ch.X, none, none, 0.0, none)
-        relax(form, st.terms, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work)
+        steps = relax(
+            form, st.terms, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work
+        )
+        operations = (4.0 * active + p) * active + 15.0 * p
         bound = ch.best[0]
+    count_work(st, abs(steps), operations)
     return bound
 
 

@@ -38,7 +38,7 @@ class Tree:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt, self.ch = newton_work(p), _children(p, problem.tau, gram.scaled)
+        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(p, problem.tau, gram.scaled)
         self.open = _rows(min(FIRST_ROWS, self._most()), p)
 
     @property
@@ -288,7 +288,7 @@ def _children(p: int, tau: int, scaled: bool) -> driver.Children:
         trials=np.zeros(p, dtype=np.int64),
         tried=np.zeros(p, dtype=np.int8),
         X=np.zeros((0, 0)),
-        limits=np.array([np.inf, 1e-4, driver.SWEEPS, 0.0, float(scaled)]),
+        limits=np.array([np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, float(scaled)]),
         best=np.zeros(2),
         work=relaxation_work(p),
     )

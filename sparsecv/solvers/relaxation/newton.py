@@ -50,9 +50,9 @@ class NewtonWork(NamedTuple):
     where: NDArray[np.int64]  # (3m,) and what changes there: 3·position + kind
 
 
-def newton_work(p: int) -> NewtonWork:
-    """Allocate the work space for p columns."""
-    m = min(p, WIDEST)
+def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
+    """Allocate the work space for p columns, at most ``widest`` of them active."""
+    m = min(p, widest)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),
         entering=np.zeros(ENTERING, dtype=np.int64),

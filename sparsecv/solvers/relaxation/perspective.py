@@ -275,7 +275,7 @@ class _Search:
         self._active_set()
         for attempt in range(2):
             rounds = ROUNDS
-            if self._done(gap):
+            if np.isfinite(self.value) and self._done(gap):
                 break
             for _ in range(NEWTON_STEPS):
                 if limits.reached(0) is not None:

@@ -30,10 +30,10 @@ from pathlib import Path
 
 import numpy as np
 from common import machine, rows
-from sparsecv.selection.evidence import REPEATS
 
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
+from sparsecv.selection.study import REPEATS
 from sparsecv.stability import SparseRidgeLearner, at_weight, largest_tau, partial_errors, select
 
 NAMES = (

@@ -1,30 +1,68 @@
-"""The README's commands are the ones CI runs, and its files exist."""
+"""The README's commands are the ones CI runs, and the files that the documents name exist."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from sparsecv.cli.main import app
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "data" / "README.md"]
+
+pytestmark = pytest.mark.skipif(
+    not README.is_file(), reason="no README beside the tests: this is not a checkout"
+)
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
-    if not README.is_file():
-        pytest.skip("no README beside the tests: this is not a checkout")
     commands = re.findall(r"^python3 -m venv .*$", README.read_text(encoding="utf-8"), re.M)
     assert len(commands) == 2
     assert "sparsecv cv diabetes" in commands[0]
     assert commands[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_files_named_in_the_readme_exist() -> None:
-    if not README.is_file():
-        pytest.skip("no README beside the tests: this is not a checkout")
+def test_the_set_up_installs_what_the_commands_need() -> None:
     text = README.read_text(encoding="utf-8")
-    for name in re.findall(r"`((?:experiments|sparsecv)/[\w/]+\.py)`", text):
+    assert "--plot" in text
+    assert 'pip install -q ".[plot]"' in text
+
+
+def test_the_readme_is_one_screen_and_the_rest_stands_elsewhere() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 80
+    assert text.count("](docs/cv-diabetes.png)") == 1
+    for page in PAGES[1:]:
+        if page.parent.name == "docs":
+            assert f"](docs/{page.name})" in text, page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_named_in_the_documents_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:experiments|sparsecv|docs)/[\w/.-]+\.\w+)`", text):
         assert (ROOT / name).is_file(), name
-    for name in re.findall(r"\]\((?!http)([\w./-]+)\)", text):
-        assert (ROOT / name).exists(), name
+    for name in re.findall(r"`(\w+\.py)`", text):
+        assert [
+            path
+            for top in ("experiments", "tests", "sparsecv")
+            for path in (ROOT / top).rglob(name)
+        ], name
+    for name in re.findall(r"\]\((?!http)([\w./-]+)", text):
+        assert (page.parent / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_named_in_the_documents_exist(page: Path) -> None:
+    import typer.main
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for line in re.findall(r"^sparsecv (\w+ .*)$", page.read_text(encoding="utf-8"), re.M):
+        name, *words = shlex.split(line)
+        known = {option for one in commands[name].params for option in one.opts}
+        for word in words:
+            assert not word.startswith("--") or word in known, word

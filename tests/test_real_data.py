@@ -14,8 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsecv.cv import fold_solvers
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv import estimate
+from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -87,10 +87,7 @@ def test_shared_tree_equals_a_tree_per_fold(
         gammas = gammas[-1:]
     shared = run(data, gammas, "exact")
     assert all(r.n_mio < 50 for r in shared.by_gamma)
-    monkeypatch.setattr(
-        "sparsecv.cv.engine.solve_rows_deleted",
-        lambda **work: fold_solvers.solve_folds(range(data.folds.k), **work),
-    )
+    monkeypatch.setattr(estimate, "shares_a_tree", lambda _: False)
     single = run(data, gammas, "exact")
     assert all(r.n_mio == data.folds.k for r in single.by_gamma)
     assert_equal(shared, single)
@@ -168,3 +165,18 @@ def test_paper_protocol_by_hand() -> None:
             ridge = Ridge(alpha=0.05, fit_intercept=False).fit(A[keep][:, S], b[keep])
             total += (b[i] - ridge.predict(A[i : i + 1][:, S])[0]) ** 2
         np.testing.assert_allclose(one.cv_error[t], total / y.size, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_time_that_folds_leave_goes_to_the_final_model() -> None:
+    """A limit ends a run only once it is spent: all of it, the model of all rows included."""
+    seconds = 30.0
+    data = folded("housing2", HONEST, "loo")
+    with Surface(data, [1, 2, 3, 4, 5], Settings(time_limit=seconds)) as surface:
+        surface.visit([100.0])
+        surface.prove()
+    result, spent = surface.result(), surface.limits.elapsed()
+    best = result.best()
+    proved = result.by_gamma[0].model_proved[best.tau_index]
+    assert (best.certified and proved) or spent >= 0.95 * seconds
+    assert spent <= seconds + 5.0

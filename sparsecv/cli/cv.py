@@ -68,14 +68,24 @@ def cv(
     ] = None,
     backend: BackendName = "auto",
     rule: Annotated[
-        Literal["auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged"],
+        Literal[
+            "auto",
+            "minimum",
+            "one-se",
+            "stability",
+            "corrected",
+            "repeated",
+            "averaged",
+            "projected",
+        ],
         typer.Option(
             help="What the model is chosen by; auto: repeated for K folds of up to 30 "
             "columns, else minimum."
         ),
     ] = "auto",
     repeats: Annotated[
-        int, typer.Option(help="Partitions into folds that --rule repeated and averaged look at.")
+        int,
+        typer.Option(help="Partitions that repeated, averaged and projected look at."),
     ] = 6,
     compare: Annotated[
         bool, typer.Option("--compare", help="Also show what every other rule would choose.")
@@ -114,7 +124,7 @@ def cv(
     from ..selection.study import Study, checked_repeats
     from ..solvers import Status
     from . import grids as options
-    from . import report
+    from . import report, sizes
 
     started = time.perf_counter()
     console = open_console(quiet, json_file)
@@ -148,17 +158,26 @@ def cv(
             checkpoint=checkpoint,
             progress=bar,
         )
-        used, choices = choose(study, rule, compare=compare)
-        model = chosen_model(study, choices[used])
+        try:
+            used, choices = choose(study, rule, compare=compare)
+            model = chosen_model(study, choices[used])
+        except KeyboardInterrupt as interrupt:
+            _tell_partial(console, prepared, interrupt, json_file)
+            raise
     result = study.surface
     if study.reused:
         note(f"--checkpoint: {len(study.reused)} γ taken over from {checkpoint}")
     if result.trace:
         report.print_trace(console, result)
     report.print_terms(console)
-    report.print_cv(console, prepared, result)
+    report.print_cv(console, prepared, result, choices[used])
     report.print_choices(console, choices, used)
-    report.print_model(console, prepared, model)
+    projection = choices[used].projection
+    if projection is not None:
+        sizes.print_sizes(console, prepared.names, projection)
+    report.print_model(
+        console, prepared, model, "training" if projection is None else "the projection's"
+    )
     if save is not None:
         save_model(save, source, model, choices[used].tau, choices[used].gamma)
     if json_file is not None:
@@ -173,22 +192,47 @@ def cv(
             backend=backend,
             seconds=time.perf_counter() - started,
         )
+        if projection is not None:
+            document |= sizes.sizes_document(prepared.names, projection)
         write_json(json_file, document)
     if plot is not None:
-        _draw(result, plot, f"{source.name}, {folds} folds".replace("loo folds", "leave-one-out"))
+        kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
+        _draw(study, choices[used], plot, f"{source.name}, {kind}")
     finished = result.finished or (method == "bounds" and result.status is Status.MIO_LIMIT)
     finished = finished and choices[used].certified
     raise typer.Exit(DONE if finished and model.proved else GAP)
 
 
-def _draw(result: Any, plot: Path, title: str) -> None:
-    """Curves, or for a search of the best τ its bounds: two moments of them, or a film."""
+def _tell_partial(
+    console: Any, prepared: Any, interrupt: KeyboardInterrupt, json_file: Path | None
+) -> None:
+    """Print and keep the intervals that are known when Ctrl-C comes."""
+    from . import report
+
+    result = getattr(interrupt, "partial", None)
+    if result is None:
+        return
+    report.print_cv(console, prepared, result, None)
+    if json_file is not None:
+        write_json(json_file, report.partial_document(prepared, result))
+
+
+def _draw(study: Any, choice: Any, plot: Path, title: str) -> None:
+    """Curves against τ, or of a search its bounds: two moments of them, or a film."""
     from ..plots import bounds as bound_plots
     from ..plots import curves as plots
+    from ..plots.sizes import linear_peers, plot_sizes
+    from ..selection.projection import PARTITIONS
 
-    chosen = result.by_gamma[result.best().gamma_index]
-    if not chosen.history:
-        plots.plot_cv(result, str(plot), title)
+    result, found = study.surface, choice.projection
+    chosen = result.by_gamma[choice.gamma_index]
+    if found is not None:
+        every = [one.folds for one in study.evaluated[:PARTITIONS]]
+        peers = linear_peers(study.data, every, found.sizes)
+        plot_sizes(found, str(plot), title, peers=peers)
+    elif not chosen.history:
+        pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
+        plots.plot_cv(result, str(plot), title, chosen=pair)
     elif plot.suffix.lower() == ".gif":
         bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
     else:

@@ -22,6 +22,7 @@ from .fit import fit
 from .options import BAD_INPUT, DONE, INTERRUPTED
 from .predict import predict
 from .stability import stability
+from .warmup import warmup
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Exact cross-validation of best-subset ridge regression.",
 )
-for command in (cv, fit, predict, stability, benchmark, datasets):
+for command in (cv, fit, predict, stability, benchmark, datasets, warmup):
     app.command()(command)
 
 

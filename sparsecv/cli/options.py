@@ -51,7 +51,11 @@ Drop = Annotated[
 Encoding = Annotated[str, typer.Option(help="Of a text file, such as latin-1.")]
 ProtocolName = Annotated[
     Literal["honest", "paper"],
-    typer.Option("--protocol", help="What the folds repeat; paper: nothing."),
+    typer.Option(
+        "--protocol",
+        help="honest: folds refit the intercept, columns are scaled once by all rows; paper: "
+        "y and columns are centred and scaled once.",
+    ),
 ]
 Scale = Annotated[
     Literal["unit-variance", "unit-norm", "none"], typer.Option(help="Scale of the columns.")

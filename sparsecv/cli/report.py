@@ -67,35 +67,42 @@ def print_terms(console: Console) -> None:
         console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
 
 
-def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
-    """Print h(γ, τ) for every γ of a grid, the table of the best γ and the choice."""
+def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Choice | None) -> None:
+    """Print h(γ, τ) for every γ of a grid, the table of the chosen γ and the choice.
+
+    Without a choice, of a run that was interrupted, the γ of the least estimate.
+    """
     folds, protocol = prepared.folds, prepared.design.protocol
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    scaled = "" if protocol.scale == "none" else f", columns scaled to {protocol.scale} on all rows"
     console.print(
         f"[bold]{escape(prepared.source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
-        f"{kind}, {protocol.name} protocol, {protocol.scale}"
+        f"{kind}, {protocol.name} protocol{scaled}"
     )
     best = result.best()
     if len(result.gammas) > 1 and not result.trace:
         _print_grid(console, result)
-    _print_gamma(console, result.by_gamma[best.gamma_index], best.tau, best.one_se)
-    sure = "" if bool(result.by_gamma[best.gamma_index].exact.all()) else " (not proved)"
-    one = f"; within one standard error: τ = {best.one_se}{sure}"
-    one = "" if best.one_se == best.tau else one
+    marks: dict[int, str] = {}
+    if choice is not None and choice.is_pair:
+        marks = {choice.tau: "chosen"}
+    shown = best.gamma_index if choice is None else choice.gamma_index
+    one = result.by_gamma[shown]
+    if shown == best.gamma_index:
+        marks = {best.one_se: "1 s.e.", best.tau: "least", **marks}
+    _print_gamma(console, one, marks)
     grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
-    within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
-    proof = (
-        f"proved best {grid}{within}"
-        if best.certified
-        else (
-            f"not proved: the least error {grid} lies in "
-            f"[{number(best.lower_bound)}, {number(best.upper)}]"
+    if choice is not None:
+        console.print(_chosen(result, choice))
+    if choice is None or not choice.is_pair or (choice.tau, choice.gamma) != (best.tau, best.gamma):
+        console.print(
+            f"least CV error {grid}: τ = {best.tau}, γ = {number(best.gamma)}, "
+            f"{number(best.cv_error)} ± {number(best.std_error)} ({_proof(result, grid)})"
         )
-    )
-    console.print(
-        f"[bold green]best: τ = {best.tau}, γ = {number(best.gamma)}, CV error "
-        f"{number(best.cv_error)}[/] ± {number(best.std_error)} ({proof}){one}"
-    )
+    else:
+        console.print(_proof(result, grid))
+    if choice is not None and best.one_se not in (best.tau, choice.tau):
+        sure = "" if result.by_gamma[best.gamma_index].exact.all() else " (not proved)"
+        console.print(f"within one standard error of the least: τ = {best.one_se}{sure}")
     mios = sum(r.n_mio for r in result.by_gamma)
     nodes = sum(r.n_nodes for r in result.by_gamma)
     problems = folds.k * result.taus.size * len(result.gammas)
@@ -106,16 +113,43 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult) -> None:
     )
 
 
+def _chosen(result: CVResult, choice: Choice) -> str:
+    """The model that is presented, in a line."""
+    by = f"chosen by the rule {choice.rule}"
+    if choice.weights is not None:
+        return f"[bold green]{by}: the average of all models, {choice.tau} columns[/]"
+    if (found := choice.projection) is not None:
+        spread = number(found.of_size(found.std_error)[found.chosen])
+        what = f"{choice.tau} columns, γ⊥ = {number(choice.gamma)}"
+        return f"[bold green]{by}: {what}, CV error {number(choice.cv_error)}[/] ± {spread}"
+    one, t = result.by_gamma[choice.gamma_index], choice.tau_index
+    text = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
+    if not one.exact[t]:
+        interval = f"[{number(choice.lower)}, {number(choice.upper)}]"
+        text += f", an estimate: the exact one lies in {escape(interval)}"
+    sure = "" if choice.certified or choice.rule == "minimum" else "; another pair may be chosen "
+    sure += "where everything is proved" if sure else ""
+    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {text}{sure}"
+
+
+def _proof(result: CVResult, grid: str) -> str:
+    """What is proved of the least CV error."""
+    best = result.best()
+    if best.certified:
+        within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
+        return f"proved the least {grid}{within}"
+    interval = f"[{number(best.lower_bound)}, {number(best.upper)}]"
+    return f"not proved: the least error {grid} lies in {escape(interval)}"
+
+
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """Print what other rules would choose, and the one that was asked for."""
-    chosen = {(c.tau, c.gamma) for c in choices.values() if c.weights is None}
-    if rule == "minimum" and len(chosen) == 1 and choices[rule].certified:
+    """Print what other rules would choose, beside the one that was asked for."""
+    if len({(c.tau, c.gamma) for c in choices.values() if c.is_pair}) == 1:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
     for head in ("rule", "τ", "γ", "CV error", "what is least"):
         table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
-    for name in (name for name in RULES if name in choices):
-        choice = choices[name]
+    for name, choice in choices.items():
         least = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
         if choice.lambda_ is not None:
             least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
@@ -126,13 +160,6 @@ def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> No
             row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)
     console.print(table)
-    choice = choices[rule]
-    if rule == "averaged":
-        what = f"all models, {choice.tau} columns"
-    else:
-        what = f"τ = {choice.tau}, γ = {number(choice.gamma)}"
-    proof = "" if choice.certified else " (not proved: the rule might choose otherwise)"
-    console.print(f"the model is chosen by the rule [bold]{rule}[/]: {what}{proof}")
 
 
 def _print_grid(console: Console, result: CVResult) -> None:
@@ -168,7 +195,7 @@ def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
     yield run
 
 
-def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -> None:
+def _print_gamma(console: Console, result: GammaResult, marks: dict[int, str]) -> None:
     console.print(f"γ = {number(result.gamma)}", style="italic")
     table = Table()
     proved = bool(result.exact.all())
@@ -181,21 +208,23 @@ def _print_gamma(console: Console, result: GammaResult, tau: int, one_se: int) -
             row.append("exact" if result.exact[t] else interval)
         rows.append(row)
     widths = [max(len(row[c]) for row in [heads, *rows]) + 3 for c in range(len(heads))]
-    room = console.width - sum(widths) - 4 - len(" 1 s.e.")
+    room = console.width - sum(widths) - 4 - len(" chosen")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("above the least", overflow="fold")
     above = result.cv_error - result.cv_error.min()
     for t, size in enumerate(result.taus):
-        mark = " best" if size == tau else (" 1 s.e." if size == one_se else "")
+        mark = f" {marks[int(size)]}" if int(size) in marks else ""
         drawn = bar(float(above[t]), float(above.max()), min(BAR, max(room, 3))) + mark
-        style = "bold green" if size == tau else None
+        style = "bold green" if marks.get(int(size)) == "chosen" else None
         table.add_row(*map(escape, rows[t]), drawn.strip(), style=style)
     console.print(table)
 
 
-def print_model(console: Console, prepared: Prepared, model: FittedModel) -> None:
-    """Print the coefficients in original units and the training certificate."""
+def print_model(
+    console: Console, prepared: Prepared, model: FittedModel, objective: str = "training"
+) -> None:
+    """Print the coefficients in original units and the certificate of an objective."""
     console.print("model on all rows, original units", style="italic")
     table = Table()
     table.add_column("feature", overflow="fold")
@@ -212,7 +241,7 @@ def print_model(console: Console, prepared: Prepared, model: FittedModel) -> Non
         return
     gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
     console.print(
-        f"training objective {number(model.objective)}, proved lower bound "
+        f"{objective} objective {number(model.objective)}, proved lower bound "
         f"{number(model.lower_bound)} ({gap})",
         style="dim",
     )
@@ -231,35 +260,17 @@ def cv_document(
     seconds: float,
 ) -> dict[str, Any]:
     """The document ``sparsecv cv --json`` writes."""
-    folds, best = prepared.folds, result.best()
-    more: dict[str, Any] = {}
-    if result.trace:
-        more["trace"] = [vars(step) for step in result.trace]
-        more["ended"] = result.ended
-    if result.tolerance is not None:
-        more["tolerance"] = result.tolerance
-    return more | {
-        "sparsecv": __version__,
-        "dataset": prepared.source.name,
-        "n": folds.n,
-        "p": prepared.design.p,
-        "feature_names": [prepared.names[c] for c in prepared.design.kept],
-        "target": prepared.source.target_name,
-        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
-        "protocol": prepared.design.protocol.name,
-        "scale": prepared.design.protocol.scale,
+    return _surface_document(prepared, result) | {
         "method": method,
         "backend": backend,
-        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
-        "best": {
-            "tau": best.tau,
-            "gamma": best.gamma,
-            "cv_error": best.cv_error,
-            "std_error": best.std_error,
-            "lower_bound": best.lower_bound,
-            "upper_bound": best.upper,
-            "certified": best.certified,
-            "tau_1se": best.one_se,
+        "chosen": {
+            "rule": rule,
+            "tau": choices[rule].tau,
+            "gamma": None if choices[rule].weights is not None else choices[rule].gamma,
+            "cv_error": choices[rule].cv_error,
+            "lower": choices[rule].lower,
+            "upper": choices[rule].upper,
+            "certified": choices[rule].certified,
         },
         "rule": rule,
         "rule_status": str(status),
@@ -279,6 +290,44 @@ def cv_document(
         "cpu_count": os.cpu_count(),
         "versions": versions(),
     }
+
+
+def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
+    """The table, its folds and every h(γ, τ)."""
+    folds, best = prepared.folds, result.best()
+    more: dict[str, Any] = {}
+    if result.trace:
+        more["trace"] = [vars(step) for step in result.trace]
+        more["ended"] = result.ended
+    if result.tolerance is not None:
+        more["tolerance"] = result.tolerance
+    return more | {
+        "sparsecv": __version__,
+        "dataset": prepared.source.name,
+        "n": folds.n,
+        "p": prepared.design.p,
+        "feature_names": [prepared.names[c] for c in prepared.design.kept],
+        "target": prepared.source.target_name,
+        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
+        "protocol": prepared.design.protocol.name,
+        "scale": prepared.design.protocol.scale,
+        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
+        "best": {
+            "tau": best.tau,
+            "gamma": best.gamma,
+            "cv_error": best.cv_error,
+            "std_error": best.std_error,
+            "lower_bound": best.lower_bound,
+            "upper_bound": best.upper,
+            "certified": best.certified,
+            "tau_1se": best.one_se,
+        },
+    }
+
+
+def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
+    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
+    return _surface_document(prepared, result) | {"interrupted": True, "model": None}
 
 
 def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:

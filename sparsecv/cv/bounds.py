@@ -21,6 +21,7 @@ from ..solvers import Ellipsoid, Relaxation, SparseRidgeProblem, Spectrum, ellip
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
+ULPS = 1e-15  # relative, of one operation and then some
 OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
 OF_GAMMA = (1e-3, 0.1, 0.5, 0.9)  # shares kept out of it
 
@@ -31,7 +32,7 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     For a prediction in [ξ_lo, ξ_hi] call it with low = ξ_lo − y and high = ξ_hi − y.
     """
     least = np.maximum(np.maximum(low, -high), 0.0)
-    return least**2, np.maximum(low**2, high**2)
+    return least**2 * (1.0 - ULPS), np.maximum(low**2, high**2) * (1.0 + ULPS)
 
 
 def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
@@ -122,7 +123,8 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     fold_upper : float
         Objective of any support of at most τ columns on the rows outside the fold.
     """
-    return max(full_lower - fold_upper, 0.0)
+    difference = full_lower - fold_upper
+    return max(difference - ULPS * (abs(full_lower) + abs(fold_upper)), 0.0)
 
 
 def compute_bounds(

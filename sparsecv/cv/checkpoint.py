@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
-from ..errors import CheckpointWarning, InputError
+from ..errors import InputError
 from .ledger import Page
-
-FORMAT = 1
+from .sealed import read_sealed, write_sealed
 
 
 class Checkpoint:
@@ -55,30 +53,14 @@ class Checkpoint:
 
     def load(self, page: Page) -> None:
         """Enter what is proved of a page's γ; a file that cannot be believed counts as none."""
-        path = self._path(page.gamma)
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, RecursionError):
-            stored = None
-        try:
-            if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-                raise ValueError("it is not a checkpoint of this version")
-            if stored.get("key") != self._key:
-                raise ValueError("it belongs to other data or settings")
-            if stored.get("hash") != _hash(stored.get("page")):
-                raise ValueError("its content was changed")
-            page.restore(stored["page"])
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            warnings.warn(
-                f"checkpoint file {path} is passed over, γ = {page.gamma:g} is computed anew: "
-                f"{error}",
-                CheckpointWarning,
-                stacklevel=2,
-            )
-            return
-        self.reused.append(page.gamma)
+        path, anew = self._path(page.gamma), f"γ = {page.gamma:g} is computed anew"
+
+        def take(content: Any) -> bool:
+            page.restore(content)
+            return True
+
+        if read_sealed(path, self._key, take, anew):
+            self.reused.append(page.gamma)
 
     def save(self, page: Page) -> None:
         """Store what is proved of a page; the file appears whole or not at all."""
@@ -86,14 +68,7 @@ class Checkpoint:
         if content is None:
             return
         path = self._path(page.gamma)
-        partial = path.with_suffix(f".{os.getpid()}.tmp")
-        document = {"format": FORMAT, "key": self._key, "hash": _hash(content), "page": content}
         try:
-            partial.write_text(json.dumps(document), encoding="utf-8")
-            os.replace(partial, path)
+            write_sealed(path, self._key, content)
         except OSError as error:
             raise InputError(f"--checkpoint {self.folder}: {error.strerror}") from None
-
-
-def _hash(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
-from ..solvers import TREE_ONLY, Limits, Status, StopFlag, support_path
+from ..solvers import TREE_ONLY, Limits, SolverUnavailable, Status, StopFlag, support_path
 from ..solvers.threads import one_blas_thread
 from .checkpoint import Checkpoint
 from .estimate import fill_pages
@@ -83,6 +83,9 @@ class Surface:
     ----------
     data, taus, settings, checkpoint, progress
         As in :func:`cross_validate`.
+    models : Surface, optional
+        Of the same rows in other folds: what it knows of the models of all rows is not computed
+        again.
     """
 
     def __init__(
@@ -93,14 +96,16 @@ class Surface:
         *,
         checkpoint: Checkpoint | None = None,
         progress: Tell | None = None,
+        models: Surface | None = None,
     ) -> None:
+        self._models = models
         self.data, self.taus = data, checked_taus(taus, data.p)
         self.settings = settings or Settings()
         self.checkpoint = checkpoint
         self.tell: Tell = (lambda *_: None) if progress is None else progress
         self.pages: dict[float, Page] = {}
         self.order: list[float] = []  # as asked for, repeats included
-        self.started = time.perf_counter()
+        self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
@@ -114,9 +119,10 @@ class Surface:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._context.close()
-        if isinstance(error, KeyboardInterrupt) and self.order:
+        if isinstance(error, KeyboardInterrupt) and self.pages:
             error.partial = self.result()  # type: ignore[attr-defined]
-        if kind is ValueError:  # γ below what double precision can tell from zero
+        # γ below what double precision can tell from zero, or no licence for a fold
+        if kind in (ValueError, SolverUnavailable):
             raise InputError(str(error)) from error
 
     @property
@@ -130,8 +136,10 @@ class Surface:
         fresh = [g for g in fresh if g not in self.pages]
         self.order += np.asarray(gammas, dtype=np.float64).tolist()
         pages = [Page(self.data, gamma, self.taus) for gamma in fresh]
-        if self.checkpoint is not None:
-            for page in pages:
+        for page in pages:
+            if self._models is not None and page.gamma in self._models.pages:
+                page.same_models(self._models.pages[page.gamma])
+            if self.checkpoint is not None:
                 self.checkpoint.load(page)
         if self.settings.searches or self.settings.grid:
             for i, page in enumerate(pages):
@@ -141,14 +149,19 @@ class Surface:
                 self.pages[page.gamma] = page
                 self._save([page])
         else:
-            fill_pages(
-                [page for page in pages if not page.complete],
-                self.limits,
-                n_jobs=self.settings.n_jobs,
-                tell=self.tell,
-                save=self._save,
-            )
-            self.pages |= {page.gamma: page for page in pages}
+            try:
+                fill_pages(
+                    [page for page in pages if not page.complete],
+                    self.limits,
+                    n_jobs=self.settings.n_jobs,
+                    tell=self.tell,
+                    save=self._save,
+                )
+            finally:  # also of an interrupt, where there are models
+                for page in pages:
+                    if page.models:
+                        page.take_over()
+                        self.pages[page.gamma] = page
 
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
@@ -185,7 +198,7 @@ class Surface:
             np.array(order),
             self.taus,
             [summaries[gamma] for gamma in order],
-            time.perf_counter() - self.started,
+            self._clock.elapsed(),
             self.settings.tol if self.settings.searches else None,
             self.settings.prove,
         )

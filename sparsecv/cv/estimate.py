@@ -75,19 +75,23 @@ def fill_pages(
     if not pages:
         return
     data, taus = pages[0].data, pages[0].taus
-    gammas = np.array([page.gamma for page in pages])
     k, deleted = data.folds.k, shares_a_tree(data)
     started = time.perf_counter()
-    share = limits.share(3.0 if deleted else k / effective_n_jobs(n_jobs) + 1.0)
-    whole = support_path(data.full(), gammas, taus, solver="auto", limits=share)
-    for g, page in enumerate(pages):
-        page.take_models(whole, g)
-        page.met(whole.status)
+    large = set()
+    missing = [page for page in pages if not page.models]
+    if missing:
+        share = limits.share(3.0 if deleted else k / effective_n_jobs(n_jobs) + 1.0)
+        at = [page.gamma for page in missing]
+        whole = support_path(data.full(), at, taus, solver="auto", limits=share)
+        for g, page in enumerate(missing):
+            page.take_models(whole, g)
+            page.met(whole.status)
+            if whole.n_trees[g] > 1 or g in whole.unfinished:
+                large.add(page.gamma)
     _refuse_interrupt(limits)
     # where one tree of all rows grows too large, one for all folds would not end either
-    large = (whole.n_trees != 1) | np.isin(np.arange(gammas.size), list(whole.unfinished))
-    shared = [page for g, page in enumerate(pages) if deleted and not large[g]]
-    rest = [page for page in pages if page not in shared]
+    shared = [page for page in pages if deleted and page.gamma not in large]
+    rest = [page for page in pages if not deleted or page.gamma in large]
     if data.p > TREE_ONLY and k >= MANY_FOLDS:
         for done, page in enumerate(rest):
             for t, support in enumerate(page.models):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from ..design.fold_data import FoldData
 from ..solvers.kernels.compiled import kernel
@@ -122,6 +121,8 @@ def gamma_step(
     here = float(np.clip(previous, low, high))
     count = 2 + int((top - bottom) / np.log(FACTOR))
     at = np.unique(np.append(np.linspace(bottom, top, count), np.log(here)))
+
+    from scipy.optimize import brentq  # slow to import
 
     def slope(x: float) -> float:
         return fixed.slope(float(np.exp(x)))

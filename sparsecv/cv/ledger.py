@@ -27,8 +27,8 @@ from ..solvers import (
     prediction_ranges,
     worst,
 )
-from .bounds import squared_error_bounds, strengths
-from .results import GammaResult
+from .bounds import objective_gap_bound, squared_error_bounds, strengths
+from .results import GammaResult, mean_over_folds, stacked
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -121,6 +121,12 @@ class Page:
             self.model_bound[t] = path.lower_bound[g, t]
             self.model_proved[t] = path.proved[g, t]
 
+    def same_models(self, other: Page) -> None:
+        """Take over the models of the same rows in other folds."""
+        self.models = list(other.models)
+        self.model_objective, self.model_bound = other.model_objective, other.model_bound.copy()
+        self.model_proved = other.model_proved.copy()
+
     def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
 
@@ -150,6 +156,11 @@ class Page:
         if chosen.size:
             self.choice[t, chosen] = self.index(support)
 
+    def take_over(self) -> None:
+        """Give folds that nothing is known of the models of all rows."""
+        for t, support in enumerate(self.models):
+            self.offer(t, np.flatnonzero(np.isinf(self.objective[t])), support)
+
     def prove(self, t: int, folds: NDArray[np.intp]) -> None:
         """The incumbents are optimal."""
         self.exact[t, folds] = True
@@ -164,8 +175,8 @@ class Page:
     def narrow_by_objective(self, t: int, full_lower: float) -> None:
         """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once."""
         folds = np.flatnonzero(~self.exact[t])
-        low = full_lower - self.objective[t, folds]
-        self.narrow(t, folds, np.maximum(low, 0.0), np.full(folds.size, np.inf))
+        low = [objective_gap_bound(full_lower, float(u)) for u in self.objective[t, folds]]
+        self.narrow(t, folds, np.array(low), np.full(folds.size, np.inf))
 
     def bound_the_rest(self) -> None:
         """Bracket the folds that nothing has; every fold must have an incumbent at every τ."""
@@ -204,14 +215,9 @@ class Page:
 
     def summary(self) -> GammaResult:
         """Cross-validation at this γ, as it stands."""
-        sizes = self.data.folds.sizes
         rows = self.data.total
         exact = np.asarray(self.exact.all(axis=1))
-        error = self.error.sum(axis=1) / rows
-        weight = self.data.fold_weight
-        # mean over folds weighted by their rows, as the CV error itself is
-        mean = np.divide(self.error, weight, out=np.zeros(self.error.shape), where=weight > 0.0)
-        spread = (weight * (mean - error[:, None]) ** 2).sum(axis=1) / rows
+        error, std_error = mean_over_folds(self.error, self.data.fold_weight)
         lower = np.where(exact, error, np.minimum(self.lower.sum(axis=1) / rows, error))
         upper = np.where(exact, error, np.maximum(self.upper.sum(axis=1) / rows, error))
         status = self.status
@@ -221,7 +227,7 @@ class Page:
             gamma=self.gamma,
             taus=self.taus,
             cv_error=error,
-            std_error=np.sqrt(spread / max(sizes.size - 1, 1)),
+            std_error=std_error,
             lower=lower,
             upper=upper,
             exact=exact,
@@ -282,12 +288,16 @@ class Page:
         sizes = np.array([support.size for support in supports])
         if (sizes[choice] > self.taus[:, None]).any():
             raise ValueError("a support has too many columns")
+        if any(model.size > tau for model, tau in zip(models, self.taus, strict=True)):
+            raise ValueError("a model has too many columns")
         if (arrays["lower"] > arrays["upper"]).any():
             raise ValueError("a lower bound exceeds its upper bound")
         status = Status(stored["status"])
-        n_mio, n_nodes = int(stored["n_mio"]), int(stored["n_nodes"])
-        seconds = float(stored["seconds"])
-        history = [[float(v) for v in row] for row in stored["history"]]
+        n_mio, n_nodes = (int(_checked_number(name, stored[name])) for name in ("n_mio", "n_nodes"))
+        seconds = float(_checked_number("seconds", stored["seconds"]))
+        if not isinstance(stored["history"], list):
+            raise ValueError("the history is not a list")
+        history = [[float(_checked_number("history", v)) for v in row] for row in stored["history"]]
         for name, value in arrays.items():
             setattr(self, name, value)
         self.supports, self._seen = [], {}
@@ -300,8 +310,8 @@ class Page:
     def _refit(self) -> None:
         """Objectives and errors of the supports that are entered."""
         data, most = self.data, int(self.taus[-1])
-        full = data.full().replace(gamma=self.gamma)
-        self.model_objective = np.array([full.fit(model).objective for model in self.models])
+        rows = stacked(self.models, most)[None]
+        self.model_objective = known_path(data.full(), [self.gamma], self.taus, rows).objective[0]
         if isinstance(data, RowFolds) and data.folds.leave_one_out:
             for t in range(self.taus.size):
                 for c in np.unique(self.choice[t]):
@@ -310,13 +320,11 @@ class Page:
                     self.objective[t, folds], self.error[t, folds] = objective, error
         else:
             for j in range(data.folds.k):
-                rows = np.full((1, self.taus.size, most), -1, dtype=np.int64)
-                for t in range(self.taus.size):
-                    support = self.support(t, j)
-                    rows[0, t, : support.size] = support
+                rows = stacked([self.supports[c] for c in self.choice[:, j]], most)[None]
                 path = known_path(data.training(j), [self.gamma], self.taus, rows)
                 self.objective[:, j] = path.objective[0]
                 self.error[:, j] = path.squared_errors(*data.held_out(j))[0]
+        self.model_bound = np.minimum(self.model_bound, self.model_objective)
         self.lower = np.where(self.exact, self.error, np.minimum(self.lower, self.error))
         self.upper = np.where(self.exact, self.error, np.maximum(self.upper, self.error))
 
@@ -329,6 +337,15 @@ def _checked_support(stored: Any, p: int) -> Support:
     if found.size and (found[0] < 0 or found[-1] >= p or (np.diff(found) <= 0).any()):
         raise ValueError("a support names columns that do not exist, or not in order")
     return found
+
+
+def _checked_number(name: str, stored: Any) -> Any:
+    plain = isinstance(stored, (int, float)) and not isinstance(stored, bool)
+    if not (plain and 0.0 <= stored < 1e300):
+        raise ValueError(f"{name} is not a number that can be")
+    if name.startswith("n_") and not isinstance(stored, int):
+        raise ValueError(f"{name} is not a whole number")
+    return stored
 
 
 def _checked_array(name: str, stored: Any, page: Page) -> NDArray[Any]:

@@ -212,7 +212,7 @@ class Prover:
     def _model(self, g: int, t: int, limits: Limits) -> None:
         """The problem of all rows at one cell: its bound serves every fold (Corollary 3)."""
         page = self.pages[g]
-        if page.model_proved[t]:
+        if page.model_proved[t] or limits.reached(0) is not None:
             return
         problem = self.data.full().replace(gamma=page.gamma, tau=int(page.taus[t]))
         found = branch_and_bound(

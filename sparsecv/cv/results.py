@@ -57,11 +57,12 @@ class GammaResult:
         """Supports of fold j, or of all rows, shape (τ, most), ended by −1."""
         most = int(self.taus[-1])
         if j is None:
-            return _padded(self.models, most)
-        return _padded([self.supports[c] for c in self.choice[:, j]], most)
+            return stacked(self.models, most)
+        return stacked([self.supports[c] for c in self.choice[:, j]], most)
 
 
-def _padded(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+    """Supports as rows of ``most`` columns, ended by −1."""
     rows = np.full((len(supports), most), -1, dtype=np.int64)
     for t, support in enumerate(supports):
         rows[t, : support.size] = support
@@ -74,6 +75,33 @@ def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, i
     tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
     g, t = min(tied, key=lambda gt: (taus[gt[1]], -gammas[gt[0]]))
     return int(g), int(t)
+
+
+def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean over folds, weighted by their rows as the CV error is, and its standard error.
+
+    Parameters
+    ----------
+    sums : ndarray, shape (..., k)
+        Sums over the rows of every fold.
+    weight : ndarray, shape (k,)
+        Rows of every fold, or the sums of their weights.
+
+    Returns
+    -------
+    mean, std_error : ndarray, shape (...)
+
+    Examples
+    --------
+    >>> mean, error = mean_over_folds(np.array([2.0, 6.0]), np.array([2.0, 2.0]))
+    >>> float(mean), float(error)
+    (2.0, 1.0)
+    """
+    total = weight.sum()
+    mean = sums.sum(axis=-1) / total
+    of_fold = np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0.0)
+    spread = (weight * (of_fold - mean[..., None]) ** 2).sum(axis=-1) / total
+    return mean, np.sqrt(spread / max(weight.size - 1, 1))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, KFold
 
 from ..errors import InputError
 
@@ -137,6 +136,8 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
         raise InputError(f"at least 2 folds and as many groups are needed; got {wanted} of {there}")
     label = group.copy()
     if k is not None:
+        from sklearn.model_selection import GroupKFold  # takes a second to import
+
         splitter = GroupKFold(k, shuffle=True, random_state=seed)
         for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)), groups=group)):
             label[test] = j
@@ -158,11 +159,17 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
         raise InputError(f"{k} folds need at least {k} rows; there are {n}")
     if k == n:
         return _leave_one_out(n)
+    # The folds of scikit-learn's KFold(k, shuffle=True, random_state=seed), whose import takes a
+    # second.
+    draws: Any = seed
+    if not isinstance(seed, np.random.RandomState):
+        draws = np.random if seed is None else np.random.RandomState(seed)
+    order = np.arange(n)
+    draws.shuffle(order)
+    sizes = (n // k + (np.arange(k) < n % k)).astype(np.intp)
     label = np.empty(n, dtype=np.intp)
-    splitter = KFold(k, shuffle=True, random_state=seed)
-    for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)))):
-        label[test] = j
-    return Folds(kind, n, np.bincount(label, minlength=k).astype(np.intp), label)
+    label[order] = np.repeat(np.arange(k), sizes)
+    return Folds(kind, n, sizes, label)
 
 
 def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:

@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import __version__
 from ..errors import InputError
 from .design import Array
-from .model import FittedModel
+
+if TYPE_CHECKING:
+    from .model import FittedModel
 
 FORMAT, VERSION = "sparsecv model", 1
 
@@ -97,6 +99,8 @@ class SavedModel:
 
     def fitted(self) -> FittedModel:
         """The model in memory."""
+        from .model import FittedModel  # imports the solvers, which predictions do without
+
         place = {name: column for column, name in enumerate(self.features)}
         support = np.array([place[name] for name in self.support], dtype=np.intp)
         coef = np.zeros(len(self.features))

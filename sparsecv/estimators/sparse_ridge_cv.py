@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from ..cv.settings import Settings, checked_gammas
 from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
-from ..errors import UnprovedWarning
+from ..errors import InputError, UnprovedWarning
+from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
 from .base import SparseLinearModel
@@ -63,25 +66,30 @@ class SparseRidgeCV(SparseLinearModel):
         columns, where one partition is solved quickly, in 5 million nodes; else "minimum"),
         "minimum" (least CV error), "one-se" (least τ within one standard error of it), "stability"
         (least CV error + λ·stability, λ by nested folds), "corrected" (least bias-corrected
-        error), "repeated" (least CV error on average over several partitions into folds) or
+        error), "repeated" (least CV error on average over several partitions into folds),
         "averaged" (no pair: the average of the grid's models, weighted by that error; it has more
-        columns than each of them).
+        columns than each of them) or "projected" (the best subset of the least size that predicts
+        nearly like that average; :mod:`sparsecv.selection.projection`). Of the last, ``taus`` are
+        the sizes to choose from; the average is that of all sizes.
     repeats : int
-        Partitions of the rules repeated and averaged, the first among them; the time limit is
-        shared.
+        Partitions of the rules repeated, averaged and projected, the first among them; the time
+        limit is shared.
     compare : bool
         Also find what every other rule would choose.
 
     Attributes
     ----------
     tau_, gamma_ : the chosen pair
-        With the rule averaged, the number of columns in the average, and NaN.
+        With the rule averaged, the number of columns in the average, and NaN; with projected, γ is
+        the ridge weight of the projection.
     rule_ : str
         The rule, "auto" resolved.
     choices_ : dict of str to sparsecv.selection.rules.Choice
         What rules choose: the one asked for, those that cost nothing more, all with ``compare``.
     cv_error_ : float
-        Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions.
+        Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions;
+        of a projection, the CV error of averaging and projecting over two partitions, with the
+        weights of the average found once, from all rows.
     tau_1se_ : int
         Smallest τ within one standard error of the least CV error, at the γ of that.
     certified_ : bool
@@ -95,10 +103,17 @@ class SparseRidgeCV(SparseLinearModel):
     cv_error_bounds_ : tuple of float
         Lower and upper bound of the least CV error over everything searched.
     folds_ : sparsecv.design.folds.Folds
+    sizes_ : dict, one entry per size
+        Only with the rule projected: "tau", "columns" (positions), "gamma", "distance" (mean
+        squared distance to the average on held-out rows), "cv_error", "std_error", "proved" (the
+        columns are the best ones); :meth:`at_size` gives the models.
+    reference_error_ : float
+        Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step
         Iterations of the alternation, where ``gammas`` is None.
     coef_, intercept_, support_, objective_, lower_bound_, gap_
-        Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN.
+        Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN, that of a
+        projection has the average's predictions in place of y.
     status_ : str
         "optimal" where every fold and every model is proved, else the limit that was reached.
     n_nodes_ : int
@@ -198,11 +213,67 @@ class SparseRidgeCV(SparseLinearModel):
         self._choose(study)
         return self
 
+    def at_size(self, size: int) -> SparseRidgeCV:
+        """The projected model of another size; nothing is fitted again.
+
+        Parameters
+        ----------
+        size : int
+            One of ``sizes_["tau"]``.
+
+        Returns
+        -------
+        SparseRidgeCV
+            A copy that has this size's coefficients, ``tau_``, ``gamma_`` and ``cv_error_``.
+
+        Raises
+        ------
+        InputError
+            The rule was not projected, or there is no such size.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> y = X @ [3.0, 2.0, 1.0, 0.0]
+        >>> model = SparseRidgeCV(rule="projected", gammas=[0.1, 1.0]).fit(X, y)
+        >>> model.at_size(2).support_
+        array([0, 1])
+        """
+        check_is_fitted(self)
+        sizes = getattr(self, "sizes_", None)
+        if sizes is None:
+            raise InputError(f"at_size goes with the rule projected; this is {self.rule_}")
+        at = np.flatnonzero(sizes["tau"] == size)
+        if at.size == 0:
+            raise InputError(f"size must be one of {', '.join(map(str, sizes['tau']))}; got {size}")
+        t, other = int(at[0]), copy(self)
+        other._keep(self._models[t])
+        other.tau_, other.gamma_ = int(sizes["tau"][t]), float(sizes["gamma"][t])
+        other.cv_error_ = float(sizes["cv_error"][t])
+        return other
+
+    def _keep_sizes(self, found: Projection) -> None:
+        self.reference_error_, self._models = found.reference, found.models
+        self.sizes_: dict[str, Any] = {
+            "tau": found.sizes,
+            "columns": [model.support for model in found.models],
+            "gamma": found.gammas[found.at],
+            "distance": found.of_size(found.distance),
+            "cv_error": found.of_size(found.cv_error),
+            "std_error": found.of_size(found.std_error),
+            "proved": np.array([model.proved for model in found.models]),
+        }
+
     def _choose(self, study: Study) -> None:
         choice = self.choices_[self.rule_]
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()
+        for name in ("sizes_", "reference_error_", "_models"):  # of a fit before
+            self.__dict__.pop(name, None)
+        if choice.projection is not None:
+            self._keep_sizes(choice.projection)
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
         self.tau_1se_ = best.one_se
         self.cv_error_bounds_ = (best.lower_bound, best.upper)

@@ -60,7 +60,7 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     if not (np.isfinite(values).all() and (values >= 0.0).all()):
         raise InputError("sample_weight must be finite and >= 0: it holds NaN, inf or less")
     if np.count_nonzero(values) < 2:
-        raise InputError("sample_weight must be > 0 for at least 2 rows")
+        raise InputError("sample_weight must be above zero for at least 2 rows")
     return None if (values == 1.0).all() else values
 
 

@@ -24,7 +24,7 @@ def pyplot() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise InputError('pictures need matplotlib: pip install "sparsecv[plot]"') from None
+        raise InputError("pictures need matplotlib: pip install matplotlib") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -68,11 +68,13 @@ def save(figure: Any, path: str) -> None:
         pyplot().close(figure)
 
 
-def plot_cv(result: CVResult, path: str, title: str) -> None:
+def plot_cv(
+    result: CVResult, path: str, title: str, *, chosen: tuple[int, int] | None = None
+) -> None:
     """Draw the CV error against τ, one curve per γ, and write it to ``path``.
 
-    The best pair and the one-standard-error choice are marked; where errors are not proved the
-    interval is shaded.
+    The chosen pair is starred, the least error and the one-standard-error choice are marked; where
+    errors are not proved the interval is shaded.
 
     Parameters
     ----------
@@ -80,6 +82,8 @@ def plot_cv(result: CVResult, path: str, title: str) -> None:
     path : str
         The suffix chooses the format (.png, .pdf, .svg).
     title : str
+    chosen : pair of int, optional
+        Positions of the chosen γ and τ; those of the least error by default.
 
     Raises
     ------
@@ -88,36 +92,49 @@ def plot_cv(result: CVResult, path: str, title: str) -> None:
     """
     plt = pyplot()
     best = result.best()
+    g_star, t_star = chosen or (best.gamma_index, best.tau_index)
     figure, axes = plt.subplots(figsize=(7.0, 4.4), layout="constrained")
     colours = plt.get_cmap("viridis")(np.linspace(0.0, 0.9, len(result.gammas)))
     for g, one in enumerate(result.by_gamma):
-        chosen = g == best.gamma_index
+        bold = g == g_star
         axes.plot(
             one.taus,
             one.cv_error,
             color=colours[g],
-            linewidth=2.2 if chosen else 1.0,
-            zorder=3 if chosen else 2,
+            linewidth=2.2 if bold else 1.0,
+            zorder=3 if bold else 2,
             marker="o",
             markersize=3,
-            label=f"γ = {one.gamma:.4g}" if chosen or len(result.gammas) <= MOST_LABELS else None,
+            label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= MOST_LABELS else None,
         )
         if not one.exact.all():
             axes.fill_between(one.taus, one.lower, one.upper, color=colours[g], alpha=0.15)
-    one = result.by_gamma[best.gamma_index]
-    t, s = best.tau_index, int(np.flatnonzero(one.taus == best.one_se)[0])
+    star, one = result.by_gamma[g_star], result.by_gamma[best.gamma_index]
+    s = int(np.flatnonzero(one.taus == best.one_se)[0])
     axes.errorbar(
-        one.taus[t],
-        one.cv_error[t],
-        yerr=one.std_error[t],
+        star.taus[t_star],
+        star.cv_error[t_star],
+        yerr=star.std_error[t_star],
         color="crimson",
         marker="*",
         markersize=15,
         capsize=4,
         zorder=5,
         linestyle="none",
-        label=f"best: τ = {best.tau}" + ("" if best.certified else " (not proved)"),
+        label=f"chosen: τ = {star.taus[t_star]}" + ("" if star.exact[t_star] else " (an estimate)"),
     )
+    if (g_star, t_star) != (best.gamma_index, best.tau_index):
+        axes.plot(
+            best.tau,
+            best.cv_error,
+            color="crimson",
+            marker="o",
+            markersize=9,
+            fillstyle="none",
+            zorder=5,
+            linestyle="none",
+            label=f"least error: τ = {best.tau}",
+        )
     axes.plot(
         one.taus[s],
         one.cv_error[s],

@@ -13,7 +13,7 @@ import numpy as np
 from ..cv.results import CVResult
 from ..design.design import Array, Design
 from ..design.model import FittedModel
-from ..solvers import SparseRidgeProblem
+from ..solvers import SparseRidgeProblem, known_path
 
 TEMPERATURE = 10.0
 LEAST = 1e-4  # of the largest weight: what is less is left out
@@ -52,6 +52,33 @@ def _stretches(gammas: Array) -> Array:
     return found
 
 
+def averaged_coefficients(
+    problem: SparseRidgeProblem, result: CVResult, weights: Array, fold: int | None = None
+) -> Array:
+    """Coefficients of the average of a fold's models, or of those of all rows.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        The fold's training rows, or all rows.
+    result : CVResult
+    weights : ndarray, shape (γ, τ)
+    fold : int, optional
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        0 where no model has the column.
+    """
+    g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
+    supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
+    path = known_path(problem, result.gammas[g], result.taus[t], supports)
+    weighted = weights[np.ix_(g, t)][:, :, None] * path.coef
+    coef, inside = np.zeros(problem.p), supports >= 0
+    np.add.at(coef, supports[inside], weighted[inside])
+    return coef
+
+
 def averaged_model(
     design: Design, full: SparseRidgeProblem, result: CVResult, weights: Array, proved: bool
 ) -> FittedModel:
@@ -72,12 +99,9 @@ def averaged_model(
     FittedModel
         It minimises no training objective: that and its bound are NaN.
     """
-    beta, used = np.zeros(design.p), np.zeros(design.p, dtype=bool)
+    used = np.zeros(design.p, dtype=bool)
     for g, t in np.argwhere(weights > 0.0):
-        one = result.by_gamma[g]
-        support = one.models[t]
-        fit = full.replace(gamma=one.gamma, tau=max(1, support.size)).fit(support)
-        beta[support] += weights[g, t] * fit.coef
-        used[support] = True
+        used[result.by_gamma[g].models[t]] = True
+    beta = averaged_coefficients(full, result, weights)
     coef, intercept = design.coefficients(beta)
     return FittedModel(design.kept[used], coef, intercept, float("nan"), float("nan"), proved)

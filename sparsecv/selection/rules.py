@@ -19,6 +19,7 @@ from ..errors import InputError
 from .averaging import averaged_model, model_weights
 from .criterion import criterion
 from .partial_errors import checked_partition
+from .projection import Projection
 from .study import Study, redrawn
 
 AUTO_COLUMNS, AUTO_NODES = 30, 5_000_000  # up to which other partitions are solved by default
@@ -52,6 +53,10 @@ class Choice:
         Of the rule averaged (:mod:`sparsecv.selection.averaging`); ``tau`` then is the number of
         columns in the average, ``gamma`` is NaN, and ``cv_error`` is the same bound as
         ``criterion``.
+    projection : Projection or None
+        Of the rule projected (:mod:`sparsecv.selection.projection`); ``gamma`` then is γ⊥,
+        ``cv_error`` is that of the projections as they were found, and ``criterion`` their
+        held-out distance to the average.
     """
 
     rule: str
@@ -66,6 +71,12 @@ class Choice:
     certified: bool
     lambda_: float | None = None
     weights: Array | None = field(default=None, compare=False, repr=False)
+    projection: Projection | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is a pair (γ, τ) of the grid."""
+        return self.weights is None and self.projection is None
 
 
 class Rule(ABC):
@@ -78,11 +89,17 @@ class Rule(ABC):
         What is least, for a table.
     every_tau : bool
         It needs h at every τ, not only the best.
+    estimates : bool
+        Beyond 45 columns it asks for good models, not for proofs of the least CV error.
+    all_sizes : bool
+        It needs the models of all sizes, whichever were asked for.
     """
 
     name: str
     least: str
     every_tau = True
+    estimates = False
+    all_sizes = False
 
     def refuse(self, data: FoldData) -> None:  # noqa: B027 - most rules take any folds
         """Raise an InputError where these folds do not allow the rule."""
@@ -189,9 +206,7 @@ class _Repeated(Rule):
         return study.repeats - 1.0 if redrawn(study.data.folds) else 0.0
 
     def free(self, study: Study) -> bool:
-        if study.settings.searches:
-            return False
-        return "others" in vars(study) or study.data.folds.leave_one_out
+        return "others" in vars(study) and redrawn(study.data.folds)
 
     def choose(self, study: Study) -> Choice:
         result, at = study.surface, study.apart
@@ -205,10 +220,14 @@ class _Repeated(Rule):
 class _Averaged(_Repeated):
     """The average of the grid's models with weights h^(−n/10), h averaged over partitions."""
 
-    name, least = "averaged", "no pair: all models, weighted by their errors"
+    name, least, estimates = "averaged", "no pair: all models, weighted by their errors", True
 
     def refuse(self, data: FoldData) -> None:
         """Any folds serve: one partition, where no others can be drawn."""
+
+    def free(self, study: Study) -> bool:
+        once = study.data.folds.leave_one_out and not study.settings.searches
+        return once or super().free(study)
 
     def choose(self, study: Study) -> Choice:
         found = super().choose(study)
@@ -234,6 +253,33 @@ class _Averaged(_Repeated):
         )
 
 
+class _Projected(_Averaged):
+    """The average, projected onto the least size that stays close to it on held-out rows."""
+
+    name, least, all_sizes = "projected", "held-out distance to the average", True
+
+    def free(self, study: Study) -> bool:
+        return False
+
+    def choose(self, study: Study) -> Choice:
+        found = super().choose(study)
+        assert found.weights is not None
+        projection = study.projection(found.weights[study.apart])
+        t, error = projection.chosen, projection.of_size(projection.cv_error)
+        return replace(
+            found,
+            gamma=float(projection.gammas[projection.at[t]]),
+            tau=int(projection.sizes[t]),
+            cv_error=float(error[t]),
+            lower=float(error[t]),
+            upper=float(error[t]),
+            criterion=float(projection.of_size(projection.distance)[t]),
+            certified=found.certified and projection.proved,
+            weights=None,
+            projection=projection,
+        )
+
+
 RULES: dict[str, Rule] = {
     rule.name: rule
     for rule in (
@@ -243,6 +289,7 @@ RULES: dict[str, Rule] = {
         _Corrected(),
         _Repeated(),
         _Averaged(),
+        _Projected(),
     )
 }
 
@@ -302,7 +349,9 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
     """
     refuse_rule(rule, study.data, study.settings)
     likely = "repeated" if rule == "auto" and _may_repeat(study) else rule
-    study.pending = RULES[likely].surfaces(study) if likely in RULES else 0.0
+    if likely in RULES:
+        asked = RULES[likely]
+        study.expect(asked.surfaces(study), asked.estimates, asked.all_sizes)
     if rule == "auto":
         nodes = sum(one.n_nodes for one in study.surface.by_gamma) if _may_repeat(study) else 0
         rule = "repeated" if _may_repeat(study) and nodes <= AUTO_NODES else "minimum"
@@ -320,6 +369,8 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
 
 def chosen_model(study: Study, choice: Choice) -> FittedModel:
     """Fit what a rule chooses to all rows."""
+    if choice.projection is not None:
+        return choice.projection.models[choice.projection.chosen]
     if choice.weights is None:
         return study.model(choice.gamma_index, choice.tau_index)
     return averaged_model(

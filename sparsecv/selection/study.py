@@ -17,7 +17,7 @@ from ..cv.alternating import alternation
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface, Tell
 from ..cv.results import Array, CVResult
-from ..cv.settings import Settings, checked_gammas, default_taus
+from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
@@ -27,6 +27,7 @@ from ..solvers import TREE_ONLY, Limits, Status, known_path, worst
 from .criterion import Selection, select
 from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, checked_partition, partial_errors
+from .projection import PARTITIONS, Projection, project_average
 
 REPEATS = 6  # partitions that are averaged, the first among them
 APART = 1.5  # least ratio of neighbouring γ that other partitions are asked about
@@ -75,16 +76,35 @@ class Study:
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
         self.gammas = None if gammas is None else checked_gammas(gammas)
-        self.taus = default_taus(data.folds.n, data.p) if taus is None else taus
+        self.sizes = default_taus(data.folds.n, data.p) if taus is None else taus  # asked for
+        self.taus = self.sizes  # evaluated: a rule may need more
         self.repeats, self.seed = checked_repeats(repeats), seed
         self.folder, self._progress = checkpoint, progress
         self.limits = Limits(settings.seconds(data.p)[0])
         self.started = time.perf_counter()
         self.pending = 0.0  # surfaces that a rule will ask for after the one that is worked on
+        self.estimates = False  # beyond trees the rule needs no proof of the least error
         self.reused: list[float] = []
         self._first: Surface | None = None
         self._statuses: list[Status] = []
         self._nodes = 0
+
+    def expect(self, surfaces: float, estimates: bool, all_sizes: bool) -> None:
+        """Hear what a rule will ask for, before anything is evaluated.
+
+        Parameters
+        ----------
+        surfaces : float
+            Those after the first, which leaves them their share of the time.
+        estimates : bool
+            Beyond 45 columns the least CV error need not be proved.
+        all_sizes : bool
+            Models of all sizes, whichever were asked for.
+        """
+        self.pending, self.estimates = surfaces, estimates
+        if all_sizes:
+            asked = checked_taus(self.sizes, self.data.p)
+            self.taus = np.union1d(default_taus(self.data.folds.n, self.data.p), asked)
 
     # surfaces
 
@@ -127,11 +147,16 @@ class Study:
         return np.array(sorted(kept), dtype=np.intp)
 
     @cached_property
-    def mean_surface(self) -> tuple[Array, Array, Array]:
-        """CV errors, lower and upper bounds at the γ apart, averaged over partitions."""
+    def evaluated(self) -> list[CVResult]:
+        """h(γ, τ) of every partition at the γ apart, the first among them."""
         first, at = self.surface, self.apart
         here = replace(first, gammas=first.gammas[at], by_gamma=[first.by_gamma[g] for g in at])
-        every = [here, *self.others]
+        return [here, *self.others]
+
+    @cached_property
+    def mean_surface(self) -> tuple[Array, Array, Array]:
+        """CV errors, lower and upper bounds at the γ apart, averaged over partitions."""
+        every = self.evaluated
         error, lower, upper = (
             np.mean([one.table(name) for one in every], axis=0)
             for name in ("cv_error", "lower", "upper")
@@ -191,6 +216,25 @@ class Study:
         penalty = 0.5 * result.gammas[:, None] * (path.coef**2).sum(axis=2)
         return np.asarray(path.objective - penalty)
 
+    def projection(self, weights: Array) -> Projection:
+        """The average of the models at the γ apart, projected onto the sizes asked for."""
+        partitions = [
+            (self.data.with_folds(result.folds) if number else self.data, result)
+            for number, result in enumerate(self.evaluated[:PARTITIONS])
+        ]
+        found = project_average(
+            partitions,
+            self.design,
+            weights,
+            checked_taus(self.sizes, self.data.p),
+            limits=self.limits,
+            n_jobs=self.settings.n_jobs,
+            tell=self._progress,
+        )
+        if not found.proved and (reached := self.limits.reached(0)) is not None:
+            self._statuses.append(reached)
+        return found
+
     # the model
 
     def model(self, gamma_index: int, tau_index: int) -> FittedModel:
@@ -233,9 +277,11 @@ class Study:
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + self.pending).remaining()
             settings = replace(settings, time_limit=left)
-        elif name and settings.prove == "choice" and data.p > TREE_ONLY:
+        elif (name or self.estimates) and settings.prove == "choice" and data.p > TREE_ONLY:
             settings = replace(settings, time_limit=0.0)  # beyond trees estimates are averaged
-        surface = Surface(data, self.taus, settings, checkpoint=store, progress=tell)
+        surface = Surface(
+            data, self.taus, settings, checkpoint=store, progress=tell, models=self._first
+        )
         if gammas is None:
             result = alternation(surface)
         else:

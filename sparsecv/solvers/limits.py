@@ -6,9 +6,15 @@ import threading
 import time
 from typing import Any
 
+from .kernels.compiled import seconds_compiling
 from .result import Status
 
 FLOPS = 1e9  # a second, of factorisations and eigenvalue problems on a busy machine
+
+
+def _now() -> float:
+    """Seconds of a clock that stands still while kernels are compiled."""
+    return time.perf_counter() - seconds_compiling()
 
 
 class StopFlag:
@@ -36,7 +42,7 @@ class StopFlag:
 
 
 class Limits:
-    """Time and node limits of one search, counted from its creation."""
+    """Time and node limits of one search, counted from its creation; compiling is not counted."""
 
     def __init__(
         self,
@@ -48,7 +54,7 @@ class Limits:
             raise ValueError(f"time_limit must be a number of seconds >= 0; got {time_limit}")
         if node_limit is not None and node_limit < 0:
             raise ValueError(f"node_limit must be >= 0; got {node_limit}")
-        self.started = time.perf_counter()
+        self.started = _now()
         self._deadline = None if time_limit is None else self.started + time_limit
         self._node_limit = node_limit
         self._stop = stop
@@ -80,19 +86,19 @@ class Limits:
 
     def elapsed(self) -> float:
         """Seconds since the search began."""
-        return time.perf_counter() - self.started
+        return _now() - self.started
 
     def remaining(self) -> float | None:
         """Seconds left, not below 0; None without a time limit."""
         if self._deadline is None:
             return None
-        return max(0.0, self._deadline - time.perf_counter())
+        return max(0.0, self._deadline - _now())
 
     def reached(self, nodes: int) -> Status | None:
         """Return the limit that has been reached after ``nodes`` nodes, or None."""
         if self._stop is not None and self._stop.is_set():
             return Status.INTERRUPTED
-        if self._deadline is not None and time.perf_counter() >= self._deadline:
+        if self._deadline is not None and _now() >= self._deadline:
             return Status.TIME_LIMIT
         if self._node_limit is not None and nodes >= self._node_limit:
             return Status.NODE_LIMIT

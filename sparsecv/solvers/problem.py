@@ -130,6 +130,11 @@ class SparseRidgeProblem:
             other._factor = self._factor
         return other
 
+    def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
+        """The same columns, with the predictions Xβ of a model in place of y."""
+        X = self._rows[:, : self.p]
+        return SparseRidgeProblem(X, X @ np.asarray(coef), gamma=self.gamma, tau=self.tau)
+
     def compressed(self) -> SparseRidgeProblem:
         """This problem, its data reduced to at most p + 1 rows here and now: for many solves."""
         self._data.compressed()
@@ -164,7 +169,7 @@ class SparseRidgeProblem:
             return 0.0
         off, least = self._data.given
         k = self.tau if size is None else size
-        squares = np.sort(np.einsum("ij,ij->j", self._rows, self._rows)[: self.p])
+        squares = np.sort(self.squared_lengths)
         length = float(squares[self.p - k :].sum())
         reach = math.sqrt(self.yy) + math.sqrt(length * 2.0 * upper / (0.5 * self.gamma))
         square = reach * reach
@@ -182,6 +187,11 @@ class SparseRidgeProblem:
     def b(self) -> Array:
         """Xᵀy, shape (p,)."""
         return np.asarray(self._rows[:, : self.p].T @ self._rows[:, self.p])
+
+    @property
+    def squared_lengths(self) -> Array:
+        """Squared lengths of the columns of X, shape (p,)."""
+        return np.asarray(np.einsum("ij,ij->j", self._rows, self._rows)[: self.p])
 
     @property
     def yy(self) -> float:

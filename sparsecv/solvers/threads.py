@@ -16,8 +16,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _lock = threading.Lock()
-_inside = 0
 _limit: Any = None
+_owner, _depth = 0, 0  # the thread that has set the limit, and how often it is inside
 
 
 @cache
@@ -27,7 +27,9 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep the linear algebra library to one thread; the last to leave restores what was before.
+    """Keep the linear algebra library to one thread; who has limited it restores what was before.
+
+    Only that thread may: from another one a restoration can be without effect, and last for good.
 
     Examples
     --------
@@ -35,17 +37,19 @@ def one_blas_thread() -> Iterator[None]:
     >>> with one_blas_thread():
     ...     pass
     """
-    global _inside, _limit
+    global _limit, _owner, _depth
+    me = threading.get_ident()
     with _lock:
-        _inside += 1
-        if _inside == 1:
-            _limit = _controller().limit(limits=1, user_api="blas")
+        if _limit is None:
+            _limit, _owner = _controller().limit(limits=1, user_api="blas"), me
+        mine = _owner == me
+        _depth += mine
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if _inside == 0:
+            _depth -= mine
+            if _depth == 0 and mine:
                 _limit.restore_original_limits()
                 _limit = None
 

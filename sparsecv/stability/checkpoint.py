@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from typing import Any
 import joblib
 import numpy as np
 
+from ..cv.sealed import read_sealed, write_sealed
 from ..errors import InputError
 from ..selection.partial_errors import Array, Index, Learner
+
+ANEW = "its fits are made anew"
 
 
 class Shelf:
@@ -39,25 +43,38 @@ class Shelf:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
-        self.key = joblib.hash((X, y, label, settings))
+        self.key, self.n = str(joblib.hash((X, y, label, settings))), int(label.size)
 
     def of(self, learner: Learner) -> Learner:
         """The learner, looking here first."""
 
         def losses(training: Index, candidates: Sequence[int]) -> Array:
-            digest = hashlib.sha256(np.asarray(training, dtype=np.int64).tobytes())
+            digest = hashlib.sha256(self.key.encode())
+            digest.update(np.asarray(training, dtype=np.int64).tobytes())
             digest.update(np.asarray(candidates, dtype=np.int64).tobytes())
-            path = self.folder / f"{self.key}-{digest.hexdigest()[:24]}.npy"
-            if path.exists():
-                try:
-                    return np.asarray(np.load(path))
-                except (OSError, ValueError, EOFError):  # cut off while it was written
-                    path.unlink(missing_ok=True)
+            key = digest.hexdigest()
+            path = self.folder / f"stability-{key[:24]}.json"
+            shape = (len(candidates), self.n)
+            known = read_sealed(path, key, lambda content: _array(content, shape), ANEW)
+            if known is not None:
+                return known
             found = learner(training, candidates)
-            partial = path.with_suffix(f".{os.getpid()}-{id(found)}.part")
-            with partial.open("wb") as file:
-                np.save(file, found)
-            os.replace(partial, path)
+            data = np.ascontiguousarray(found, dtype=np.float64)
+            content = {"shape": list(data.shape), "data": b64encode(data.tobytes()).decode()}
+            try:
+                write_sealed(path, key, content)
+            except OSError as error:
+                raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
             return found
 
         return losses
+
+
+def _array(content: Any, shape: tuple[int, int]) -> Array:
+    """The losses of a file."""
+    if tuple(content["shape"]) != shape:
+        raise ValueError(f"its losses are not {shape[0]} × {shape[1]}")
+    losses = np.frombuffer(b64decode(content["data"])).reshape(shape)
+    if np.isnan(losses).any():
+        raise ValueError("it holds values that are not numbers")
+    return losses.copy()

@@ -230,12 +230,12 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             )
         if not fast:
             return EstimatorLearner(self.estimator, grid, X, y, loss, fit_params)
-        rows, response, _ = clone(self.estimator)._checked_rows(X, y)  # it notes their number
+        table = clone(self.estimator)._checked_rows(X, y)  # it notes their number
         gammas = grid.values[grid.names.index("gamma")]
         taus = grid.values[grid.names.index("tau")]
         path = SparseRidgeLearner(
-            rows,
-            response,
+            table.X,
+            table.y,
             taus,
             gammas,
             solver=self.solver,

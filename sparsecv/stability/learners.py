@@ -102,7 +102,7 @@ def xgboost(classification: bool = False, seed: int = 0) -> Recipe:
         The extra ``trees`` is not installed.
     """
     if missing("xgboost"):
-        raise InputError('xgboost is not installed: pip install "sparsecv[trees]"')
+        raise InputError("xgboost is not installed: pip install xgboost")
     from xgboost import XGBClassifier, XGBRegressor
 
     kind = XGBClassifier if classification else XGBRegressor

@@ -11,7 +11,7 @@ from .columns import FloatArray, check_names, check_rows, select_columns, shown
 from .faults import MAX_LEVELS, Faults
 from .parquet import ParquetFile, as_text
 from .rows import ArraySource, RowSource
-from .text import KEPT_BYTES, TextFile
+from .text import KEPT_BYTES, TextFile, as_numpy
 
 _LEVEL_ROWS = 65536
 
@@ -118,7 +118,7 @@ class ArrowTable:
         coded = as_text(cells).dictionary_encode()
         words = coded.dictionary.to_pylist()
         place = np.array([places.get(word, -2) for word in words] or [-2])
-        at = place[np.asarray(coded.indices.fill_null(0))] if len(cells) else place[:0]
+        at = place[as_numpy(coded.indices.fill_null(0))] if len(cells) else place[:0]
         if (at == -2).any():
             row = int((at == -2).argmax())
             raise InputError(

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from ..errors import InputError
 from .columns import FloatArray, shown
 from .faults import Faults
+from .text import as_numpy
 
 _ROWS = 65536
 _BUFFER = 1 << 20
@@ -116,7 +117,7 @@ class ParquetFile:
             cells = cells.cast(pa.float64())
         # Through NumPy: Arrow's own cast refuses large integers and, in older versions, half
         # floats.
-        values: FloatArray = cells.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        values: FloatArray = as_numpy(cells).astype(np.float64, copy=False)
         return values
 
 

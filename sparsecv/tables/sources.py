@@ -181,10 +181,10 @@ def open_table(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "t.csv"
-    ...     _ = path.write_text("a;price\n1;2,5\n2;3,5\n")
+    ...     _ = path.write_text("a;price" + chr(10) + "1;2,5" + chr(10) + "2;3,5")
     ...     X, y = open_table(path).load()
-    >>> y
-    array([2.5, 3.5])
+    >>> y.tolist()
+    [2.5, 3.5]
     """
     dropped = as_names(drop)
     file = open_file(path, encoding)

@@ -1,5 +1,6 @@
 """Delimited text files: their layout, and their rows as Arrow batches of strings."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -64,11 +65,14 @@ class TextFile:
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
         self.path, self._content = path, content
         self.label = "standard input" if content is not None else path.name
-        self._encoding = encoding
         self._offset = 0
         self._ragged: Any = None
-        with self._opened() as handle:
-            if encoding != "utf-8":
+        try:
+            self._encoding = codecs.lookup(encoding).name
+        except LookupError:
+            raise InputError(f"--encoding: Python knows no {shown(encoding)}") from None
+        if self._encoding != "utf-8":
+            with self._opened() as handle:
                 self._content = handle.read().decode(encoding).encode()
         with self._opened() as handle:
             self._read_header(handle)
@@ -90,19 +94,14 @@ class TextFile:
                 handle.seek(self._offset)
                 yield handle
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(
-                f"{self.label}: not a complete gzip file; compress it again"
-            ) from error
+            reason = "not a complete gzip file; compress it again"
+            raise InputError(f"{self.label}: {reason}") from error
         except UnicodeDecodeError as error:
             raise InputError(self._not_text()) from error
-        except LookupError as error:
-            raise InputError(f"--encoding: Python knows no {shown(self._encoding)}") from error
         except OSError as error:
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from error
         except csv.Error as error:
-            raise InputError(
-                f"{self.label}: malformed quotes in the header line ({error})"
-            ) from error
+            raise InputError(f"{self.label}: malformed quotes in the header ({error})") from error
         except pa.ArrowInvalid as error:
             raise InputError(self._not_rows(str(error))) from error
 
@@ -121,17 +120,12 @@ class TextFile:
         row = self._ragged
         first = row.text.splitlines()[0] if row.text else ""
         with self._opened() as handle:
-            at = (
-                i
-                for i, line in enumerate(handle)
-                if line.decode(errors="replace").rstrip("\r\n") == first
-            )
+            texts = (line.decode(errors="replace").rstrip("\r\n") for line in handle)
+            at = (i for i, text in enumerate(texts) if text == first)
             line = self._lines + 1 + next(at, row.number)
         if row.text.count('"') % 2:
             return f"{self.label}: malformed quotes from line {line} on; correct that line"
-        hint = ""
-        if row.number == 1:
-            hint = " (or remove line 1, if it is a title above the header)"
+        hint = " (or remove line 1, if it is a title above the header)" * (row.number == 1)
         return (
             f"{self.label}: line {line} has {row.actual_columns} fields where the header has "
             f"{row.expected_columns}; correct that line{hint}"
@@ -237,9 +231,9 @@ class TextFile:
             for j, (name, cells) in enumerate(zip(columns, batch.columns, strict=True)):
                 block[:, j] = self._look(name, cells, n, encode, text, faults)
             n, kept = n + len(batch), kept + block.nbytes
-            self.kept = [] if text or kept > KEPT_BYTES else [*self.kept, block]
-        if text or kept > KEPT_BYTES:
-            self.kept = []
+            self.kept.append(block)
+            if text or kept > KEPT_BYTES:
+                self.kept.clear()
         return n, text
 
     def _look(
@@ -283,15 +277,15 @@ class TextFile:
         else:
             plain = cells
         try:
-            values: FloatArray = pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)
+            values: FloatArray = as_numpy(pc.cast(plain, pa.float64()))
         except pa.ArrowInvalid:
             return None
         if commas is None or faults is None:
             return values
         points = pc.match_substring(cells, ".")
         for mark, found in ((",", commas), (".", points)):
-            at = pc.index(found, pa.scalar(True)).as_py()
-            if at >= 0 and self._marks.setdefault(name, mark) != mark:
+            if pc.any(found).as_py() and self._marks.setdefault(name, mark) != mark:
+                at = pc.index(found, pa.scalar(True)).as_py()
                 # 1.234 may then mean 1234: refuse rather than guess.
                 faults.add(
                     name,
@@ -315,6 +309,13 @@ def _cells(column: Any) -> Any:
     if pc.any(pc.starts_with(cells, '"')).as_py():
         cells = pc.replace_substring_regex(cells, '^"(.*)"$', r"\1")
     return cells
+
+
+def as_numpy(cells: Any) -> Any:
+    """An Arrow array as NumPy's, where possible without Arrow's own way: that imports pandas."""
+    if cells.null_count or pa.types.is_boolean(cells.type):
+        return cells.to_numpy(zero_copy_only=False)
+    return np.from_dlpack(cells)
 
 
 def _among(cells: Any, words: Collection[str]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -13,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparsecv
 from sparsecv import SparseRidge
 from sparsecv.cli.main import main
+from sparsecv.design.saved import SavedModel
 from sparsecv.tables.datasets import load_diabetes
 
 Capture = pytest.CaptureFixture[str]
@@ -230,3 +234,36 @@ def test_npy_and_data_sets_are_predicted(capsys: Capture) -> None:
         outputs.append(capsys.readouterr().out.splitlines())
     assert outputs[0] == outputs[2]
     assert outputs[1] == outputs[0][:4]
+
+
+# ---------------------------------------------------------------------------- start-up
+
+
+@pytest.mark.parametrize(
+    ("command", "without"),
+    [
+        ("--version", {"numba", "scipy", "sklearn", "pyarrow", "pandas"}),
+        ("datasets show diabetes", {"numba", "scipy", "sklearn", "pyarrow", "pandas"}),
+        ("predict m.json t.csv", {"numba", "scipy", "sklearn", "pandas", "matplotlib"}),
+        ("cv diabetes --folds loo --gamma 1 --quiet", {"sklearn", "pyarrow", "pandas"}),
+        ("cv t.csv --folds 3 --gamma 1 --quiet", {"sklearn", "pandas", "matplotlib"}),
+    ],
+)
+def test_a_command_imports_what_it_needs(command: str, without: set[str]) -> None:
+    Path("t.csv").write_text(rows())
+    SavedModel(["a", "b"], True, ["b"], [2.0], 1.0).write("m.json")
+    script = (
+        "import sys\n"
+        "from sparsecv.cli.main import main\n"
+        "main(sys.argv[1:])\n"
+        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    )
+    root = str(Path(sparsecv.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert set(done.stderr.splitlines()[-1].split()) & without == set()

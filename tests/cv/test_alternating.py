@@ -11,7 +11,7 @@ from sparsecv import SparseRidgeCV
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.gamma_step import FixedSupports, gamma_step
-from sparsecv.cv.settings import Settings
+from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
@@ -105,11 +105,20 @@ def test_searches_alternate_too() -> None:
     assert found.finished
 
 
-def test_more_columns_start_at_one_over_root_n() -> None:
+def test_more_columns_start_at_the_best_of_ten() -> None:
     made = make_synthetic(60, 50, 2, 0.3, 8.0, seed=1)
     data = RowFolds(made.X, made.y, make_folds(3, 60), False)
     found = alternate(data, [1, 2], iterations=2)
-    assert found.trace[0].gamma == pytest.approx(60**-0.5)
+    grid = cross_validate(data, DEFAULT_GAMMAS, [1, 2], Settings(prove="all"))
+    best = grid.best()
+    assert best.certified
+    assert found.trace[0].gamma == best.gamma
+    assert found.trace[0].tau == best.tau
+    assert found.trace[0].cv_error == pytest.approx(best.cv_error, rel=1e-9)
+    assert len(found.trace) <= 2
+    assert set(DEFAULT_GAMMAS) <= set(found.gammas)
+    assert found.best().cv_error <= best.cv_error
+    assert found.best().certified
 
 
 def test_iterations_and_time_are_limits() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sparsecv.cv import engine as cross_validation
+from sparsecv.cv import estimate, grid, prove
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
-from sparsecv.design import prepare as pipeline
 from sparsecv.design.design import Protocol
-from sparsecv.errors import InputError
+from sparsecv.design.prepare import prepare
+from sparsecv.errors import CheckpointWarning, InputError
+from sparsecv.selection.study import Study
 from sparsecv.tables.sources import ArraySource
 
 Array = NDArray[np.float64]
@@ -41,28 +43,46 @@ def run(
     settings: Settings | None = None,
 ) -> CVResult:
     source = ArraySource(X, y, [f"x{j}" for j in range(X.shape[1])])
-    prepared = pipeline.prepare(source, folds, protocol or Protocol(), seed=seed)
-    return pipeline.run(
-        prepared,
+    prepared = prepare(source, folds, protocol or Protocol(), seed=seed)
+    study = Study(
+        prepared.data,
+        prepared.design,
         gammas,
         taus,
         settings or Settings(),
-        checkpoint=None if folder is None else str(folder),
+        seed=seed,
+        checkpoint=folder,
     )
+    return study.surface
 
 
 def forbid_solving(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
 
-    monkeypatch.setattr(cross_validation, "_one_gamma", refuse)
+    for module, name in (
+        (estimate, "support_path"),
+        (estimate, "best_subsets_rows_deleted"),
+        (grid, "solve"),
+        (prove, "branch_and_bound"),
+    ):
+        monkeypatch.setattr(module, name, refuse)
 
 
-def equal(a: CVResult, b: CVResult) -> bool:
-    names = ("cv_error", "std_error", "lower", "upper", "exact", "n_nodes", "model_bound")
-    same = all(np.array_equal(a.table(name), b.table(name)) for name in names)
+def equal(a: CVResult, b: CVResult, *, same_start: bool = True) -> bool:
+    """To the last bit; errors of deleted rows, fitted again on the way back, to rounding.
+
+    So are paths along γ that do not start at the same one.
+    """
+    rounded = a.folds.leave_one_out or not same_start
+    for name in ("cv_error", "std_error", "lower", "upper", "exact", "model_bound"):
+        one, other = a.table(name), b.table(name)
+        if not (
+            np.allclose(one, other, rtol=1e-13, atol=0.0) if rounded else np.array_equal(one, other)
+        ):
+            return False
     pairs = zip(a.by_gamma, b.by_gamma, strict=True)
-    return same and all(
+    return (not same_start or np.array_equal(a.table("n_nodes"), b.table("n_nodes"))) and all(
         np.array_equal(s, t)
         for one, other in pairs
         for s, t in zip(one.models, other.models, strict=True)
@@ -80,7 +100,11 @@ def test_second_run_solves_nothing(
     assert equal(run(tmp_path / "new" / "folder", X, y, folds=folds), first)
     # any subset and order of the γ already done
     again = run(tmp_path / "new" / "folder", X, y, folds=folds, gammas=GAMMAS[::-1])
-    np.testing.assert_array_equal(again.table("cv_error"), first.table("cv_error")[::-1])
+    np.testing.assert_allclose(
+        again.table("cv_error"),
+        first.table("cv_error")[::-1],
+        rtol=1e-13 if folds == "loo" else 0.0,
+    )
 
 
 def test_new_gammas_are_added(tmp_path: Path) -> None:
@@ -88,7 +112,8 @@ def test_new_gammas_are_added(tmp_path: Path) -> None:
     run(tmp_path, X, y)
     added = run(tmp_path, X, y, gammas=np.array([0.1, 7.0]))
     assert len(list(tmp_path.iterdir())) == 3
-    assert equal(added, run(None, X, y, gammas=np.array([0.1, 7.0])))
+    alone = run(None, X, y, gammas=np.array([0.1, 7.0]))
+    assert equal(added, alone, same_start=False)  # a path along γ starts at its first
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -161,7 +186,9 @@ def test_unreadable_files_are_ignored(text: str, tmp_path: Path) -> None:
     first = run(tmp_path, X, y)
     for path in tmp_path.iterdir():
         path.write_bytes(text.encode("latin-1"))
-    assert equal(run(tmp_path, X, y), first)
+    with pytest.warns(CheckpointWarning, match="is passed over, γ = .* is computed anew") as caught:
+        assert equal(run(tmp_path, X, y), first)
+    assert len(caught) == 2
     # and replaced
     assert all(len(path.read_text()) > 100 for path in tmp_path.iterdir())
 
@@ -171,29 +198,93 @@ def test_truncated_file_is_ignored(tmp_path: Path) -> None:
     first = run(tmp_path, X, y)
     for path in tmp_path.iterdir():
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert equal(run(tmp_path, X, y), first)
+    with pytest.warns(CheckpointWarning, match="not a checkpoint of this version"):
+        assert equal(run(tmp_path, X, y), first)
 
 
-def test_interrupted_run_keeps_what_it_finished(
+def test_changed_content_is_ignored(tmp_path: Path) -> None:
+    """Sound JSON whose numbers somebody changed, or that was written for other data."""
+    X, y = table()
+    first = run(tmp_path, X, y)
+    kept = {path: json.loads(path.read_text()) for path in tmp_path.iterdir()}
+    for field, value, words in (
+        ("format", 0, "not a checkpoint of this version"),
+        ("key", "0" * 64, "other data or settings"),
+        ("hash", "0" * 64, "its content was changed"),
+        ("page", None, "its content was changed"),
+    ):
+        for path, document in kept.items():
+            path.write_text(json.dumps({**document, field: value}))
+        with pytest.warns(CheckpointWarning, match=words) as caught:
+            assert equal(run(tmp_path, X, y), first)
+        assert len(caught) == 2
+    for path, document in kept.items():
+        document["page"]["exact"][0][0] = not document["page"]["exact"][0][0]
+        path.write_text(json.dumps(document))
+    with pytest.warns(CheckpointWarning, match="its content was changed"):
+        assert equal(run(tmp_path, X, y), first)
+
+
+def test_a_file_of_another_gamma_is_ignored(tmp_path: Path) -> None:
+    X, y = table()
+    first = run(tmp_path, X, y)
+    a, b = sorted(tmp_path.iterdir())
+    a.write_bytes(b.read_bytes())
+    with pytest.warns(CheckpointWarning, match="it is of other γ or τ") as caught:
+        assert equal(run(tmp_path, X, y), first)
+    assert len(caught) == 1
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> list[int]:
+    """Ctrl-C at the call of that number; the list grows by one a call."""
+    real, calls = getattr(estimate, name), []
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        calls.append(len(calls))
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(estimate, name, interrupted)
+    return calls
+
+
+def test_interrupted_run_keeps_the_folds_it_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = table()
-    real, calls = cross_validation._one_gamma, []
-
-    def interrupted(*args: Any) -> Any:
-        calls.append(args[1])
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return real(*args)
-
-    monkeypatch.setattr(cross_validation, "_one_gamma", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    whole = run(None, X, y)
+    calls = interrupt_at(monkeypatch, "fold_unit", 3)
+    with pytest.raises(KeyboardInterrupt) as caught:
         run(tmp_path, X, y)
-    assert len(list(tmp_path.iterdir())) == 1
+    partial: CVResult = caught.value.partial  # type: ignore[attr-defined]
+    # two folds are exact, the others have the models of all rows and no bounds yet
+    assert not partial.complete
+    assert not partial.best().certified
+    for one, exact in zip(partial.by_gamma, whole.by_gamma, strict=True):
+        np.testing.assert_array_equal(one.fold_error[:, :2], exact.fold_error[:, :2])
+        assert (one.fold_error[:, 2:] > 0.0).all()
+        assert (one.lower <= exact.cv_error).all()
+        assert (exact.cv_error <= one.upper).all()
+        assert not one.exact.any()
+    assert len(list(tmp_path.iterdir())) == 2
     resumed = run(tmp_path, X, y)
-    assert calls == [0.1, 1e-5, 1e-5]
+    assert len(calls) == 3 + 2  # two folds of four were known
+    assert equal(resumed, whole)
+
+
+def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table()
+    calls = interrupt_at(monkeypatch, "best_subsets_rows_deleted", 2)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, X, y, folds="loo")
+    assert len(list(tmp_path.iterdir())) == 1
+    resumed = run(tmp_path, X, y, folds="loo")
+    assert len(calls) == 2 + 1
     monkeypatch.undo()
-    assert equal(resumed, run(None, X, y))
+    assert equal(resumed, run(None, X, y, folds="loo"))
 
 
 def test_folder_that_cannot_be_written(tmp_path: Path) -> None:

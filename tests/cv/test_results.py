@@ -1,8 +1,7 @@
-"""The choice among (γ, τ), its certificate, and results on paper."""
+"""The choice among (γ, τ), its certificate, and tables of results."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from typing import Any
 
@@ -10,9 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult, GammaResult
-from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 
 Array = NDArray[np.float64]
@@ -120,27 +117,3 @@ def test_tables() -> None:
     np.testing.assert_array_equal(result.table("n_nodes"), [17, 17])
     assert result.table("mio_by_tau").shape == (2, 2)
     assert result.complete
-
-
-def test_round_trip_through_json() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20, 4))
-    data = RowFolds(X, X[:, 0] + rng.standard_normal(20), make_folds(4, 20), True)
-    for time_limit_hit in (False, True):
-        stored = cross_validate(data, [0.3], [1, 2, 4]).by_gamma[0]
-        if time_limit_hit:
-            stored.exact[1] = False
-            stored.lower[1] = 0.0
-        text = json.dumps(stored.to_dict())
-        again = GammaResult.from_dict(json.loads(text))
-        for name, value in vars(stored).items():
-            found = getattr(again, name)
-            if isinstance(value, list):
-                assert len(found) == len(value)
-                for a, b in zip(found, value, strict=True):
-                    np.testing.assert_array_equal(a, b)
-                    assert a.dtype == np.intp
-            else:
-                np.testing.assert_array_equal(found, value)
-                if isinstance(value, np.ndarray):
-                    assert found.dtype == value.dtype

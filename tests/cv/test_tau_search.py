@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.results import GammaResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import MomentFolds, RowFolds
@@ -142,15 +141,6 @@ def test_little_time_gives_intervals_that_hold() -> None:
         one = hurried.by_gamma[0]
         assert (one.lower <= exact.cv_error * (1 + 1e-9)).all()
         assert (one.upper >= exact.cv_error * (1 - 1e-9)).all()
-
-
-def test_results_with_a_history_survive_a_round_trip() -> None:
-    made = make_synthetic(30, 8, 3, 0.5, 2.0, seed=5)
-    data = RowFolds(made.X, made.y, make_folds("loo", 30), True)
-    one = cross_validate(data, [1.0], np.arange(1, 9), Settings("search")).by_gamma[0]
-    back = GammaResult.from_dict(one.to_dict())
-    assert back.history == one.history
-    np.testing.assert_array_equal(back.lower, one.lower)
 
 
 @pytest.mark.parametrize(

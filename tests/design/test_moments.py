@@ -209,9 +209,7 @@ def test_streamed_files(
     streamed = pipeline.prepare(open_table(path), "5", protocol, seed=3)
     assert isinstance(streamed.data, MomentFolds)
     gammas, taus = np.array([0.1, 10.0]), np.arange(1, 6, dtype=np.intp)
-    settings = pipeline.Settings()
-    expected = pipeline.run(whole, gammas, taus, settings)
-    found = pipeline.run(streamed, gammas, taus, settings)
+    expected, found = (cross_validate(one.data, gammas, taus) for one in (whole, streamed))
     np.testing.assert_allclose(found.table("cv_error"), expected.table("cv_error"), rtol=1e-8)
     models = [
         one.model(0.1, result.by_gamma[0].models[2], 0.0, True)

@@ -18,9 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv import engine as cross_validation
+from sparsecv.cv import estimate
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import ConstantColumnWarning, InputError, UnprovedWarning
+from sparsecv.solvers import Limits
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -179,12 +180,17 @@ def test_cv_results() -> None:
     results = model.cv_results_
     assert set(results) == {
         "gamma", "tau", "cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau",
-        "n_mio", "n_nodes", "seconds",
     }  # fmt: skip
+    assert results["gamma"].tolist() == [0.1, 0.1, 0.1, 10.0, 10.0, 10.0]
+    assert results["tau"].tolist() == [1, 3, 5, 1, 3, 5]
+    assert all(values.shape == (6,) for values in results.values())
+    flat, results = results, model.surface_
+    assert set(results) == set(flat) | {"n_mio", "n_nodes", "seconds"}
     assert results["gamma"].tolist() == [0.1, 10.0]
     assert results["tau"].tolist() == [1, 3, 5]
     for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
         assert results[name].shape == (2, 3)
+        np.testing.assert_array_equal(results[name].ravel(), flat[name])
     for name in ("n_mio", "n_nodes", "seconds"):
         assert results[name].shape == (2,)
     assert results["exact"].all()
@@ -212,7 +218,7 @@ def test_defaults() -> None:
     assert model.cv_error_ <= on_grid.cv_error_
     assert DEFAULT_GAMMAS.size == 10
     np.testing.assert_allclose(DEFAULT_GAMMAS[[0, -1]], [1e-4, 1e4])
-    assert model.cv_results_["tau"].tolist() == [1, 2, 3, 4]
+    assert model.surface_["tau"].tolist() == [1, 2, 3, 4]
     assert model.folds_.k == 5
 
 
@@ -280,22 +286,22 @@ def test_methods_agree() -> None:
         exact.cv_results_["cv_error"], grid.cv_results_["cv_error"], rtol=1e-10
     )
     np.testing.assert_array_equal(exact.cv_results_["cv_error"], auto.cv_results_["cv_error"])
-    assert grid.cv_results_["n_mio"].tolist() == [20]
+    assert grid.surface_["n_mio"].tolist() == [20]
 
 
-def test_verbose_prints_a_line_per_gamma(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_prints_a_line_per_unit(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = table()
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="repeated", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if "gamma" not in line] == [
-        f"partition {number} of 6" for number in range(2, 7)
+    folds = [f"folds: {done} of 3" for done in (1, 2, 3)]
+    assert lines == folds + [
+        f"partition {number} of 6, {line}" for number in range(2, 7) for line in folds
     ]
-    assert len(lines) == 5 + 2 * 6
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum", verbose=1).fit(X, y)
+    assert capsys.readouterr().out.splitlines() == folds
+    SparseRidgeCV(cv="loo", gammas=[0.5, 2.0], verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert "0.5" in lines[0]
-    assert "2" in lines[1]
+    assert lines == ["γ = 0.5: 1 of 2", "γ = 2: 2 of 2"]
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0]).fit(X, y)
     assert capsys.readouterr().out == ""
 
@@ -318,18 +324,41 @@ def test_time_limit_warns_and_brackets() -> None:
 def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folds proved, the model on all rows not."""
     X, y = hard()
-    real = cross_validation.solve_sizes
+    real = estimate.support_path
 
-    def hurried(*arguments: Any, **options: Any) -> Any:
-        return real(*arguments, **{**options, "time_limit": 1e-9})
+    def hurried(problem: Any, *args: Any, **options: Any) -> Any:
+        whole = problem.n == y.size
+        return real(problem, *args, **{**options, "limits": Limits(0.0)} if whole else options)
 
-    monkeypatch.setattr(cross_validation, "solve_sizes", hurried)
-    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], random_state=0)
+    monkeypatch.setattr(estimate, "support_path", hurried)
+    model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], random_state=0, rule="minimum")
     with pytest.warns(UnprovedWarning, match="final model has a relative gap"):
         model.fit(X, y)
     assert model.certified_
     assert model.status_ == "time limit"
     assert model.gap_ > 0
+    assert model.lower_bound_ <= model.objective_
+
+
+def test_no_time_gives_estimates_alone() -> None:
+    X, y = hard()
+    options: dict[str, Any] = {"cv": 3, "gammas": [1e-3, 1.0], "taus": [1, 2], "rule": "minimum"}
+    exact = SparseRidgeCV(**options).fit(X, y)
+    with pytest.warns(UnprovedWarning, match="the pair of least estimate"):
+        model = SparseRidgeCV(time_limit=0, **options).fit(X, y)
+    assert model.status_ == "time limit"
+    assert not model.certified_
+    assert not model.cv_results_["exact"].any()
+    assert model.n_nodes_ == 0
+    assert model.cv_error_ == model.cv_results_["cv_error"].min()
+    h = exact.cv_results_["cv_error"]
+    assert (model.cv_results_["lower"] <= h * (1 + 1e-9)).all()
+    assert (h <= model.cv_results_["upper"] * (1 + 1e-9)).all()
+    lower, upper = model.cv_error_bounds_
+    assert lower <= h.min() * (1 + 1e-9)
+    assert model.cv_error_ <= upper
+    assert model.lower_bound_ <= exact.objective_ * (1 + 1e-9) or model.tau_ != exact.tau_
+    assert model.support_.size == model.tau_
 
 
 def test_single_fit_under_a_time_limit() -> None:
@@ -518,8 +547,10 @@ BAD_CV: list[tuple[dict[str, Any], str]] = [
     ({"gammas": [1.0, None]}, "gamma"),
     ({"method": "fast"}, "method"),
     ({"backend": "abacus"}, "backend"),
-    ({"time_limit": 0}, "time_limit"),
+    ({"time_limit": -1}, "time_limit"),
+    ({"time_limit": np.nan}, "time_limit"),
     ({"time_limit": "1"}, "time_limit"),
+    ({"prove": "most"}, "prove"),
     ({"n_jobs": "2"}, "n_jobs"),
     ({"n_jobs": 0}, "n_jobs"),
 ]

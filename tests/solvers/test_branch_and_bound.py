@@ -249,7 +249,7 @@ def root_tree(problem: SparseRidgeProblem) -> Tree:
 
 
 def test_every_open_node_is_kept_when_the_tree_is_split() -> None:
-    search = Search(root_tree(hard(tau=5)), 3)
+    search = Search(root_tree(hard(tau=8)), 3)
     while search.trees[0].waiting.size < 12:
         search.trees[0].advance(5)
     rows, bound = open_rows(search), search.bound

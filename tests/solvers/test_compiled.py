@@ -109,11 +109,11 @@ def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> N
 
 
 def test_a_kernel_is_found_behind_a_module_and_behind_a_kernel() -> None:
-    restart = importlib.import_module("sparsecv.solvers.gamma_path").restart
+    restart = importlib.import_module("sparsecv.solvers.paths").restart
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
     names = {f.__name__ for f in kernels_of(restart.py_func)}
-    assert {"factorise", "triangle_of", "triangularise", "cholesky_factor"} <= names
+    assert {"factorise", "triangle_of", "triangularise", "ridge_triangle"} <= names
 
 
 def test_a_kernel_divides_by_zero_as_numpy_does() -> None:

@@ -111,7 +111,8 @@ def test_a_frontier_may_be_grown_further() -> None:
         sizes.append(frontier.size)
     assert sizes[0] == 1
     assert sizes[1] <= 4
-    assert bounds == sorted(bounds)
+    # a bound may only grow, but each is formed afresh: its last digits depend on the machine
+    assert all(b >= a * (1.0 - 1e-12) for a, b in itertools.pairwise(bounds))
     assert bounds[-1] >= best * (1.0 - 1e-9)
 
 

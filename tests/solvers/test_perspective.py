@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import optimum
 
 from sparsecv.solvers import GramForm, SparseRidgeProblem
+from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation.perspective import (
     dual_bounds,
     perspective_relaxation,
@@ -205,3 +207,14 @@ def test_leaving_out_heavy_rows_keeps_the_bound(heavy: float, extract: bool) -> 
         found = perspective_relaxation(whole, gram=gram, extract=extract)
         best = min(rest.objective(S) for S in itertools.combinations(range(5), 2))
         assert found.bound <= best * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("extract", [False, True])
+def test_a_path_that_has_no_time_left_still_bounds_every_size(extract: bool) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 8))
+    y = X[:, :3].sum(axis=1) + rng.normal(size=40)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    path = relaxation_path(problem, range(1, 9), extract=extract, limits=Limits(0.0))
+    for tau, found in enumerate(path, start=1):
+        assert 0.0 <= found.bound <= optimum(problem.replace(tau=tau))

@@ -10,9 +10,9 @@ from sparsecv.solvers import (
     Status,
     StopFlag,
     best_subsets,
-    gamma_path,
     solve,
     solve_sizes,
+    support_path,
 )
 from sparsecv.solvers.branching import sizes
 
@@ -38,8 +38,9 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     assert found.n_nodes < tree.n_nodes / 2
     np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-12)
     assert np.all(found.lower_bound <= tree.objective)
-    paths = gamma_path(problem, [1.0, gamma], np.arange(1, 21))
-    for support, objective in zip(paths[1], tree.objective, strict=True):
+    path = support_path(problem, [1.0, gamma], np.arange(1, 21))
+    assert path.proved.all()
+    for support, objective in zip(path.at(1), tree.objective, strict=True):
         assert problem.objective(support) == pytest.approx(objective, rel=1e-12)
     one = solve(problem.replace(tau=9))
     assert one.status is Status.OPTIMAL
@@ -87,3 +88,17 @@ def test_cross_validation_where_trees_are_large(cv: object) -> None:
         found.cv_results_["cv_error"], grid.cv_results_["cv_error"], rtol=1e-9
     )
     assert SparseRidge(10, 1e4).fit(X, y).status_ == "optimal"
+
+
+@pytest.mark.slow
+def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 80)) + rng.standard_normal((1000, 1))
+    y = X[:, ::8].sum(axis=1) + 20.0 * rng.standard_normal(1000)
+    problem = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=1.0, tau=1).compressed()
+    solve_sizes(problem, sizes=[1, 2], time_limit=0.5)  # compiles
+    seconds = 8.0
+    found = solve_sizes(problem, sizes=np.arange(1, 31), time_limit=seconds)
+    assert found.proved.all() or found.seconds >= 0.9 * seconds
+    assert found.seconds <= seconds + 4.0
+    assert np.all(found.lower_bound <= found.objective)

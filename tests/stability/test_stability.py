@@ -484,7 +484,7 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Path, search: str) -> None:
     np.testing.assert_array_equal(
         again.lambda_results_["outer_error"], whole.lambda_results_["outer_error"]
     )
-    for file in tmp_path.glob("*.npy"):  # cut off while they were written
+    for file in tmp_path.glob("*.json"):  # cut off while they were written
         file.write_bytes(b"")
     StabilityCV(model, values, checkpoint=tmp_path, **options).fit(X, y)
     calls.clear()

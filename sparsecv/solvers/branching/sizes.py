@@ -146,41 +146,47 @@ def _branch_on(
     supports, proved = list(tree.supports), tree.proved.copy()
     objective, lower = tree.objective.copy(), tree.lower_bound.copy()
     settled = np.zeros(wanted.size, dtype=bool)
-    nodes, failures, statuses = tree.n_nodes, 0, []
-    for done, i in enumerate(left):
-        reached = limits.reached(0)
-        if reached is None and most is not None and failures == FAILURES:
-            reached = Status.NODE_LIMIT
-        if reached is not None:
-            statuses.append(reached)
+    nodes, failures = tree.n_nodes, 0
+    statuses: dict[int, Status] = {}
+    todo = left.tolist()
+    while todo:
+        for done, i in enumerate(todo):
+            reached = limits.reached(0)
+            if reached is None and most is not None and failures == FAILURES:
+                reached = Status.NODE_LIMIT
+            if reached is not None:
+                statuses[-1] = reached
+                break
+            neighbour = [supports[i - 1]] if i > 0 and not transferred[i] else []
+            share = limits.share(float(len(todo) - done)).remaining()
+            found = branch_and_bound(
+                problem.replace(tau=int(wanted[i])),
+                warm_starts=[supports[i], *neighbour],
+                tol=0.0,
+                limits=Limits(share, most, limits.stop),
+                gram=gram,
+                certificate=known.get(int(wanted[i])),
+            )
+            nodes += found.n_nodes
+            if found.objective <= objective[i]:
+                supports[i] = pad_support(found.support, int(wanted[i]), problem.p)
+                objective[i] = found.objective
+            lower[i] = max(lower[i], min(found.lower_bound, objective[i]))
+            proved[i] = found.status is Status.OPTIMAL
+            failures = 0 if proved[i] else failures + 1
+            settled[i] = transferred[i] and proved[i] and found.n_branched == 0
+            statuses[i] = found.status
+        # what easy sizes left of their time goes to the hard ones
+        todo = [i for i in todo if statuses.get(i) is Status.TIME_LIMIT]
+        if most is not None or limits.reached(0) is not None:
             break
-        remaining = limits.remaining()
-        share = None if remaining is None else remaining / (left.size - done)
-        neighbour = [supports[i - 1]] if i > 0 and not transferred[i] else []
-        found = branch_and_bound(
-            problem.replace(tau=int(wanted[i])),
-            warm_starts=[supports[i], *neighbour],
-            tol=0.0,
-            limits=Limits(share, most, limits.stop),
-            gram=gram,
-            certificate=known.get(int(wanted[i])),
-        )
-        nodes += found.n_nodes
-        if found.objective <= objective[i]:
-            supports[i] = pad_support(found.support, int(wanted[i]), problem.p)
-            objective[i] = found.objective
-        lower[i] = max(lower[i], min(found.lower_bound, objective[i]))
-        proved[i] = found.status is Status.OPTIMAL
-        failures = 0 if proved[i] else failures + 1
-        settled[i] = transferred[i] and proved[i] and found.n_branched == 0
-        statuses.append(found.status)
     return replace(
         tree,
         supports=supports,
         objective=objective,
         lower_bound=lower,
         proved=proved,
-        status=worst(statuses),
+        status=worst(statuses.values()),
         n_nodes=nodes,
         seconds=limits.elapsed(),
         # the all-sizes tree counts where it proved something

@@ -12,6 +12,8 @@ import os
 import stat
 import sys
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -23,20 +25,30 @@ from numba import config, types
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
-OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+OPTIONS = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # called from Python and from kernels, never from C
+    "_nrt": False,  # nothing is allocated, so no references are counted
+}
 REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
 BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
 
 
-def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, *, reorder: bool = False, inline: bool = False
+) -> Any:
     """Compile a function on its first call, and keep the machine code for the next process.
 
     Parameters
     ----------
     function : callable
-        Written in what numba compiles, free of slices and of allocation per node.
+        Written in what numba compiles, without anything that allocates.
     reorder : bool
         Whether its sums may be reordered, for speed.
+    inline : bool
+        Whether it is copied into its callers: for what is called in an inner loop.
 
     Returns
     -------
@@ -52,11 +64,13 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
     3.0
     """
     if function is None:
-        return lambda f: kernel(f, reorder=reorder)
+        return lambda f: kernel(f, reorder=reorder, inline=inline)
     if config.DISABLE_JIT:
         return function
-    options = {**OPTIONS, "fastmath": REORDER} if reorder else OPTIONS
-    made = Kernel(py_func=function, locals={}, targetoptions=dict(options))
+    options: dict[str, Any] = {**OPTIONS, "forceinline": inline}
+    if reorder:
+        options["fastmath"] = REORDER
+    made = Kernel(py_func=function, locals={}, targetoptions=options)
     with suppress(
         OSError, RuntimeError
     ):  # not even a temporary folder: compiled anew in every process
@@ -64,8 +78,47 @@ def kernel(function: Callable[..., Any] | None = None, *, reorder: bool = False)
     return made
 
 
+class _Clock:
+    """Seconds spent compiling and loading kernels, those that others call counted once."""
+
+    def __init__(self) -> None:
+        self.seconds, self._began, self._depth = 0.0, 0.0, 0
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._depth == 0:
+            self._began = time.perf_counter()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._began
+        self._lock.release()
+
+
+_compiling = _Clock()
+
+
+def seconds_compiling() -> float:
+    """Seconds this process has spent compiling and loading kernels so far.
+
+    Examples
+    --------
+    >>> seconds_compiling() >= 0.0
+    True
+    """
+    return _compiling.seconds
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """numba's dispatcher, one specialisation per type: a literal argument is any integer."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile or load one specialisation; the time it takes is kept apart."""
+        with _compiling:
+            return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What another kernel's call compiles; numba would compile k = 0 apart from k."""
@@ -81,6 +134,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             super().__init__(py_func)
         except RuntimeError:  # neither the sources' folder nor the user's cache can be written
+            if not Path(py_func.__code__.co_filename).exists():
+                raise  # typed in: there is no source to keep code beside
             use_temporary_folder()
             super().__init__(py_func)
 

@@ -129,8 +129,7 @@ def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignor
         if value > record:
             best_picks[0], best_picks[1] = picks[0], picks[1]
         return max(value, record)
-    gains = np.empty(k)
-    gains[0] = gain
+    C[0, 0, 0] = gain  # diagonals are free: park there what the picks above gain
     level = 0
     picks[0] = -1
     while level >= 0:
@@ -139,18 +138,17 @@ def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignor
         if i > n - (k - level):  # not enough columns left for the other picks
             level -= 1
             continue
-        gains[level + 1] = gains[level] + c[level, i] * c[level, i]
+        gain = C[level, 0, 0] + c[level, i] * c[level, i]
         pick_first(C, c, level, i, n)
         if k - level - 1 == 2:
-            value = scan_pairs(
-                C, level + 1, i + 1, n, c, gains[level + 1], record, picks, level + 1
-            )
+            value = scan_pairs(C, level + 1, i + 1, n, c, gain, record, picks, level + 1)
             if value > record:
                 record = value
                 for a in range(k):
                     best_picks[a] = picks[a]
         else:
             level += 1
+            C[level, 0, 0] = gain
             picks[level] = i
     return record
 

@@ -37,10 +37,10 @@ def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def later(masks, size, a, b):  # type: ignore[no-untyped-def]
-    """Whether support ``masks[size, a]`` comes after ``masks[size, b]`` lexicographically."""
-    for w in range(masks.shape[2]):
-        first, second = masks[size, a, w], masks[size, b, w]
+def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
+    """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically."""
+    for w in range(masks.shape[3]):
+        first, second = masks[size, i, a, w], masks[size, i, b, w]
         if first != second:
             differ = first ^ second
             lowest = differ & (~differ + np.uint64(1))

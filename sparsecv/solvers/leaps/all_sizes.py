@@ -105,14 +105,14 @@ def best_subsets(
         chosen = active[_choose(state, int(size), problem, active, tie)]
         supports.append(pad_support(chosen, int(s), problem.p))
     nodes = open_nodes(state, active)
-    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + state.params[2]
+    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + state.settings[0].full_loss
     return _report(problem, wanted, supports, bound, limits, status, state, nodes, tie)
 
 
 def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) -> Status:
     """Drive a tree in chunks of nodes until it is exhausted or a limit is reached."""
     while True:
-        nodes = int(state.counts[1])
+        nodes = int(state.counts[0].nodes)
         reached = limits.reached(nodes)
         if reached is not None:
             return reached
@@ -220,9 +220,9 @@ def _choose(
     active: NDArray[np.intp],
     tie: float,
 ) -> NDArray[np.intp]:
-    n = int(state.found_n[size])
-    near = np.flatnonzero(state.found_loss[size, :n] <= state.best[size] * (1.0 + 2.0 * tie))
-    supports = [from_mask(state.found[size, t]) for t in near]
+    n = int(state.found_n[size, 0])
+    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * (1.0 + 2.0 * tie))
+    supports = [from_mask(state.found[size, 0, t]) for t in near]
     if len(supports) == 1:
         return supports[0]
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
@@ -232,7 +232,7 @@ def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
     """List the nodes with children not yet searched, in the problem's own columns."""
     nodes = []
     p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0]) + 1):
+    for level in range(int(state.counts[0].level) + 1):
         pending = int(state.cursor[level]) + 1
         if pending > 0:
             free = state.free[level, : p - level - state.fixed[level]]
@@ -245,7 +245,7 @@ def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
     """Least loss of an open child per size; ∞ where none reaches it."""
     bound = np.full(sizes.size, np.inf)
     p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0]) + 1):
+    for level in range(int(state.counts[0].level) + 1):
         for j in range(int(state.cursor[level]) + 1):
             reach = (max(state.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
             loss = state.loss[level] + state.step[level, j]
@@ -275,7 +275,7 @@ def _report(
     lower = np.minimum(objective, bound)
     given = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
     lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(given), 0.0)
-    count = 0 if state is None else int(state.counts[1])
+    count = 0 if state is None else int(state.counts[0].nodes)
     nodes = [] if nodes is None else nodes
     # nothing open can reach below the incumbent, or nothing is open at all
     proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))

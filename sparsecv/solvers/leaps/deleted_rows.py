@@ -129,11 +129,12 @@ def best_subsets_rows_deleted(
     tie = tie_window(R)
     state = kernels.new_state(R, Z[:, active], t, np.unique(inner), tie, problem.gamma / 2.0)
     left = problem.yy - t * t
-    skipped = np.flatnonzero((state.remain[0] < MIN_REMAIN) | (left <= MIN_LEFT * problem.yy))
+    remain = state.one_minus_leverage[0]
+    skipped = np.flatnonzero((remain < MIN_REMAIN) | (left <= MIN_LEFT * problem.yy))
     kernels.exclude(state, skipped)
     if skipped.size < t.size:
-        tie = min(tie + 20.0 * EPS / np.delete(state.remain[0], skipped).min(), 1e-5)
-        state.params[0] = tie
+        tie = min(tie + 20.0 * EPS / np.delete(remain, skipped).min(), 1e-5)
+        state.settings[0].tie = tie
     local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
     seed(state, local, kernels.advance)
     chunk = max(1, WORK_PER_CHUNK // (t.size * active.size))
@@ -244,7 +245,7 @@ class _Report:
             residual,
             self.skipped,
             status,
-            int(self.state.counts[1]),
+            int(self.state.counts[0].nodes),
             limits.elapsed(),
             nodes,
             low,

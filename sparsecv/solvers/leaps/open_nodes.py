@@ -122,7 +122,11 @@ def prediction_ranges(
     predicted: Array,
     upper: Array,
 ) -> tuple[Array, Array]:
-    """Ranges that hold xᵀβ* for every row x and every optimal β* of each size.
+    """Ranges that hold xᵀβ* for every row x and the optimal β* of each size.
+
+    Where several β tie exactly, the one held is what the search ends with from here: the support
+    known, or one of an objective below its by more than rounding. Ties of it that the tree has
+    closed already are not looked for.
 
     Parameters
     ----------

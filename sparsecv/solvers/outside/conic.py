@@ -25,7 +25,7 @@ from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm
 from ..result import Solution, Status
 from .cuts import CutForm
-from .extras import SolverUnavailable, missing, no_mosek_licence, required
+from .extras import SolverUnavailable, missing, no_mosek_licence, quiet_stderr, required
 from .gurobi import environment, progress_of, status_of
 from .prepare import Prepared, prepare
 
@@ -249,7 +249,12 @@ def solve_conic(
         return ready.done
     form = CutForm(problem, ready.columns, ready.gram)
     model = perspective_model(form, ready.objective, big_m=big_m)
-    raw = _run(model, solver, _options(solver, least_gap(tol), limits, n_jobs))
+    try:
+        raw = _run(model, solver, _options(solver, least_gap(tol), limits, n_jobs))
+    except SolverUnavailable:
+        raise
+    except Exception:  # whatever a solver raises where it gives up on the numbers
+        return ready.solution(ready.support, ready.bound, Status.FAILED, 0)
     bound, nodes, status = _claims(solver, raw, limits)
     z = model.z.value
     return concluded(ready, form, (bound + model.constant) * model.scale, status, nodes, z)
@@ -315,7 +320,8 @@ def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:
     """Solve and keep the solver's own model, which knows its bound and nodes."""
     data, chain, inverse = model.problem.get_problem_data(solver, solver_opts=options)
     try:
-        with warnings.catch_warnings():
+        quiet = quiet_stderr() if solver == "SCIP" else contextlib.nullcontext()
+        with warnings.catch_warnings(), quiet:
             warnings.simplefilter("ignore")
             raw = chain.solve_via_data(model.problem, data, False, False, options)
             if solver == "GUROBI" and raw["model"].Status == required("gurobipy").GRB.LOADED:

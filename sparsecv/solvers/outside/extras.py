@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """Nothing on the process's standard error meanwhile: for libraries that cannot be told."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
 
 EXTRAS = {
     "gurobipy": "gurobi",

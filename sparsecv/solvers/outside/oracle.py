@@ -13,6 +13,7 @@ from ..result import Status
 from .cuts import Cut, CutForm, FrontierCuts
 
 PRECISION = 1e-7  # least relative gap a master is asked to close
+LARGEST = 1e9  # value of a cut in units of the incumbent's objective
 TOLERANCE = 1e-9  # of rows, integrality and duals, the objective in units of the incumbent's
 
 
@@ -72,7 +73,15 @@ class Oracle:
 
     def cuts(self) -> list[Cut]:
         """Cuts at every support entered and at the frontier."""
-        return [*self._known.values(), *self.frontier.cuts()]
+        return [*self._known.values(), *(self._bounded(cut) for cut in self.frontier.cuts())]
+
+    def _bounded(self, cut: Cut) -> Cut:
+        """The cut, at most ``LARGEST`` times the incumbent: masters take more for infinite.
+
+        As f ≥ 0 it stays one when neither constant nor slopes count for more.
+        """
+        most = min(cut.constant, LARGEST * self.scale)
+        return Cut(most, np.minimum(cut.slopes, max(most, 0.0)))
 
     def grow(self, most: int, limits: Limits) -> None:
         """Refine the frontier to at most so many cuts."""
@@ -92,7 +101,7 @@ class Oracle:
         """
         key = support.tobytes()
         if key not in self._known:
-            self._known[key] = self.form.at_support(support)
+            self._known[key] = self._bounded(self.form.at_support(support))
             if support.size > self.form.picks:
                 return self._known[key]
             objective = self.form.problem.objective(self.form.columns[support])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..result import Status
-from .extras import required
+from .extras import quiet_stderr, required
 from .oracle import MasterResult, Oracle
 
 TOLERANCE = 1e-8  # of rows and duals, the objective in units of the incumbent's; SCIP stalls below
@@ -67,7 +67,11 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
             "limits/nodes": -1 if limits.node_limit is None else limits.node_limit,
         }
     )
-    model.optimize()
+    try:
+        with quiet_stderr():
+            model.optimize()
+    except Exception:  # what PySCIPOpt raises where SCIP gives up
+        return MasterResult(oracle.bound, 0, Status.FAILED)
     ended = {
         "optimal": Status.OPTIMAL,
         "gaplimit": Status.OPTIMAL,

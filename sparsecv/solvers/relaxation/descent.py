@@ -18,15 +18,15 @@ the way while coordinates move could not be bounded.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..kernels.compiled import kernel
 from .dual_bound import gram_bound, residual_bound
 
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
     """Best value of a free coordinate whose gradient without it is ``rho``: reverse Huber."""
     root = np.sqrt(weight)
@@ -41,7 +41,7 @@ def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
     return new if rho >= 0.0 else -new
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent over ``columns[:count]`` at λ = root_lam².
 
@@ -65,7 +65,7 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type: ignore[no-untyped-def]
     """Passes over the active columns alone until steps gain little; ``local`` holds β and g.
 
@@ -89,7 +89,7 @@ def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type
             break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered):  # type: ignore[no-untyped-def]
     """Gather Q on the active columns and sweep there; g is left as it was."""
     for a in range(n):
@@ -103,7 +103,7 @@ def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, l
         beta[active[a]] = local[0, a]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inner(X, i, r):  # type: ignore[no-untyped-def]
     """x_iᵀr with four running sums, which a compiler can keep side by side."""
     n = r.shape[0]
@@ -119,7 +119,7 @@ def inner(X, i, r):  # type: ignore[no-untyped-def]
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[no-untyped-def]
     """The same pass in residual form, free columns only; ``q`` is the diagonal of Q."""
     n = r.shape[0]
@@ -138,7 +138,7 @@ def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[n
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ignore[no-untyped-def]
     """√λ at which Σ_F z_i = ``picks`` for the current β, and Σ_F w_iβ_i²/z_i there.
 
@@ -173,7 +173,7 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
     return 0.0, total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
     """g = b − Qβ from β, or in residual form from the residual as it is."""
     Q, X, _, r, e, _ = form
@@ -192,7 +192,7 @@ def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
                 g[j] -= Q[i, j] * step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
     """The certified bound at β in the form at hand."""
     w, length, b, yy, reach_y, eps = terms
@@ -204,7 +204,7 @@ def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: ignore[no-untyped-def]
     """Objective of the relaxation at β with the best z; ``penalty`` from ``fit_multiplier``."""
     value = yy + penalty
@@ -217,7 +217,7 @@ def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: i
     return value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 

@@ -15,12 +15,12 @@ XᵀX + (ε/2)I ⪰ 0: the ellipsoid is flatter, its radius much smaller where n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
@@ -126,9 +126,9 @@ class Ellipsoid:
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         A, besides = self._image(H)
         centre = H @ self.centre
-        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + SLACK * 1e-3 * np.abs(
-            centre
-        )
+        rounding = 2.0 * (H.shape[1] + 8) * EPS * (np.abs(H) @ np.abs(self.centre))
+        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + rounding
+        reach = reach + SLACK * 1e-3 * np.abs(centre)
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
@@ -143,7 +143,9 @@ class Ellipsoid:
         What is returned are values of the Lagrangian duals, valid wherever the root-finding ends.
         """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-        e = np.asarray(targets, dtype=np.float64) - H @ self.centre
+        goal = np.asarray(targets, dtype=np.float64)
+        e = goal - H @ self.centre
+        size = np.linalg.norm(np.abs(H) @ np.abs(self.centre) + np.abs(goal))
         A, besides = self._image(H)
         if not np.isfinite(A).all():
             return 0.0, np.inf
@@ -157,10 +159,17 @@ class Ellipsoid:
         k = s * s
         least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
         widen = float(np.linalg.norm(besides)) + SLACK * (float(np.linalg.norm(s)))
+        widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # what e may be off by
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen
         return low * low, high * high
+
+
+def _root(slope: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # slow to import
+
+    return float(brentq(slope, low, high, xtol=1e-14 * high, rtol=1e-14))
 
 
 def least_square(e: Array, k: Array) -> float:
@@ -178,7 +187,7 @@ def least_square(e: Array, k: Array) -> float:
         return float((e * e * k) @ (1.0 / (mu + k) ** 2)) - 1.0
 
     high = float(np.sqrt((e * e * k).sum()))
-    mu = high if slope(high) >= 0.0 else brentq(slope, 0.0, high, xtol=1e-14 * high, rtol=1e-14)
+    mu = high if slope(high) >= 0.0 else _root(slope, 0.0, high)
     return fixed + max(float((e * e * mu) @ (1.0 / (mu + k))) - mu, 0.0)
 
 
@@ -200,7 +209,7 @@ def greatest_square(e: Array, k: Array) -> float:
     high = float(np.sqrt(c.sum()))
     step = 1e-9 * top
     if high > step and slope(step) < 0.0:
-        step = brentq(slope, step, high, xtol=1e-14 * high, rtol=1e-14) if slope(high) > 0 else high
+        step = _root(slope, step, high) if slope(high) > 0 else high
     mu = top + step
     terms = (e * e) * (mu / (mu - k))
     return mu + float(terms.sum())

@@ -14,18 +14,26 @@ from sparsecv.solvers import (
     best_by_enumeration,
     best_subsets,
     few_supports,
-    gamma_path,
+    known_path,
     solve_sizes,
+    support_path,
 )
-from sparsecv.stability.sparse_ridge import _coefficients
+from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.paths import fit_supports
+from sparsecv.solvers.result import Status
 
 
 def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) -> None:
-    paths = gamma_path(problem, gammas, sizes)
-    assert len(paths) == len(gammas)
-    for gamma, supports in zip(gammas, paths, strict=True):
+    path = support_path(problem, gammas, sizes)
+    wanted = sorted(set(sizes))
+    assert path.supports.shape == (len(gammas), len(wanted), wanted[-1])
+    assert path.status is Status.OPTIMAL
+    assert path.proved.all()
+    for g, gamma in enumerate(gammas):
         at_gamma = problem.replace(gamma=gamma)
-        for size, support in zip(sorted(set(sizes)), supports, strict=True):
+        for t, size in enumerate(wanted):
+            support = path.support(g, t)
+            np.testing.assert_array_equal(support, path.at(g)[t])
             assert support.size == size
             np.testing.assert_array_equal(support, np.unique(support))
             every = [at_gamma.fit(np.array(S)) for S in combinations(range(problem.p), size)]
@@ -35,6 +43,12 @@ def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) ->
             # where the penalty dwarfs everything the objective says little: compare what is gained
             most = max(fit.gain for fit in every)
             assert np.sqrt(own.gain) >= np.sqrt(most) * (1.0 - 1e-8) - 1e-13 * np.sqrt(problem.yy)
+            # the fit that comes with it, and a bound that holds
+            found = float(path.objective[g, t])
+            assert abs(found - own.objective) <= 1e-9 * own.objective + 1e-13 * problem.yy
+            assert path.lower_bound[g, t] <= found
+            assert path.lower_bound[g, t] <= least * (1.0 + 1e-12) + 1e-26 * problem.yy
+            assert (path.coef[g, t, size:] == 0.0).all()
 
 
 @settings(max_examples=200)
@@ -56,10 +70,10 @@ def test_ugly_problems(seed: int) -> None:
 def test_ties_go_to_the_first_support() -> None:
     X, y, gamma = plain(0, 12, 3)
     doubled = SparseRidgeProblem(np.hstack([X, X]), y, gamma=gamma, tau=1)
-    paths = gamma_path(doubled, [gamma, 100.0 * gamma], [1, 2, 3])
-    for supports, g in zip(paths, (gamma, 100.0 * gamma), strict=True):
-        tree = best_subsets(doubled.replace(gamma=g), sizes=[1, 2, 3])
-        for ours, theirs in zip(supports, tree.supports, strict=True):
+    path = support_path(doubled, [gamma, 100.0 * gamma], [1, 2, 3])
+    for g in range(2):
+        tree = best_subsets(doubled.replace(gamma=float(path.gammas[g])), sizes=[1, 2, 3])
+        for ours, theirs in zip(path.at(g), tree.supports, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
@@ -67,11 +81,64 @@ def test_a_larger_problem_agrees_with_the_tree() -> None:
     X, y, _ = plain(3, 80, 24, noise=3.0)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
     gammas, sizes = np.geomspace(1e-3, 1e4, 8), np.arange(1, 25)
-    for gamma, supports in zip(gammas, gamma_path(problem, gammas, sizes), strict=True):
+    path = support_path(problem, gammas, sizes)
+    for g, gamma in enumerate(gammas):
         tree = best_subsets(problem.replace(gamma=float(gamma)), sizes=sizes)
         assert tree.proved.all()
-        for ours, theirs in zip(supports, tree.supports, strict=True):
+        assert path.proved[g].all()
+        np.testing.assert_allclose(path.objective[g], tree.objective, rtol=1e-12)
+        for ours, theirs in zip(path.at(g), tree.supports, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("solver", ["auto", "exact", "heuristic", "rounding"])
+@pytest.mark.parametrize("p", [6, 48])
+def test_fits_predictions_and_errors_are_those_of_its_supports(solver: str, p: int) -> None:
+    X, y, _ = plain(4, 30, p, noise=1.0)
+    problem = SparseRidgeProblem(X[:20], y[:20], gamma=1.0, tau=1)
+    gammas, sizes = [0.01, 1.0, 100.0], [1, 2, 4]
+    path = support_path(problem, gammas, sizes, solver=solver)
+    predicted, errors = path.predict(X[20:]), path.squared_errors(X[20:], y[20:])
+    for g, gamma in enumerate(gammas):
+        at_gamma = problem.replace(gamma=gamma)
+        least = solve_sizes(at_gamma, sizes=sizes).objective
+        for t, size in enumerate(sizes):
+            support = path.support(g, t)
+            assert support.size == size
+            fit = at_gamma.fit(support)
+            np.testing.assert_allclose(path.coef[g, t, :size], fit.coef, rtol=1e-9, atol=1e-12)
+            assert path.objective[g, t] == pytest.approx(fit.objective, rel=1e-10)
+            expected = X[20:, support] @ fit.coef
+            np.testing.assert_allclose(predicted[g, t], expected, rtol=1e-8, atol=1e-10)
+            assert errors[g, t] == pytest.approx(np.sum((y[20:] - expected) ** 2), rel=1e-8)
+            assert path.lower_bound[g, t] <= least[t] * (1.0 + 1e-10)
+            if path.proved[g, t]:
+                assert path.objective[g, t] == pytest.approx(least[t], rel=1e-10)
+    assert path.proved.all() or solver != "exact"
+    if solver in ("heuristic", "rounding"):
+        assert not path.proved.any()
+        assert (path.lower_bound == 0.0).all()
+    known = known_path(problem, gammas, path.sizes, path.supports)
+    np.testing.assert_array_equal(known.coef, path.coef)
+    np.testing.assert_array_equal(known.objective, path.objective)
+    assert not known.proved.any()
+    with pytest.raises(ValueError, match="solver must be one of"):
+        support_path(problem, gammas, sizes, solver="quick")
+
+
+@pytest.mark.parametrize("solver", ["auto", "exact"])
+@pytest.mark.parametrize("p", [12, 60])
+def test_a_path_without_time_proves_nothing(solver: str, p: int) -> None:
+    X, y, _ = plain(6, 25, p, noise=2.0)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    path = support_path(problem, [0.1, 10.0], [1, 3, 7], solver=solver, limits=Limits(0.0))
+    assert path.status is Status.TIME_LIMIT
+    assert not path.proved.any()
+    assert not path.searched.any()
+    assert (path.n_nodes == 0).all()
+    assert (path.lower_bound <= path.objective).all()
+    heuristic = support_path(problem, [0.1, 10.0], [1, 3, 7], solver="heuristic")
+    np.testing.assert_array_equal(path.supports, heuristic.supports)
 
 
 def test_columns_of_zeros() -> None:
@@ -79,32 +146,37 @@ def test_columns_of_zeros() -> None:
     X[:, 2] = 0.0
     check(SparseRidgeProblem(X, y, gamma=1.0, tau=1), [0.1, 5.0], [1, 3, 4])
     nothing = SparseRidgeProblem(X, 0.0 * y, gamma=1.0, tau=1)
-    assert [s.tolist() for s in gamma_path(nothing, [1.0], [1, 2])[0]] == [[0], [0, 1]]
+    assert [s.tolist() for s in support_path(nothing, [1.0], [1, 2]).at(0)] == [[0], [0, 1]]
 
 
 def test_what_is_refused() -> None:
     X, y, gamma = plain(0, 12, 3)
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
     with pytest.raises(ValueError, match="sizes"):
-        gamma_path(problem, [1.0], [0, 1])
+        support_path(problem, [1.0], [0, 1])
     with pytest.raises(ValueError, match="gamma"):
-        gamma_path(problem, [0.0], [1])
+        support_path(problem, [0.0], [1])
     dependent = SparseRidgeProblem(np.hstack([X, X]), y, gamma=1.0, tau=1)
     with pytest.raises(ValueError, match="too small"):
-        gamma_path(dependent, [1.0, 1e-40], [1])
+        support_path(dependent, [1.0, 1e-40], [1])
 
 
 @pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e6])
 def test_coefficients_of_many_supports(gamma: float) -> None:
     X, y, _ = plain(2, 15, 6)
-    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
     supports = [np.array(S) for size in (1, 3, 6) for S in combinations(range(6), size)]
-    for gram in (None, (problem.G, problem.b)):
-        columns, coef = _coefficients(problem, gram, supports)
-        for support, found in zip(supports, coef, strict=True):
-            dense = np.zeros(6)
-            dense[support] = problem.replace(tau=support.size).fit(support).coef
-            np.testing.assert_allclose(found, dense[columns], rtol=1e-8, atol=1e-12)
+    rows = np.full((1, len(supports), 6), -1, dtype=np.int64)
+    for c, support in enumerate(supports):
+        rows[0, c, : support.size] = support
+    whole = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
+    moments = SparseRidgeProblem.from_gram(whole.G, whole.b, whole.yy, gamma=gamma, tau=1)
+    for problem in (whole, moments):
+        coef, objective = fit_supports(problem, np.array([gamma]), rows)
+        for c, support in enumerate(supports):
+            fit = whole.replace(tau=support.size).fit(support)
+            np.testing.assert_allclose(coef[0, c, : support.size], fit.coef, rtol=1e-8, atol=1e-12)
+            assert (coef[0, c, support.size :] == 0.0).all()
+            assert objective[0, c] == pytest.approx(fit.objective, rel=1e-8, abs=1e-13 * whole.yy)
 
 
 @settings(max_examples=100)
@@ -148,6 +220,7 @@ def test_columns_of_very_different_length() -> None:
     y = 1e5 * X[:, 2] + 1e4 * X[:, 3] + 0.3 * rng.standard_normal(40)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
     for gammas in ([1e2, 1e-8], [1e-8, 1e2]):
-        for gamma, supports in zip(gammas, gamma_path(problem, gammas, [2]), strict=True):
+        path = support_path(problem, gammas, [2])
+        for g, gamma in enumerate(gammas):
             tree = best_subsets(problem.replace(gamma=gamma), sizes=[2])
-            np.testing.assert_array_equal(supports[0], tree.supports[0])
+            np.testing.assert_array_equal(path.support(g, 0), tree.supports[0])

@@ -12,22 +12,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
-from sparsecv.selection.evidence import Runs, _apart, gather, partition_again
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cli.main import main
 from sparsecv.cv.alternating import alternate
-from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design import prepare as pipeline
+from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.selection import evidence as rule_evidence
+from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.criterion import select
 from sparsecv.selection.partial_errors import partial_errors
 from sparsecv.selection.rules import RULES, choose
+from sparsecv.selection.study import Study, partition_again
+from sparsecv.solvers import Limits
 
 Array = NDArray[np.float64]
 
@@ -53,17 +54,28 @@ def test_the_corrected_error_is_that_of_refitted_models(intercept: bool, cv: Any
     g, t = np.unravel_index(int(np.argmin(surface)), (2, 3))
     assert (found.gamma_, found.tau_) == (gammas[g], taus[t])
     assert choice.criterion == pytest.approx(np.min(surface), rel=1e-7)
-    assert found.cv_error_ == pytest.approx(found.cv_results_["cv_error"][g, t])
+    assert found.cv_error_ == pytest.approx(found.surface_["cv_error"][g, t])
     assert found.certified_
     np.testing.assert_array_equal(
         found.support_, SparseRidge(found.tau_, found.gamma_, **options).fit(X, y).support_
     )
 
 
+def study_of(
+    X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
+) -> Study:
+    """A study as the estimator makes it; options of Settings, or of the study itself."""
+    own = {name: options.pop(name) for name in ("repeats", "seed") if name in options}
+    design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
+    folds = make_folds(cv, y.size, seed=own.get("seed", 0))
+    data = RowFolds(*design.apply(X, y), folds, True)
+    return Study(data, design, gammas, taus, Settings(**options), **own)
+
+
 def test_rules_side_by_side() -> None:
     X, y = made(60, 8)
     found = {
-        rule: SparseRidgeCV(gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
+        rule: SparseRidgeCV(gammas=[1.0, 30.0], random_state=0, rule=rule, compare=True).fit(X, y)
         for rule in RULES
     }
     plain = found["minimum"]
@@ -78,18 +90,52 @@ def test_rules_side_by_side() -> None:
     assert found["one-se"].tau_ == plain.tau_1se_ <= plain.tau_
     assert found["one-se"].gamma_ == plain.gamma_
     assert plain.cv_error_ <= min(model.cv_error_ for model in found.values())
-    # what costs further fits is not forced on large problems, nor where time is limited
-    for options in (
-        {"cv": "loo", "gammas": np.geomspace(0.1, 10.0, 45)},
-        {"gammas": np.geomspace(0.1, 10.0, 600), "rule": "minimum"},
-    ):
-        big = SparseRidgeCV(**options).fit(X, y)
-        assert set(big.choices_) == {"minimum", "one-se"} | (
-            {"averaged"} if options.get("cv") == "loo" else set()
-        )
-    limited = SparseRidgeCV(gammas=1.0, time_limit=100.0).fit(X, y)
-    assert set(limited.choices_) == {"minimum", "one-se", "corrected"}
-    assert set(SparseRidgeCV(gammas=1.0, method="search").fit(X, y).choices_) == {"minimum"}
+
+
+def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
+    X, y = made(60, 8)
+    shown: tuple[tuple[dict[str, Any], set[str]], ...] = (
+        ({"rule": "minimum"}, {"minimum", "one-se"}),
+        ({"rule": "corrected"}, {"minimum", "one-se", "corrected"}),
+        ({"rule": "stability"}, {"minimum", "one-se", "stability"}),
+        ({}, {"minimum", "one-se", "repeated", "averaged"}),
+        ({"rule": "averaged"}, {"minimum", "one-se", "repeated", "averaged"}),
+        ({"cv": "loo"}, {"minimum", "one-se", "averaged"}),
+        ({"method": "search"}, {"minimum"}),
+        ({"method": "search", "compare": True}, {"minimum"}),
+        ({"cv": KFold(2), "compare": True}, {"minimum", "one-se", "corrected", "averaged"}),
+    )
+    for options, rules in shown:
+        assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == rules, options
+
+
+def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
+    """Surfaces, pairs of folds and corrections belong to the study, once each, on demand."""
+    X, y = made(40, 5)
+
+    def refuse(study: Study) -> Any:
+        raise AssertionError("nobody asked for it")
+
+    needs: dict[str, set[str]] = {
+        "minimum": set(),
+        "one-se": set(),
+        "stability": {"stability"},
+        "corrected": {"corrected"},
+        "repeated": {"others", "apart", "mean_surface"},
+        "averaged": {"others", "apart", "mean_surface"},
+    }
+    for rule, wanted in needs.items():
+        study = study_of(X, y, repeats=2)
+        refused = {name: property(refuse) for name in set().union(*needs.values()) - wanted}
+        study.__class__ = type("Refusing", (Study,), refused)
+        choose(study, rule)
+        first, known = study.surface, {name: getattr(study, name) for name in wanted}
+        choose(study, rule)
+        assert study.surface is first
+        for name in wanted:
+            assert getattr(study, name) is known[name]
+        if "others" in wanted:
+            assert len(study.others) == 1
 
 
 @pytest.mark.parametrize("cv", [4, "size:9"])
@@ -109,7 +155,7 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
     for one in every:
         pairs = [one.split(j) for j in range(one.k)]
         plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
-        surfaces.append(plain.cv_results_["cv_error"])
+        surfaces.append(plain.surface_["cv_error"])
     found = SparseRidgeCV(
         cv=cv, gammas=gammas, random_state=random_state(), rule="repeated", repeats=3
     ).fit(X, y)
@@ -131,10 +177,10 @@ def test_what_auto_means() -> None:
         {"cv": KFold(3)},
         {"method": "search"},
         {"method": "grid"},
-        {"time_limit": 60.0},
     )
     for one in options:
         assert SparseRidgeCV(gammas=1.0, **one).fit(X, y).rule_ == "minimum"
+    assert SparseRidgeCV(gammas=1.0, time_limit=60.0).fit(X, y).rule_ == "repeated"
     wide = np.random.default_rng(0).standard_normal((30, 46))
     assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(wide, y).rule_ == "minimum"
 
@@ -153,7 +199,7 @@ def test_averaged_weighs_every_model(cv: Any) -> None:
     for folds in partitions:
         pairs = [folds.split(j) for j in range(folds.k)]
         plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
-        surfaces.append(plain.cv_results_["cv_error"])
+        surfaces.append(plain.surface_["cv_error"])
     surface = np.mean(surfaces, axis=0)
     steps = np.diff(np.log(gammas))
     stretch = np.array([steps[0], steps.sum(), steps[1]]) / 2.0
@@ -231,7 +277,7 @@ def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercep
     assert 3 * choice.gamma_index + choice.tau_index == reference.theta
     # a block of one candidate at a time gives the same
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rule_evidence, "BLOCK", 1)
+        patch.setattr(study_module, "BLOCK", 1)
         same = SparseRidgeCV(
             cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
         ).fit(X, y)
@@ -274,8 +320,8 @@ def test_rules_that_cannot_be_used() -> None:
             SparseRidgeCV(rule="repeated", repeats=repeats, gammas=1.0).fit(X, y)
     with pytest.raises(InputError, match="can be drawn again"):
         partition_again(make_folds("loo", 5), 0, 1)
-    fine = SparseRidgeCV(cv=overlapping, gammas=1.0).fit(X, y)
-    assert set(fine.choices_) == {"minimum", "one-se"}
+    fine = SparseRidgeCV(cv=overlapping, gammas=1.0, compare=True).fit(X, y)
+    assert set(fine.choices_) == {"minimum", "one-se", "averaged"}
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -284,10 +330,13 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     head = ",".join([*(f"x{j}" for j in range(6)), "y"])
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=head, comments="")
     common = ["cv", str(table), "--gamma", "1,30", "--folds", "5", "--json", str(file)]
+    common += ["--compare"]
     for rule in RULES:
         assert main([*common, "--rule", rule]) == 0
         document = json.loads(file.read_text())
-        same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule).fit(X, y)
+        same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule, compare=True).fit(
+            X, y
+        )
         assert document["rule"] == rule
         assert len(document["model"]["support"]) == same.tau_
         assert document["rules"][rule]["tau"] == same.tau_
@@ -309,7 +358,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("rule", "cross_validations"), [("minimum", 1), ("stability", 2), ("repeated", 6)]
+    ("rule", "cross_validations"), [("minimum", 1), ("stability", 1), ("repeated", 6)]
 )
 def test_further_folds_are_kept_in_a_checkpoint(
     rule: str, cross_validations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -326,7 +375,7 @@ def test_further_folds_are_kept_in_a_checkpoint(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
 
-    monkeypatch.setattr("sparsecv.cv.engine._one_gamma", refuse)
+    monkeypatch.setattr("sparsecv.cv.estimate.support_path", refuse)
     assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
     assert json.loads(file.read_text())["rules"] == first["rules"]
 
@@ -348,81 +397,79 @@ def test_a_table_read_in_one_pass(
     assert "in memory" in capsys.readouterr().err
 
 
-def test_partitions_that_were_not_finished_do_not_count() -> None:
-    """Where time runs out supports are those of all rows, which have seen what judges them."""
+def test_partitions_there_was_no_time_for() -> None:
+    """They are missing from the mean, and nothing is certified by the others."""
     X, y = made(40, 5)
-    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
-    first = cross_validate(data, [1.0, 30.0], [1, 2, 3])
-    other = cross_validate(RowFolds(X, y, make_folds(5, 40, seed=1), True), [1.0, 30.0], [1, 2, 3])
-    unfinished = deepcopy(other)
-    unfinished.by_gamma[1].exact[:] = False
-    unfinished.by_gamma[1].status = "time limit"
-    parts = iter([other, unfinished])
-    evidence = gather(
-        first,
-        data,
-        {"repeated"},
-        lambda *_: next(parts),
-        Runs(Settings(), 2.0),
-        again=lambda number: data,
-        repeats=3,
-    )
-    assert evidence.others == [other]
-    assert str(evidence.status) == "time limit"
-    choice = choose(first, data, ["repeated"], evidence)["repeated"]
-    mean = (first.table("cv_error") + other.table("cv_error")) / 2.0
-    assert choice.criterion == pytest.approx(mean.min())
+    study = study_of(X, y, repeats=3, time_limit=1000.0)
+    first = study.surface
+    study.limits = Limits(0.0)
+    assert study.others == []
+    assert str(study.status) == "time limit"
+    rule, choices = choose(study, "repeated")
+    assert rule == "repeated"
+    choice = choices["repeated"]
+    assert (choice.tau, choice.gamma) == (first.best().tau, first.best().gamma)
+    assert choice.criterion == pytest.approx(first.table("cv_error").min())
     assert not choice.certified
-    late = gather(
-        first,
-        data,
-        {"repeated", "stability"},
-        lambda *_: pytest.fail("there is no time left"),
-        Runs(Settings(time_limit=1e-9), 2.0),
-        again=lambda number: data,
-        repeats=3,
-    )
-    assert str(late.status) == "time limit"
-    found = choose(first, data, ["repeated", "stability"], late)
-    for one in found.values():
-        assert (one.tau, one.gamma) == (first.best().tau, first.best().gamma)
-        assert not one.certified
+    assert not choices["averaged"].certified
+    whole = study_of(X, y, repeats=3, time_limit=1000.0)
+    assert choose(whole, "repeated")[1]["repeated"].certified
+    assert len(whole.others) == 2
+
+
+def test_a_partition_with_open_intervals_certifies_nothing() -> None:
+    X, y = made(40, 5)
+    study = study_of(X, y, repeats=2)
+    honest = choose(study, "repeated")[1]["repeated"]
+    assert honest.certified
+    other = deepcopy(study.others[0])
+    for one in other.by_gamma:
+        one.lower[:] = 0.0
+        one.exact[:] = False
+        one.status = "time limit"
+    del study.mean_surface
+    study.others = [other]
+    for rule in ("repeated", "averaged"):
+        choice = RULES[rule].choose(study)
+        assert not choice.certified
+    again = RULES["repeated"].choose(study)
+    assert (again.tau, again.gamma) == (honest.tau, honest.gamma)
+    assert again.criterion == honest.criterion
 
 
 def test_every_model_counts_for_the_proof() -> None:
     X, y = made(40, 5)
-    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
-    result = cross_validate(data, [1.0, 30.0], [1, 2, 3])
-    assert choose(result, data, ["corrected"])["corrected"].certified
-    result.by_gamma[0].model_proved = np.array([True, False, True])
-    assert not choose(result, data, ["corrected"])["corrected"].certified
+    study = study_of(X, y, taus=[1, 2, 3])
+    assert RULES["corrected"].choose(study).certified
+    study.surface.by_gamma[0].model_proved = np.array([True, False, True])
+    assert not RULES["corrected"].choose(study).certified
+    assert RULES["minimum"].choose(study).certified
 
 
 def test_other_partitions_skip_gammas_that_are_close() -> None:
     X, y = made(40, 5)
     found = SparseRidgeCV(random_state=0, rule="repeated", repeats=2).fit(X, y)
-    gammas = found.cv_results_["gamma"]
-    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
-    every = alternate(data, np.arange(1, 6))
-    at = _apart(every)
+    study = study_of(X, y, gammas=None, repeats=2)
+    every, at = study.surface, study.apart
+    walked = alternate(study.data, np.arange(1, 6))
+    np.testing.assert_array_equal(every.gammas, walked.gammas)
     assert 8 <= at.size < every.gammas.size
     assert every.best().gamma_index in at
     kept = np.sort(every.gammas[at])
     assert np.all(kept[1:] >= 1.5 * kept[:-1])
-    assert found.gamma_ in gammas
+    np.testing.assert_array_equal(study.others[0].gammas, kept)
+    assert found.gamma_ in kept
 
 
 def test_what_nobody_asked_for_cannot_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = made(30, 4)
 
-    def solves_nothing(result: Any, data: Any, rules: set[str], *rest: Any, **more: Any) -> Any:
-        if rules & {"stability", "repeated", "averaged"}:
-            raise InputError("gamma is too small to tell from zero")
-        return gather(result, data, rules, *rest, **more)
+    def fails(*_: Any) -> Any:
+        raise InputError("gamma is too small to tell from zero")
 
-    monkeypatch.setattr("sparsecv.selection.rule_run.gather", solves_nothing)
+    monkeypatch.setattr(study_module, "partition_again", fails)
     found = SparseRidgeCV(gammas=1.0, rule="minimum", random_state=0).fit(X, y)
-    assert list(found.choices_) == ["minimum", "one-se", "corrected"]
+    assert list(found.choices_) == ["minimum", "one-se"]
     with pytest.raises(InputError, match="too small"):
         SparseRidgeCV(gammas=1.0, rule="repeated", random_state=0).fit(X, y)
 
@@ -433,40 +480,39 @@ def test_leave_one_out_is_not_shown_as_repeated() -> None:
     assert "repeated" not in found.choices_
 
 
-def test_comparisons_leave_the_random_numbers_alone() -> None:
+def test_comparisons_leave_the_choice_alone() -> None:
     X, y = made(30, 4)
-    state, plain = np.random.RandomState(5), np.random.RandomState(5)
-    found = SparseRidgeCV(gammas=1.0, rule="minimum", random_state=state).fit(X, y)
-    assert set(found.choices_) == set(RULES)
-    SparseRidgeCV(gammas=1.0, rule="minimum", random_state=plain, time_limit=100.0).fit(X, y)
-    assert state.randint(1 << 30) == plain.randint(1 << 30)
-
-
-def test_errors_that_are_not_proved_are_not_chosen_by() -> None:
-    X, y = made(40, 5)
-    data = RowFolds(X, y, make_folds(5, 40, seed=0), True)
-    result = cross_validate(data, [1.0, 30.0], [1, 2, 3])
-    honest = choose(result, data, ["minimum", "repeated", "corrected", "averaged"])
-    late = result.by_gamma[0]
-    if honest["minimum"].gamma_index == 0:
-        late = result.by_gamma[1]
-    late.cv_error *= 1e-3  # as of supports that have seen the rows
-    late.lower *= 0.0
-    late.upper *= 100.0
-    late.exact[:] = False
-    found = choose(result, data, ["minimum", "repeated", "averaged"])
-    for rule in ("minimum", "repeated"):
-        assert (found[rule].tau, found[rule].gamma) == (
-            honest["minimum"].tau,
-            honest["minimum"].gamma,
+    for rule in ("minimum", "corrected"):
+        alone, compared = (
+            SparseRidgeCV(gammas=[1.0, 30.0], rule=rule, compare=compare).fit(X, y)
+            for compare in (False, True)
         )
-        assert not found[rule].certified
-    weights = found["averaged"].weights
-    assert weights is not None
-    assert found["averaged"].criterion == pytest.approx((weights * result.table("upper")).sum())
-    assert found["averaged"].criterion >= honest["minimum"].cv_error
-    corrected = choose(result, data, ["corrected"])["corrected"]
-    assert result.by_gamma[corrected.gamma_index].exact.all()
+        assert set(compared.choices_) == set(RULES)
+        assert alone.choices_[rule] == compared.choices_[rule]
+        np.testing.assert_array_equal(alone.coef_, compared.coef_)
+
+
+def test_choices_go_by_estimates_and_say_what_is_not_proved() -> None:
+    """An interval left open is judged by the error at the best supports known."""
+    X, y = made(40, 5)
+    study = study_of(X, y, taus=[1, 2, 3], repeats=2)
+    honest = choose(study, "minimum")[1]["minimum"]
+    assert honest.certified
+    result = study.surface
+    late = result.by_gamma[1 - honest.gamma_index]
+    late.lower[:] = 0.0
+    late.upper[:] = np.inf
+    late.exact[:] = False
+    open_elsewhere = RULES["minimum"].choose(study)
+    assert (open_elsewhere.tau, open_elsewhere.gamma) == (honest.tau, honest.gamma)
+    assert not open_elsewhere.certified
+    late.cv_error[1] = 0.5 * honest.cv_error
+    by_estimate = RULES["minimum"].choose(study)
+    assert (by_estimate.gamma, by_estimate.tau) == (late.gamma, 2)
+    assert (by_estimate.lower, by_estimate.upper) == (0.0, np.inf)
+    assert not by_estimate.certified
+    for rule in ("one-se", "corrected", "repeated", "averaged"):
+        assert not RULES[rule].choose(study).certified
 
 
 def test_auto_gives_way_where_trees_are_large(monkeypatch: pytest.MonkeyPatch) -> None:

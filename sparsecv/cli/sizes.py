@@ -1,0 +1,74 @@
+"""What ``sparsecv cv --rule projected`` prints: errors, distances and columns by size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..selection.projection import NEAR, Projection
+from .report import number
+
+
+def print_sizes(console: Console, names: Sequence[str], found: Projection) -> None:
+    """Say what was done, and print error, distance and the change of columns for every size."""
+    t, distance = found.chosen, found.of_size(found.distance)
+    share = distance[t] / found.reference if found.reference > 0.0 else 0.0
+    near = (
+        f"the fewest whose predictions on held-out rows stay within {100 * NEAR:g} % of that error"
+    )
+    if share > NEAR:
+        near = "the size whose predictions on held-out rows come closest"
+    sure = "proved the best of their size" if found.proved else "good ones, not all proved the best"
+    console.print(
+        "projected: the average of all models of the grid (CV error "
+        f"{number(found.reference)} ± {number(found.reference_std)}) is replaced by the best "
+        f"{found.sizes[t]} columns, {near} (mean squared distance {100 * share:.2g} %); columns "
+        f"are {sure}"
+    )
+    table = Table()
+    for head in ("τ", "CV error", "± s.e.", "distance", "γ⊥"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("columns, as they change", overflow="fold")
+    error, spread = found.of_size(found.cv_error), found.of_size(found.std_error)
+    before: set[int] = set()
+    for i, model in enumerate(found.models):
+        now = set(model.support.tolist())
+        changes = [f"+{names[c]}" for c in sorted(now - before)]
+        changes += [f"−{names[c]}" for c in sorted(before - now)]
+        mark = "" if model.proved else " (not proved)"
+        values = (error[i], spread[i], distance[i], found.gammas[found.at[i]])
+        table.add_row(
+            str(found.sizes[i]),
+            *map(number, values),
+            escape(" ".join(changes) + mark),
+            style="bold green" if i == t else None,
+        )
+        before = now
+    console.print(table)
+
+
+def sizes_document(names: Sequence[str], found: Projection) -> dict[str, Any]:
+    """The same for ``--json``."""
+    tables = {name: found.of_size(getattr(found, name)) for name in ("distance", "cv_error")}
+    tables["std_error"] = found.of_size(found.std_error)
+    return {
+        "reference_error": found.reference,
+        "reference_std_error": found.reference_std,
+        "sizes": [
+            {
+                "tau": int(found.sizes[i]),
+                "gamma": float(found.gammas[found.at[i]]),
+                **{name: float(values[i]) for name, values in tables.items()},
+                "support": [names[c] for c in model.support],
+                "coef": [float(c) for c in np.asarray(model.coef)[model.support]],
+                "intercept": model.intercept,
+                "proved": model.proved,
+            }
+            for i, model in enumerate(found.models)
+        ],
+    }

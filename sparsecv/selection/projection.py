@@ -1,0 +1,276 @@
+"""Project the average of a grid's models onto exact best subsets.
+
+The average predicts better than any one model of the grid, but has nearly every column. Its
+projection (Piironen and Vehtari 2017) is a sparse model that predicts like it: with f̂ the
+average's predictions, for every size τ and a few ridge weights γ⊥
+
+    min ||f̂(X) − Xβ||² + (γ⊥/2)||β||²  s.t. ||β||₀ ≤ τ,
+
+eq. (1) of the main paper with y replaced by f̂(X), by the same solver: exact up to 45 columns, good
+supports beyond. The size is chosen by the held-out distance to the average, not by the error
+against y. With few rows that error adds twice the mean of (y − f̂)(f̂ − Xβ), noise that is larger
+than the distance itself; and distances on the training rows are nearly 0 where columns are more
+than rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cv.engine import Tell, interruptible
+from ..cv.estimate import in_parallel
+from ..cv.results import CVResult, mean_over_folds
+from ..design.design import Array, Design
+from ..design.fold_data import FoldData
+from ..design.model import FittedModel, fitted_model
+from ..solvers import Limits, SparseRidgeProblem, StopFlag, support_path
+from ..solvers.threads import one_blas_thread
+from .averaging import averaged_coefficients
+
+PARTITIONS = 2  # in which distances are measured
+NEAR = 0.01  # of the average's CV error: a distance that is small enough
+RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)  # γ⊥ in hundredths of a column's squared length
+
+Partition = tuple[FoldData, CVResult]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The average of a grid's models, projected onto every size.
+
+    Attributes
+    ----------
+    sizes : ndarray of int, shape (τ,)
+    gammas : ndarray, shape (γ⊥,)
+    distance : ndarray, shape (γ⊥, τ)
+        Mean squared distance of the projected predictions to the average's on held-out rows.
+    cv_error, std_error : ndarray, shape (γ⊥, τ)
+        Mean squared error of the projected models against y on the same rows, and its standard
+        error. Every fold's average and projections come from its training rows; the weights of the
+        average come from the CV errors of all rows.
+    reference, reference_std : float
+        The average's own CV error on the same rows, and its standard error.
+    at : ndarray of int, shape (τ,)
+        Position of the γ⊥ of least distance.
+    chosen : int
+        Position of the chosen size.
+    models : list of FittedModel
+        Projections of all rows' average at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their objectives
+        are those of the projection.
+    proved : bool
+        Whether every support of every fold and of all rows is the best one.
+    """
+
+    sizes: NDArray[np.intp]
+    gammas: Array
+    distance: Array
+    cv_error: Array
+    std_error: Array
+    reference: float
+    reference_std: float
+    at: NDArray[np.intp]
+    chosen: int
+    models: list[FittedModel] = field(repr=False)
+    proved: bool
+
+    def of_size(self, values: Array) -> Array:
+        """Entries of a table (γ⊥, τ) at the γ⊥ of every size."""
+        return np.asarray(values[self.at, np.arange(self.sizes.size)])
+
+
+class FoldSums(NamedTuple):
+    """Sums of squares over the held-out rows of one fold.
+
+    ``distance`` and ``error``, shape (γ⊥, τ), are those of the projected models to the fold's
+    average and to y; ``reference`` is the average's to y.
+    """
+
+    distance: Array
+    error: Array
+    reference: float
+    proved: bool
+
+
+def projection_gammas(problem: SparseRidgeProblem) -> Array:
+    """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        All rows.
+
+    Returns
+    -------
+    ndarray, shape (7,)
+        Increasing. Columns of unit variance have squared length n.
+
+    Examples
+    --------
+    >>> problem = SparseRidgeProblem(10.0 * np.eye(2), [1.0, 2.0], gamma=1.0, tau=1)
+    >>> projection_gammas(problem).tolist()
+    [0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
+    """
+    return np.asarray(np.array(RIDGES) * (problem.squared_lengths.mean() / 100.0))
+
+
+def project_fold(
+    partition: Partition,
+    weights: Array,
+    gammas: Array,
+    sizes: NDArray[np.intp],
+    fold: int,
+    limits: Limits | None = None,
+) -> FoldSums:
+    """Average a fold's models, project them, and measure both on its held-out rows.
+
+    Parameters
+    ----------
+    partition : FoldData and CVResult
+    weights : ndarray, shape (γ, τ)
+        Of the models of the grid, summing to 1.
+    gammas : ndarray, shape (γ⊥,)
+    sizes : ndarray of int, shape (τ,)
+    fold : int
+    limits : Limits, optional
+        Where they are reached, supports are good ones without a proof.
+
+    Returns
+    -------
+    FoldSums
+    """
+    data, result = partition
+    problem = data.training(fold)
+    coef = averaged_coefficients(problem, result, weights, fold)
+    path = support_path(problem.predicting(coef), gammas, sizes, solver="auto", limits=limits)
+    rows, targets = data.held_out(fold)
+    fitted = rows @ coef
+    return FoldSums(
+        path.squared_errors(rows, fitted),
+        path.squared_errors(rows, targets),
+        float(np.sum((targets - fitted) ** 2)),
+        bool(path.proved.all()),
+    )
+
+
+def choose_size(distance: Array, enough: float) -> tuple[NDArray[np.intp], int]:
+    """The γ⊥ of least distance for every size, and the least size whose distance is small enough.
+
+    Parameters
+    ----------
+    distance : ndarray, shape (γ⊥, τ)
+    enough : float
+
+    Returns
+    -------
+    at : ndarray of int, shape (τ,)
+    chosen : int
+        Where no distance is small enough, the size of least distance.
+
+    Examples
+    --------
+    >>> at, chosen = choose_size(np.array([[3.0, 1.0, 0.5], [2.0, 2.0, 2.0]]), 1.0)
+    >>> at.tolist(), chosen
+    ([1, 0, 0], 1)
+    """
+    least = distance.min(axis=0)
+    near = np.flatnonzero(least <= enough)
+    return distance.argmin(axis=0), int(near[0] if near.size else least.argmin())
+
+
+def project_average(
+    partitions: Sequence[Partition],
+    design: Design,
+    weights: Array,
+    sizes: NDArray[np.intp],
+    *,
+    limits: Limits | None = None,
+    n_jobs: int | None = None,
+    tell: Tell | None = None,
+) -> Projection:
+    """Project the average of a grid's models onto every size, in the folds and on all rows.
+
+    Parameters
+    ----------
+    partitions : list of FoldData and CVResult
+        Evaluated at the same γ and τ; the first one's models of all rows are averaged.
+    design : Design
+    weights : ndarray, shape (γ, τ)
+        :func:`sparsecv.selection.averaging.model_weights`.
+    sizes : ndarray of int
+        Increasing, in 1..p.
+    limits : Limits, optional
+    n_jobs : int, optional
+        Threads over folds.
+    tell : callable, optional
+        Told what is being done, the units done and units in all.
+
+    Returns
+    -------
+    Projection
+        The chosen size is the least whose held-out distance is at most a hundredth of the
+        average's CV error, else the one of least distance.
+    """
+    first, result = partitions[0]
+    full = first.full()
+    gammas = projection_gammas(full)
+    tasks = [(r, j) for r, (data, _) in enumerate(partitions) for j in range(data.folds.k)]
+    with interruptible(StopFlag()) as stop, one_blas_thread():
+        clock = Limits(None if limits is None else limits.remaining(), None, stop)
+        left = len(tasks) + 1
+
+        def unit(task: tuple[int, int]) -> FoldSums:
+            r, j = task
+            return project_fold(partitions[r], weights, gammas, sizes, j, clock.share(left))
+
+        found: list[list[FoldSums]] = [[] for _ in partitions]
+        for (r, _), one in zip(tasks, in_parallel(unit, tasks, n_jobs), strict=True):
+            found[r].append(one)
+            left -= 1
+            if tell is not None:
+                tell("projecting", len(tasks) + 1 - left, len(tasks))
+        sums = [
+            _means(one, data.fold_weight) for one, (data, _) in zip(found, partitions, strict=True)
+        ]
+        distance, error, spread, reference, reference_std = (
+            np.mean(part, axis=0) for part in zip(*sums, strict=True)
+        )
+        at, chosen = choose_size(distance, NEAR * float(reference))
+        target = full.predicting(averaged_coefficients(full, result, weights))
+        used, place = np.unique(at, return_inverse=True)
+        path = support_path(target, gammas[used], sizes, solver="auto", limits=clock)
+    models = [
+        fitted_model(
+            design,
+            target.replace(gamma=float(gammas[at[t]])),
+            path.support(g, t),
+            float(path.lower_bound[g, t]),
+            bool(path.proved[g, t]),
+        )
+        for t, g in enumerate(place)
+    ]
+    proved = all(one.proved for part in found for one in part) and all(m.proved for m in models)
+    return Projection(
+        sizes,
+        gammas,
+        distance,
+        error,
+        spread,
+        float(reference),
+        float(reference_std),
+        at,
+        chosen,
+        models,
+        proved,
+    )
+
+
+def _means(folds: list[FoldSums], weight: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Distance, error with its standard error, and those of the average, over one partition."""
+    distance = mean_over_folds(np.stack([one.distance for one in folds], axis=-1), weight)[0]
+    error = mean_over_folds(np.stack([one.error for one in folds], axis=-1), weight)
+    return distance, *error, *mean_over_folds(np.array([one.reference for one in folds]), weight)

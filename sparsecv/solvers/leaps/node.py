@@ -1,0 +1,237 @@
+"""What both trees of leaps and bounds share: their arrays, and the steps on one node.
+
+A node is a support S whose first k members may not be dropped; each child drops one free member
+and fixes those before it. Level ℓ of a tree holds the current node with m = p − ℓ members, for
+which A = (G_S + γ/2 I)⁻¹ and β are kept: dropping member j adds β_j²/A_jj to the objective. What
+belongs to fixed members is never needed again and is not stored.
+
+The steps take any record that has these arrays. No slices in compiled code: every view costs two
+atomic operations at run time and much more when it is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.compiled import kernel
+from ..kernels.linalg import (
+    Array,
+    later,
+    mask_words,
+    member_columns,
+    order_steps,
+    to_mask,
+    trailing_inverse,
+    triangle_of,
+)
+
+EQUAL = 1e-10  # losses this close are equal when the list of ties is full
+CANCELLED = 1e-4  # a diagonal entry that shrank to this share of itself has lost 4 digits
+COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
+SETTINGS = np.dtype(
+    [
+        ("tie", np.float64),  # relative difference below which rounding may reverse an order
+        ("tolerance", np.float64),  # relative gap at which a size counts as solved
+        ("full_loss", np.float64),  # objective of the full ridge fit
+        ("least", np.float64),  # √(γ/2), the least pivot in exact arithmetic
+    ],
+    align=True,
+)
+
+
+def one(dtype: np.dtype[Any], **values: float) -> Any:
+    """A record whose fields kernels read and write as ``record[0].name``."""
+    record = np.zeros(1, dtype=dtype).view(np.recarray)
+    for name, value in values.items():
+        record[name] = value
+    return record
+
+
+def tree_arrays(
+    R: Array, sizes: NDArray[np.intp], problems: int, ties: int, **settings: float
+) -> dict[str, Any]:
+    """The arrays of a tree over the columns of factor ``R`` that looks for the wanted ``sizes``.
+
+    ``want[s]`` is the least wanted size ≥ s. ``found[s, i]`` holds the supports of size s that are
+    best for problem i within the tie window, and one spare.
+    """
+    p = R.shape[0] - 1
+    words = mask_words(p)
+    found = np.zeros((p + 1, problems, ties + 1, words), dtype=np.uint64)
+    found_loss = np.full((p + 1, problems, ties), np.inf)
+    found_n = np.zeros((p + 1, problems), dtype=np.int64)
+    # the full set is the only support of its size
+    found[p, :, 0], found_loss[p, :, 0], found_n[p] = to_mask(np.arange(p), p), 0.0, 1
+    return {
+        "R": np.ascontiguousarray(R),
+        "A": np.empty((p, p, p)),
+        "A0": np.empty((p, p)),
+        "beta": np.empty((p, p)),
+        "step": np.empty((p, p)),
+        "free": np.tile(np.arange(p, dtype=np.int64), (p, 1)),
+        "fixed": np.zeros(p, dtype=np.int64),
+        "cursor": np.zeros(p, dtype=np.int64),
+        "mask": np.tile(to_mask(np.arange(p), p), (p, 1)),
+        "want": wanted_from(sizes, p),
+        "found": found,
+        "found_loss": found_loss,
+        "found_n": found_n,
+        "counts": one(COUNTS, nodes=1),
+        "settings": one(SETTINGS, full_loss=R[p, p] ** 2, **settings),
+        "work": np.empty((p + 1, p + 1)),
+        "columns": np.zeros(p, dtype=np.int64),
+        "source": np.zeros(p, dtype=np.int64),
+        "order": np.zeros(p, dtype=np.int64),
+        "trial": np.empty(p),
+        "support": np.zeros(words, dtype=np.uint64),
+    }
+
+
+def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
+    """Least wanted size ≥ s for s = 0..p+1; p + 2 where there is none."""
+    want = np.full(p + 2, p + 2, dtype=np.int64)
+    for s in range(p, 0, -1):
+        want[s] = s if s in sizes else want[s + 1]
+    want[0] = want[1]
+    return want
+
+
+@kernel
+def name_child(st, level, j):  # type: ignore[no-untyped-def]
+    """The node without free member j as a mask, in ``st.support``."""
+    for w in range(st.support.shape[0]):
+        st.support[w] = st.mask[level, w]
+    column = st.free[level, j]
+    st.support[column >> 6] &= ~(np.uint64(1) << np.uint64(column & 63))
+
+
+@kernel(inline=True)
+def remember(found, found_loss, found_n, support, size, i, loss, window):  # type: ignore[no-untyped-def]
+    """Enter ``support`` among problem i's best of its size; False where a full list has no room."""
+    n, ties, words = found_n[size, i], found_loss.shape[2], support.shape[0]
+    slot = 0
+    for t in range(n):
+        equal = True
+        for w in range(words):
+            equal = equal and found[size, i, t, w] == support[w]
+        if equal:
+            found_loss[size, i, t] = min(loss, found_loss[size, i, t])
+            return True
+        if found_loss[size, i, t] > found_loss[size, i, slot]:
+            slot = t
+    if n < ties:
+        slot = n
+        found_n[size, i] = n + 1
+    elif found_loss[size, i, slot] <= loss * (1.0 + min(window, EQUAL)):
+        # full of ties: of those the lexicographically first are kept
+        if found_loss[size, i, slot] * (1.0 + EQUAL) < loss:
+            return False
+        for t in range(ties):
+            if later(found, size, i, t, slot):
+                slot = t
+        for w in range(words):
+            found[size, i, ties, w] = support[w]
+        if not later(found, size, i, slot, ties):
+            return False
+    for w in range(words):
+        found[size, i, slot, w] = support[w]
+    found_loss[size, i, slot] = loss
+    return True
+
+
+@kernel
+def factorise(st, level):  # type: ignore[no-untyped-def]
+    """Compute a node afresh from R, after its mask, fixed count and free list are set."""
+    k = st.fixed[level]
+    m = st.A.shape[0] - level
+    u = m - k
+    free, order = st.free, st.order
+    # a first factorisation finds the order, dearest first; the second stands in it
+    for turn in range(2):
+        member_columns(st.mask, level, free, u, st.columns)
+        triangle_of(st.R, st.columns, m, st.work, st.settings[0].least)
+        trailing_inverse(st.work, k, m, st.A, st.beta, level)
+        for a in range(u):
+            st.A0[level, a] = st.A[level, a, a]
+            st.step[level, a] = st.beta[level, a] ** 2 / st.A[level, a, a]
+            st.trial[a] = st.step[level, a]
+        if turn == 0:
+            order_steps(st.trial, u, order)
+            for a in range(u):
+                st.source[a] = free[level, order[a]]
+            for a in range(u):
+                free[level, a] = st.source[a]
+    st.cursor[level] = u - 1
+
+
+@kernel
+def drop(st, level, j, walking):  # type: ignore[no-untyped-def]
+    """Update the node to its child without free member j, one level below.
+
+    The free members before j become fixed, or all stay free when ``walking``. False where too many
+    digits cancel: the child is named but has to be factorised. ``st.source[st.order[a]]`` is then,
+    or else, the parent's position of the child's free member a.
+    """
+    A, A0, beta = st.A, st.A0, st.beta
+    source, order, trial = st.source, st.order, st.trial
+    below = level + 1
+    u = 0
+    for a in range(0 if walking else j + 1, A.shape[0] - level - st.fixed[level]):
+        if a != j:
+            source[u] = a
+            u += 1
+    st.fixed[below] = A.shape[0] - below - u
+    name_child(st, level, j)
+    for w in range(st.mask.shape[1]):
+        st.mask[below, w] = st.support[w]
+    pivot = 1.0 / A[level, j, j]
+    ratio = beta[level, j] * pivot
+    fresh = True
+    for a in range(u):
+        c = source[a]
+        off = A[level, j, c]
+        diagonal = A[level, c, c] - off * off * pivot
+        fresh = fresh and diagonal > CANCELLED * A0[level, c]
+        shifted = beta[level, c] - off * ratio
+        trial[a] = shifted * shifted / diagonal
+    if not fresh:
+        for a in range(u):
+            st.free[below, a] = st.free[level, source[a]]
+        return False
+    order_steps(trial, u, order)
+    for a in range(u):
+        c = source[order[a]]
+        weight = A[level, j, c] * pivot
+        st.step[below, a] = trial[order[a]]
+        st.free[below, a] = st.free[level, c]
+        beta[below, a] = beta[level, c] - A[level, j, c] * ratio
+        A0[below, a] = A0[level, c]
+        for b in range(u):
+            other = source[order[b]]
+            A[below, a, b] = A[level, c, other] - weight * A[level, j, other]
+    st.cursor[below] = u - 1
+    return True
+
+
+@kernel
+def highest_rank(st, level, rank):  # type: ignore[no-untyped-def]
+    """Where a walk goes on: the free member of highest rank, among equals the cheapest to drop."""
+    best = 0
+    for a in range(1, st.A.shape[0] - level):
+        high, known = rank[st.free[level, a]], rank[st.free[level, best]]
+        if high > known or (high == known and st.step[level, a] < st.step[level, best]):
+            best = a
+    return best
+
+
+@kernel
+def pause(st, level, done):  # type: ignore[no-untyped-def]
+    """Note where the search stands after ``done`` more nodes; whether nothing is left."""
+    while level >= 0 and st.cursor[level] < 0:
+        level -= 1
+    st.counts[0].level = level
+    st.counts[0].nodes += done
+    return level < 0

@@ -1,0 +1,85 @@
+"""Random fold schemes on fresh seeds: intervals hold h by enumeration, τ is the best one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
+
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from tests.cv_brute_force import brute_force, inside
+from tests.fresh import draws
+
+Pairs = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+
+def random_pairs(rng: np.random.Generator, n: int) -> Pairs:
+    """Training and held-out rows that need not be all rows, may overlap from fold to fold."""
+    pairs = []
+    for _ in range(int(rng.integers(1, 5))):
+        rows = rng.permutation(n)
+        held, left = int(rng.integers(1, n // 2)), int(rng.integers(0, n // 3))
+        pairs.append((np.sort(rows[held + left :]), np.sort(rows[:held])))
+    return pairs
+
+
+def scheme(rng: np.random.Generator, n: int) -> Any:
+    kind = int(rng.integers(6))
+    if kind == 0:
+        return TimeSeriesSplit(int(rng.integers(2, 5)))
+    if kind == 1:
+        shares = {"train_size": rng.uniform(0.3, 0.6), "test_size": rng.uniform(0.1, 0.4)}
+        return ShuffleSplit(3, random_state=int(rng.integers(1000)), **shares)
+    if kind == 2:
+        return int(rng.integers(2, 6))
+    if kind == 3:
+        return "loo"
+    return random_pairs(rng, n)
+
+
+def check(
+    X: Any, y: Any, cv: Any, gamma: float, refit: bool, settings: Settings, note: str
+) -> None:
+    data = RowFolds(X, y, make_folds(cv, y.size, seed=0), refit)
+    taus = np.arange(1, X.shape[1] + 1)
+    pairs = [data.folds.split(j) for j in range(data.folds.k)]
+    truth = brute_force(X, y, pairs, [gamma], taus, refit)
+    result = cross_validate(data, [gamma], taus, settings)
+    held = inside(result.table("lower"), result.table("upper"), truth, 1e-6)
+    assert held.all(), f"{note}: {settings.method} at τ = {taus[~held[0]]}"
+    best = result.best()
+    if settings.method == "search" and best.certified:
+        rounding = (1e-6 + 10.0 * truth.slack.max()) * truth.size**2
+        chosen, least = float(truth.low[0, best.tau_index]), float(truth.high.min())
+        assert chosen <= least * (1.0 + 1e-6) / (1.0 - settings.tol) + rounding, note
+
+
+def test_rows_that_no_fold_sees() -> None:
+    """Corollary 3 needs the optimum on the rows of the fold, not on all rows."""
+    rng = np.random.default_rng(55)
+    X = rng.normal(size=(40, 5))
+    y = X[:, 0] + X[:, 1] / 2 + rng.normal(size=40)
+    for method in ("search", "bounds"):
+        check(X, y, TimeSeriesSplit(4), 0.1, False, Settings(method, tol=0.0), method)
+
+
+def test_random_fold_schemes() -> None:
+    for note, rng in draws(60, 30):
+        n, p = int(rng.integers(12, 41)), int(rng.integers(2, 6))
+        X = rng.normal(size=(n, p)) + rng.uniform(0, 2) * rng.normal(size=(n, 1))
+        if rng.random() < 0.2:
+            X[:, 1] = X[:, 0]
+        y = X[:, :2] @ rng.normal(size=2) + 10.0 ** rng.uniform(-3, 1) * rng.normal(size=n)
+        refit = bool(rng.random() < 0.5)
+        if refit:
+            X, y = X - X.mean(axis=0), y - y.mean()
+        method = ("search", "bounds", "exact")[int(rng.integers(3))]
+        bounds = ("best", "paper", "paper-exact")[int(rng.integers(3))]
+        tol = float(rng.choice([0.0, 0.1]))
+        settings = Settings(method, bounds=bounds, tol=tol)
+        check(X, y, scheme(rng, n), 10.0 ** rng.uniform(-4, 2), refit, settings, note)

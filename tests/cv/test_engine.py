@@ -1,0 +1,346 @@
+"""Every h(γ, τ) against enumeration; parallel folds; order, counts and progress."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from cv_brute_force import assert_within, fold_errors
+from cv_cases import PROTOCOLS, Array, Case, deterministic, draw_case, least_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.cv import estimate
+from sparsecv.cv.checkpoint import Checkpoint
+from sparsecv.cv.engine import cross_validate, interruptible
+from sparsecv.cv.ledger import Page
+from sparsecv.cv.settings import Settings
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import Folds, make_folds
+from sparsecv.errors import InputError
+from sparsecv.solvers import StopFlag
+
+pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
+
+
+@given(st.data())
+@deterministic
+def test_exact_and_grid_equal_enumeration(data: st.DataObject) -> None:
+    case = draw_case(data.draw, -8.0, 8.0)
+    truth = case.truth()
+    for method in ("exact", "grid"):
+        result = case.run(method)
+        assert result.complete
+        assert_within(result.table("cv_error"), truth, what=method)
+        np.testing.assert_array_equal(result.table("lower"), result.table("cv_error"))
+        np.testing.assert_array_equal(result.table("upper"), result.table("cv_error"))
+        best = result.best()
+        assert best.certified
+        assert_within(np.array([best.cv_error]), least_of(truth), what="best")
+
+
+@given(st.data())
+@settings(deterministic, max_examples=40)
+def test_reported_supports_reproduce_the_errors(data: st.DataObject) -> None:
+    case = draw_case(data.draw, -3.0, 8.0)
+    for method in ("exact", "grid"):
+        case.check_supports(case.run(method))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("cv", ["loo", 3, "size:2"])
+@pytest.mark.parametrize(("n", "p"), [(5, 7), (7, 7), (14, 6)])
+def test_shapes_and_protocols(protocol: Protocol, cv: Any, n: int, p: int) -> None:
+    rng = np.random.default_rng([n, p])
+    X = rng.standard_normal((n, p)) * 10.0 ** rng.integers(-1, 2, p) + rng.integers(0, 3, p)
+    y = X[:, 0] + X[:, 1] + rng.standard_normal(n) + 5.0
+    case = Case(X, y, protocol, cv, [1e-2, 30.0])
+    truth = case.truth()
+    for method in ("exact", "grid"):
+        assert_within(case.run(method).table("cv_error"), truth, what=method)
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1e-6, 1e-4, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_extreme_gammas(gamma: float, cv: Any) -> None:
+    rng = np.random.default_rng(3)
+    for n, p in ((6, 7), (12, 5)):
+        X = rng.standard_normal((n, p))
+        y = X @ rng.standard_normal(p) + rng.standard_normal(n)
+        case = Case(X, y, Protocol(), cv, [gamma])
+        for method in ("exact", "grid"):
+            result = case.run(method)
+            assert result.complete
+            assert_within(result.table("cv_error"), case.truth(), what=method)
+
+
+@pytest.mark.parametrize(("n", "p", "cv"), [(13, 12, 3), (30, 11, 5), (8, 10, "loo")])
+def test_up_to_twelve_columns(n: int, p: int, cv: Any) -> None:
+    rng = np.random.default_rng(p)
+    X = rng.standard_normal((n, p)) + 0.7 * rng.standard_normal((n, 1))
+    X[:, p - 1] = X[:, 0]
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
+    case = Case(X, y, Protocol(), cv, [0.3])
+    truth = case.truth()
+    result = case.run("exact")
+    assert_within(result.table("cv_error"), truth)
+    case.check_supports(result)
+
+
+@pytest.mark.parametrize("cv", [3, "loo"])
+def test_more_columns_than_the_trees_take(cv: Any) -> None:
+    """Beyond 45 columns single sizes are branched on: the same numbers."""
+    rng = np.random.default_rng(0)
+    n, p = 12, 48
+    X = rng.standard_normal((n, p))
+    y = X[:, 3] - X[:, 40] + 0.3 * rng.standard_normal(n)
+    case = Case(X, y, Protocol(), cv, [1.0])
+    case.taus = np.array([1, 2])
+    truth = case.truth()
+    for method in ("exact", "grid"):
+        result = case.run(method, prove="all")
+        assert result.complete
+        assert_within(result.table("cv_error"), truth, what=method)
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e8])
+def test_two_rows(gamma: float) -> None:
+    X = np.array([[1.0, 2.0, 0.0], [2.0, 7.0, 1.0]])
+    y = np.array([1.0, 4.0])
+    for protocol in PROTOCOLS:
+        for cv in ("loo", 2, [([0], [1])]):
+            case = Case(X, y, protocol, cv, [gamma])
+            truth = case.truth()
+            for method in ("exact", "grid"):
+                assert_within(case.run(method).table("cv_error"), truth, what=method)
+
+
+def test_row_order_of_leave_one_out_does_not_matter() -> None:
+    """Rows too influential to be deleted by a down-date, in folds that are not in row order."""
+    rng = np.random.default_rng(0)
+    n = 9
+    X = np.column_stack([np.eye(n)[:, 4], np.eye(n)[:, 7], rng.standard_normal(n)])
+    y = rng.standard_normal(n)
+    order = rng.permutation(n)
+    permuted = [(np.delete(np.arange(n), i), [i]) for i in order]
+    for gamma in (1e-8, 1e-6, 1.0):
+        loo = Case(X, y, Protocol(), "loo", [gamma])
+        truth, expected = loo.truth(), loo.run("exact")
+        assert_within(expected.table("cv_error"), truth)
+        for cv in (n, f"{n}", permuted, "size:1"):
+            case = Case(X, y, Protocol(), cv, [gamma])
+            found = case.run("exact")
+            assert_within(found.table("cv_error"), truth, what=str(cv))
+            case.check_supports(found)
+
+
+def test_large_means_cost_no_digits() -> None:
+    """A nearly perfect fit far from zero: centring must not leave a residual of its own."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(10)
+    X, y = (x + 1e4)[:, None], 5e-3 * x + 1e-6 * rng.standard_normal(10) + 1e4
+    data = RowFolds(*_raw(X, y), make_folds("loo", 10), True)
+    shared = cross_validate(data, [1e-4], [1], Settings("exact")).table("cv_error")
+    single = cross_validate(data, [1e-4], [1], Settings("grid")).table("cv_error")
+    np.testing.assert_allclose(shared, single, rtol=1e-9)
+
+
+def _raw(X: Array, y: Array) -> tuple[Array, Array]:
+    return make_design(Summary.of(X, y), Protocol("honest", "none"), ["x"]).apply(X, y)
+
+
+def test_constant_response_has_no_error() -> None:
+    X = np.random.default_rng(0).standard_normal((8, 3))
+    case = Case(X, np.full(8, 0.1), Protocol(), "loo", [1.0])
+    for method in ("exact", "grid"):
+        assert case.run(method).table("cv_error").max() < 1e-30
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+def test_standard_error_is_that_of_the_mean_over_folds(cv: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 3))
+    case = Case(X, X[:, 0] + rng.standard_normal(12), Protocol(), cv, [1.0])
+    one = case.run("exact").by_gamma[0]
+    errors = fold_errors(case.A, case.b, case.pairs, case.gammas, case.taus, True)[0][0]
+    means = errors / case.folds.sizes
+    expected = means.std(axis=1, ddof=1) / np.sqrt(case.folds.k)
+    np.testing.assert_allclose(one.std_error, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact", "grid"])
+@pytest.mark.parametrize("cv", ["loo", 20, "size:7"])
+def test_parallel_folds_give_the_same_numbers(method: str, cv: Any) -> None:
+    rng = np.random.default_rng(4)
+    X = (rng.random((60, 8)) < 0.3).astype(float)  # ties, where the order of work could matter
+    X[:, 7] = X[:, 0]
+    y = np.round(X[:, :4].sum(axis=1) + rng.standard_normal(60))
+    case = Case(X, y, Protocol(), cv, [1e-3, 1.0])
+    serial = case.run(method, n_jobs=1)
+    for n_jobs in (2, 3, -1):
+        parallel = case.run(method, n_jobs=n_jobs)
+        for name in ("cv_error", "std_error", "lower", "upper", "exact", "n_nodes", "n_mio"):
+            np.testing.assert_array_equal(parallel.table(name), serial.table(name), err_msg=name)
+        for one, other in zip(parallel.by_gamma, serial.by_gamma, strict=True):
+            for t in range(8):
+                for j in range(case.folds.k):
+                    np.testing.assert_array_equal(
+                        one.supports[one.choice[t, j]], other.supports[other.choice[t, j]]
+                    )
+
+
+def test_many_rows_share_trees_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave-one-out in several shared trees, serial and parallel, equals one tree."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((50, 5))
+    y = X[:, 0] + rng.standard_normal(50)
+    case = Case(X, y, Protocol(), "loo", [0.5])
+    whole = case.run("exact")
+    assert whole.by_gamma[0].n_mio == 1
+    monkeypatch.setattr(estimate, "FOLDS_PER_TREE", 7)
+    for n_jobs in (1, 2):
+        blocks = case.run("exact", n_jobs=n_jobs)
+        assert blocks.by_gamma[0].n_mio == 8
+        np.testing.assert_allclose(blocks.table("cv_error"), whole.table("cv_error"), rtol=1e-12)
+        case.check_supports(blocks)
+
+
+def test_counts() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 5))
+    y = X[:, 0] + rng.standard_normal(30)
+    case = Case(X, y, Protocol(), 6, [1.0])
+    grid, exact = case.run("grid").by_gamma[0], case.run("exact").by_gamma[0]
+    assert grid.n_mio == 30
+    assert grid.mio_by_tau.tolist() == [6] * 5
+    assert exact.n_mio == 6
+    assert exact.n_nodes > 0
+    shared = Case(X, y, Protocol(), "loo", [1.0]).run("exact").by_gamma[0]
+    assert shared.n_mio == 1
+
+
+def test_a_subset_of_taus_gives_the_same_errors() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 7))
+    y = X[:, 0] + rng.standard_normal(20)
+    for cv in ("loo", 4):
+        case = Case(X, y, Protocol(), cv, [0.1, 10.0])
+        every = case.run("exact").table("cv_error")
+        found = cross_validate(case.data, case.gammas, [5, 2, 5, 7])
+        assert found.taus.tolist() == [2, 5, 7]
+        np.testing.assert_allclose(found.table("cv_error"), every[:, [1, 4, 6]], rtol=1e-10)
+
+
+def test_gamma_order_and_repeats_are_kept() -> None:
+    X = np.random.default_rng(0).standard_normal((10, 3))
+    case = Case(X, X[:, 0] + X[:, 1] ** 2, Protocol(), 3, [5.0, 0.1, 5.0])
+    result = case.run("auto")
+    assert result.gammas.tolist() == [5.0, 0.1, 5.0]
+    assert [r.gamma for r in result.by_gamma] == [5.0, 0.1, 5.0]
+    table = result.table("cv_error")
+    np.testing.assert_array_equal(table[0], table[2])
+
+
+def told_and_saved(case: Case, **options: Any) -> tuple[list[tuple[str, int, int]], list[float]]:
+    """What a run says of its progress, and the γ it hands to its store, in order."""
+    ticks: list[tuple[str, int, int]] = []
+    saved: list[float] = []
+
+    class Store:
+        def load(self, page: Page) -> None:
+            """Nothing is known."""
+
+        def save(self, page: Page) -> None:
+            saved.append(page.gamma)
+
+    cross_validate(
+        case.data,
+        case.gammas,
+        case.taus,
+        Settings(**options),
+        checkpoint=cast(Any, Store()),
+        progress=lambda what, done, total: ticks.append((what, done, total)),
+    )
+    return ticks, saved
+
+
+def test_progress_and_saving_per_unit() -> None:
+    X = np.random.default_rng(0).standard_normal((10, 3))
+    y = X[:, 0] + 1.0
+    # K folds: a unit is a fold along all γ
+    ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]))
+    assert ticks == [("folds", done, 4) for done in (1, 2, 3, 4)]
+    assert saved == [1.0, 2.0] * 4
+    # leave-one-out and Algorithm 1: a γ with all its folds
+    ticks, saved = told_and_saved(Case(X, y, Protocol(), "loo", [1.0, 2.0]))
+    assert ticks == [("γ = 1", 1, 2), ("γ = 2", 2, 2)]
+    assert saved == [1.0, 2.0]
+    # one problem per fold and τ
+    ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]), method="grid")
+    assert ticks == [(f"γ = {g}", done, 4) for g in (1, 2) for done in (1, 2, 3, 4)]
+    assert saved == [1.0, 2.0]
+
+
+def test_what_a_checkpoint_knows_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).standard_normal((10, 3))
+    case = Case(X, X[:, 0] + 1.0, Protocol(), 4, [1.0, 2.0])
+    first = cross_validate(
+        case.data, case.gammas, case.taus, checkpoint=Checkpoint(tmp_path, b"", {})
+    )
+    real, fresh = estimate.support_path, set[float]()
+
+    def counted(problem: Any, gammas: Any, *args: Any, **options: Any) -> Any:
+        fresh.update(gammas)
+        return real(problem, gammas, *args, **options)
+
+    monkeypatch.setattr(estimate, "support_path", counted)
+    store = Checkpoint(tmp_path, b"", {})
+    again = cross_validate(case.data, [1.0, 3.0, 2.0], case.taus, checkpoint=store)
+    assert fresh == {3.0}
+    assert store.reused == [1.0, 2.0]
+    for name in ("cv_error", "lower", "upper", "exact", "n_nodes", "model_objective"):
+        np.testing.assert_array_equal(again.table(name)[[0, 2]], first.table(name))
+
+
+def test_gamma_too_small_for_dependent_columns() -> None:
+    """Below what double precision can tell from zero: one line, not a division by zero."""
+    X = np.random.default_rng(0).standard_normal((6, 3))
+    X[:, 1] = X[:, 0]
+    for cv in (2, "loo"):
+        case = Case(X, X[:, 0] + X[:, 2] ** 2, Protocol(), cv, [1e-30])
+        with pytest.raises(InputError, match="gamma"):
+            case.run("exact")
+
+
+def test_folds_of_one_training_row() -> None:
+    folds: Folds = make_folds([([0], [1, 2, 3]), ([3], [0])], 4)
+    assert folds.k == 2
+    X = np.random.default_rng(0).standard_normal((4, 2))
+    for protocol in PROTOCOLS:
+        case = Case(X, np.arange(4.0), protocol, [([0], [1, 2, 3]), ([3], [0])], [0.1])
+        assert_within(case.run("exact").table("cv_error"), case.truth())
+
+
+def test_a_column_of_ones_can_be_selected_where_there_is_no_intercept() -> None:
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.standard_normal((14, 3)), np.full(14, 2.0), np.zeros(14)])
+    for cv in ("loo", 4):
+        case = Case(X, 5.0 + rng.standard_normal(14), Protocol(intercept=False), cv, [0.1, 3.0])
+        result = case.run("exact")
+        assert_within(result.table("cv_error"), case.truth())
+        assert all(one.models[0].tolist() == [3] for one in result.by_gamma)
+
+
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible(StopFlag()) as stop:
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.is_set()
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,203 @@
+"""A page on paper: what comes back is what was proved, and nothing wrong is believed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sparsecv.cv.engine import Surface
+from sparsecv.cv.ledger import Page
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+
+Array = NDArray[np.float64]
+TAUS = np.array([1, 2, 4], dtype=np.intp)
+ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "choice", "whole_trees")
+MODELS = ("model_objective", "model_bound", "model_proved")
+
+
+def data_of(cv: Any = 4, p: int = 5, n: int = 20) -> RowFolds:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    return RowFolds(X, X[:, 0] - X[:, 3] + rng.standard_normal(n), make_folds(cv, n), True)
+
+
+def page_of(data: RowFolds, settings: Settings | None = None) -> Page:
+    with Surface(data, TAUS, settings) as surface:
+        surface.visit([0.3])
+        surface.prove()
+    return surface.pages[0.3]
+
+
+def fresh(data: RowFolds) -> Page:
+    return Page(data, 0.3, TAUS)
+
+
+def assert_equal(found: Page, expected: Page, rtol: float = 0.0) -> None:
+    for name in (*ARRAYS, *MODELS):
+        ours, theirs = getattr(found, name), getattr(expected, name)
+        assert ours.dtype == theirs.dtype, name
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, err_msg=name)
+    for name in ("n_mio", "n_nodes", "seconds", "status", "history", "complete"):
+        assert getattr(found, name) == getattr(expected, name), name
+    for ours, theirs in zip(found.models, expected.models, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for t in range(TAUS.size):
+        for j in range(found.data.folds.k):
+            np.testing.assert_array_equal(found.support(t, j), expected.support(t, j))
+
+
+@pytest.mark.parametrize(
+    ("cv", "p", "settings"),
+    [
+        (4, 5, Settings()),
+        ("loo", 5, Settings()),
+        ("loo", 5, Settings("search", tol=0.0)),
+        (4, 5, Settings("search", tol=0.5)),
+        (4, 5, Settings("grid")),
+        (4, 48, Settings(prove="all")),
+        ("loo", 48, Settings()),
+    ],
+)
+def test_round_trip_through_json(cv: Any, p: int, settings: Settings) -> None:
+    data = data_of(cv, p)
+    page = page_of(data, settings)
+    stored = page.proved()
+    assert stored is not None
+    again = fresh(data)
+    again.restore(json.loads(json.dumps(stored)))
+    # errors are fitted again; a search's and a tree's differ from that by rounding
+    assert_equal(again, page, rtol=1e-12)
+    once_more = fresh(data)
+    once_more.restore(json.loads(json.dumps(again.proved())))
+    assert_equal(once_more, again)
+
+
+def test_open_intervals_come_back() -> None:
+    data = data_of()
+    page = page_of(data)
+    page.exact[1, 2] = page.exact[0, 0] = False
+    page.lower[1, 2], page.upper[0, 0] = 0.0, np.inf
+    page.model_proved[1], page.model_bound[1] = False, 0.25
+    again = fresh(data)
+    again.restore(json.loads(json.dumps(page.proved())))
+    assert_equal(again, page)
+    assert not again.complete
+
+
+def test_nothing_proved_is_nothing_to_keep() -> None:
+    data = data_of(p=30)
+    assert fresh(data).proved() is None
+    assert page_of(data, Settings(time_limit=0)).proved() is None
+
+
+def test_errors_are_fitted_not_read() -> None:
+    """Bounds of exact folds follow their supports, whatever the file says."""
+    data = data_of()
+    page = page_of(data)
+    stored = page.proved()
+    assert stored is not None
+    assert not {"error", "objective", "model_objective"} & set(stored)
+    stored["lower"] = stored["upper"] = np.full((3, 4), 7.0).tolist()
+    stored["model_bound"] = [1e9, 1e9, 1e9]
+    again = fresh(data)
+    again.restore(stored)
+    np.testing.assert_array_equal(again.lower, page.error)
+    np.testing.assert_array_equal(again.upper, page.error)
+    assert (again.model_bound <= again.model_objective).all()
+
+
+def wrong_contents(stored: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Every field missing, of another kind, shape or range, one at a time."""
+    cases: list[tuple[str, dict[str, Any]]] = []
+
+    def case(name: str, value: Any, what: str) -> None:
+        changed = copy.deepcopy(stored)
+        changed[name] = value
+        cases.append((f"{name} {what}", changed))
+
+    for name in stored:
+        missing = copy.deepcopy(stored)
+        del missing[name]
+        cases.append((f"{name} missing", missing))
+        for value in (None, "x", {}, {"a": 1}, True, [None], [["x"]], 1e400, float("nan"), -1):
+            case(name, value, repr(value))
+    for name, entry in stored.items():
+        if isinstance(entry, list) and entry and name != "history":
+            case(name, entry[:-1], "shorter")
+            if name != "supports":  # one more that nobody chose does no harm
+                case(name, [*entry, entry[-1]], "longer")
+            case(name, [entry], "deeper")
+    for name in ("lower", "upper", "choice"):
+        for value in (-1, -0.5, float("nan"), None, "1", 10**30):
+            table = copy.deepcopy(stored[name])
+            table[1][2] = value
+            case(name, table, f"with {value!r}")
+    for name in ("exact", "searched", "model_proved"):
+        for value in (2, None, "true", 0.5):
+            table = copy.deepcopy(stored[name])
+            row = table[1] if isinstance(table[1], list) else table
+            row[-1] = value
+            case(name, table, f"with {value!r}")
+    for name in ("supports", "models"):
+        for support in ([5], [-1], [1, 0], [2, 2], [0.0], ["0"], [True], [[0]], 0, [0, 1, 2, 3, 4]):
+            case(name, [support, *stored[name][1:]], f"with {support!r}")
+    case("supports", [], "empty")
+    table = copy.deepcopy(stored["choice"])
+    table[0][0] = len(stored["supports"])
+    case("choice", table, "of no support")
+    crossed = copy.deepcopy(stored["lower"])
+    crossed[0][0] = stored["upper"][0][0] + 1.0
+    case("lower", crossed, "above upper")
+    for value in (1.5, "3", -2, 10**400, [3]):
+        case("n_mio", value, repr(value)[:9])
+        case("n_nodes", value, repr(value)[:9])
+    case("seconds", 10**400, "beyond doubles")
+    case("status", "fine", "unknown")
+    case("history", [[1.0, "x"]], "with words")
+    case("history", [3.0], "flat")
+    return cases
+
+
+def test_wrong_contents_are_refused_whole() -> None:
+    data = data_of()
+    stored = json.loads(json.dumps(page_of(data).proved()))
+    untouched = fresh(data)
+    believed = []
+    for what, content in wrong_contents(stored):
+        page = fresh(data)
+        try:
+            page.restore(content)
+        except (ValueError, TypeError, KeyError):
+            for name in (*ARRAYS, *MODELS):
+                np.testing.assert_array_equal(getattr(page, name), getattr(untouched, name), what)
+            assert not page.models
+            assert not page.supports
+            assert page.n_mio == page.n_nodes == 0
+        else:
+            believed.append(what)
+    assert believed == []
+
+
+@pytest.mark.parametrize("content", [None, [], "page", 3, {}])
+def test_what_is_no_page_is_refused(content: Any) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        fresh(data_of()).restore(content)
+
+
+def test_another_page_is_refused() -> None:
+    data = data_of()
+    stored = page_of(data).proved()
+    assert stored is not None
+    for page in (Page(data, 0.4, TAUS), Page(data, 0.3, TAUS[:2])):
+        with pytest.raises(ValueError, match="other γ or τ"):
+            page.restore(stored)
+    fewer = data_of(5)  # another number of folds
+    with pytest.raises(ValueError, match="another shape"):
+        fresh(fewer).restore(stored)

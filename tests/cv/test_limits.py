@@ -1,0 +1,190 @@
+"""Where a limit is met: intervals that hold h, proofs only where there are, time that is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from cv_brute_force import Bracket, assert_within, brute_force, inside
+from cv_cases import Case, deterministic, draw_case, least_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsecv.cv import estimate, grid, prove
+from sparsecv.cv.results import CVResult
+from sparsecv.design.design import Protocol
+from sparsecv.solvers import Limits, paths
+from sparsecv.solvers.branching import sizes
+
+pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
+
+
+def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool = False) -> None:
+    """Stop every search after ``nodes`` nodes, or only those of trees that folds share."""
+
+    def limited(solver: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **options: solver(*args, **{**options, "node_limit": nodes})
+
+    searches = [(estimate, "best_subsets_rows_deleted"), (grid, "solve")]
+    if not only_shared:
+        searches.append((sizes, "best_subsets"))
+        monkeypatch.setattr(paths, "HANDOVER", nodes)
+        monkeypatch.setattr(paths, "CHUNK", max(nodes, 1))
+    for module, name in searches:
+        monkeypatch.setattr(module, name, limited(getattr(module, name)))
+
+
+def check_bounds(case: Case, result: CVResult, truth: Bracket, what: str) -> None:
+    """Intervals hold h, and nothing claims a proof it does not have."""
+    lower, upper, error = (result.table(name) for name in ("lower", "upper", "cv_error"))
+    exact = result.table("exact").astype(bool)
+    assert (lower <= error).all()
+    assert (error <= upper).all()
+    held = inside(lower, upper, truth)
+    assert held.all(), f"{what}: {lower[~held]}, {upper[~held]} miss {truth.low[~held]}"
+    proved = inside(error, error, truth) | ~exact
+    assert proved.all(), f"{what}: {error[~proved]} called exact, not {truth.low[~proved]}"
+    best, least = result.best(), least_of(truth)
+    bound = np.array([best.lower_bound])
+    assert inside(np.zeros(1), np.array([best.upper]), least).all()
+    assert inside(bound, np.maximum(bound, least.high), least).all()
+    if best.certified:
+        assert_within(np.array([best.cv_error]), least, 4e-9, what="certified")
+    assert result.complete == exact.all()
+
+
+@given(st.data(), st.integers(0, 12), st.booleans())
+@settings(deterministic, max_examples=60)
+def test_intervals_under_node_limits(data: st.DataObject, nodes: int, only_shared: bool) -> None:
+    case = draw_case(data.draw, -6.0, 6.0)
+    truth = case.truth()
+    for method in ("exact", "grid"):
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            limit_nodes(monkeypatch, nodes, only_shared)
+            result = case.run(method)
+        check_bounds(case, result, truth, f"{method}, {nodes} nodes")
+
+
+@pytest.mark.parametrize(
+    ("method", "cv", "only_shared"),
+    [
+        ("exact", "loo", False),
+        ("exact", "loo", True),
+        ("exact", 4, False),
+        ("grid", "loo", False),
+        ("grid", 4, False),
+    ],
+)
+def test_limits_leave_intervals(
+    method: str, cv: Any, only_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits above do bite: some intervals are open, and more nodes close them."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((12, 7)) + rng.standard_normal((12, 1))
+    case = Case(X, X[:, :3].sum(axis=1) + 2 * rng.standard_normal(12), Protocol(), cv, [0.1])
+    truth = case.truth()
+    open_sizes = []
+    for nodes in (1, 3, 10, 10_000):
+        with monkeypatch.context() as patch:
+            limit_nodes(patch, nodes, only_shared)
+            result = case.run(method)
+        check_bounds(case, result, truth, f"{nodes} nodes")
+        open_sizes.append(int((~result.table("exact")).sum()))
+    assert open_sizes[0] > 0
+    assert open_sizes[-1] == 0
+    assert open_sizes == sorted(open_sizes, reverse=True)
+
+
+@pytest.mark.parametrize("method", ["exact", "grid"])
+@pytest.mark.parametrize("cv", ["loo", 5, [(range(20), range(20, 40)), (range(30), [35])]])
+def test_time_limit_leaves_intervals(method: str, cv: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 30)) + rng.standard_normal((40, 1))
+    y = X[:, :8].sum(axis=1) + 4 * rng.standard_normal(40)
+    case = Case(X, y, Protocol(), cv, [1e-3, 1.0])
+    case.taus = np.array([2, 8, 15])
+    bounded = case.run(method, time_limit=1e-9)
+    assert not bounded.complete
+    assert not bounded.best().certified
+    solved = case.run("exact")
+    lower, upper, h = bounded.table("lower"), bounded.table("upper"), solved.table("cv_error")
+    assert (lower <= h * (1 + 1e-9)).all()
+    assert (h <= upper * (1 + 1e-9)).all()
+    exact = bounded.table("exact").astype(bool)
+    np.testing.assert_allclose(bounded.table("cv_error")[exact], h[exact], rtol=1e-9)
+    assert bounded.best().lower_bound <= h.min() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact", "grid"])
+def test_no_search_begins_after_the_time_limit(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 50))
+    case = Case(X, X[:, 0] + rng.standard_normal(40), Protocol(), 5, [1.0])
+    case.taus = np.array([1, 4, 9])
+    searched: list[float] = []
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def search(*args: Any, **options: Any) -> Any:
+            limits = options.get("limits")
+            seconds = options["time_limit"] if limits is None else limits.remaining()
+            searched.append(seconds)
+            return real(*args, **options)
+
+        return search
+
+    for module, name in (
+        (paths, "best_subsets"),
+        (paths, "solve_sizes"),
+        (grid, "solve"),
+        (prove, "branch_and_bound"),
+    ):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    for limit in (0.0, 1e-9):
+        (result,) = case.run(method, time_limit=limit, prove="all").by_gamma
+        assert searched == []
+        assert result.n_mio == 0
+        assert result.n_nodes == 0
+        assert not result.mio_by_tau.any()
+        assert result.status == "time limit"
+        assert not result.exact.any()
+        assert result.supports
+    (result,) = case.run(method, time_limit=100.0, prove="all").by_gamma
+    assert len(searched) >= 15
+    assert all(0.0 < seconds < 100.0 for seconds in searched)
+    assert result.exact.all()
+    assert result.status == "optimal"
+    assert (result.mio_by_tau == 5).all()
+
+
+def test_more_columns_than_rows_is_bounded_at_any_size() -> None:
+    """Far too many columns for any tree: still intervals that hold the incumbents."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 200))
+    case = Case(X, X[:, 0] + rng.standard_normal(30), Protocol(), 3, [1.0])
+    case.taus = np.array([1, 5, 20])
+    result = case.run("exact", time_limit=1e-9)
+    lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
+    assert np.isfinite(upper).all()
+    assert (lower <= error).all()
+    assert (error <= upper).all()
+    one = brute_force(case.A, case.b, case.pairs, case.gammas, [1], True)
+    assert inside(lower[:, :1], upper[:, :1], one).all()
+
+
+def test_shares_of_limits() -> None:
+    assert Limits(None).share(5.0).remaining() is None
+    limits = Limits(10.0)
+    first = limits.share(4.0).remaining()
+    assert first is not None
+    assert 2.0 < first <= 2.5
+    assert Limits(1e-12).share(3.0).remaining() == 0.0
+    whole = limits.share(0.1).remaining()
+    assert whole is not None
+    assert 9.0 < whole <= 10.0
+    assert limits.within(None).remaining() == pytest.approx(10.0, abs=1.0)
+    assert limits.within(0.5).remaining() == pytest.approx(0.5, abs=0.1)
+    assert limits.within(50.0).remaining() == pytest.approx(10.0, abs=1.0)

@@ -1,0 +1,262 @@
+"""Units of work are functions of what they are given; what is around them is put back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from sparsecv.cv import estimate, prove
+from sparsecv.cv.engine import Surface, cross_validate
+from sparsecv.cv.estimate import fold_unit
+from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.solvers import Limits, StopFlag
+from sparsecv.solvers.threads import one_blas_thread
+
+Array = NDArray[np.float64]
+
+
+def rows(n: int = 30, p: int = 6, cv: Any = 3) -> RowFolds:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    return RowFolds(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), make_folds(cv, n), True)
+
+
+@pytest.mark.parametrize("p", [6, 48])
+def test_a_unit_of_work_gives_the_same_in_another_process(p: int) -> None:
+    data = rows(p=p)
+    gammas, taus = np.array([0.1, 3.0]), np.array([1, 2], dtype=np.intp)
+    limits = Limits(1000.0, None, StopFlag())
+    units = [
+        (data.training(j), data.held_out(j), gammas, taus, "auto", limits)
+        for j in range(data.folds.k)
+    ]
+    there = Parallel(n_jobs=2, backend="loky")(delayed(fold_unit)(*unit) for unit in units)
+    for unit, (path, error) in zip(units, there, strict=True):
+        here, expected = fold_unit(*unit)
+        np.testing.assert_array_equal(error, expected)
+        for name in ("supports", "coef", "objective", "lower_bound", "proved", "n_nodes"):
+            np.testing.assert_array_equal(getattr(path, name), getattr(here, name), name)
+        assert path.status is here.status
+        assert path.proved.all()
+
+
+def blas_threads() -> set[int]:
+    found = ThreadpoolController().select(user_api="blas").info()
+    return {int(one["num_threads"]) for one in found}
+
+
+@pytest.fixture
+def two_threads() -> Any:
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("this linear algebra library has one thread only")
+        yield
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_thread_nested_and_restored() -> None:
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+    with pytest.raises(ZeroDivisionError), one_blas_thread(), one_blas_thread():
+        raise ZeroDivisionError
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("who_leaves_first", ["main", "other"])
+def test_no_order_of_leaving_leaves_the_limit_behind(who_leaves_first: str) -> None:
+    """A limit that outlives its owner would slow everything else in the process down."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with one_blas_thread():
+            inside.set()
+            assert leave.wait(30.0)
+
+    thread = threading.Thread(target=other)
+    with one_blas_thread():
+        thread.start()
+        assert inside.wait(30.0)
+        assert blas_threads() == {1}
+        if who_leaves_first == "other":
+            leave.set()
+            thread.join()
+            assert blas_threads() == {1}
+    assert blas_threads() == {2}
+    leave.set()
+    thread.join()
+    assert blas_threads() == {2}
+    with one_blas_thread():
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_surface_keeps_to_one_thread_and_restores(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[int]] = []
+    real = estimate.fold_unit
+
+    def looking(*args: Any) -> Any:
+        seen.append(blas_threads())
+        return real(*args)
+
+    monkeypatch.setattr(estimate, "fold_unit", looking)
+    cross_validate(rows(), [1.0], [1, 2])
+    assert seen == [{1}] * 3
+    assert blas_threads() == {2}
+
+
+# ---------------------------------------------------------------------------- beyond 45 columns
+
+
+def wide(cv: Any = 3) -> tuple[RowFolds, list[float], list[int]]:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 48))
+    y = X[:, :3].sum(axis=1) + 0.7 * rng.standard_normal(60)
+    return RowFolds(X, y, make_folds(cv, 60), True), [1.0, 200.0], [1, 2, 3, 4, 7]
+
+
+def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """Cells in the order in which they are proved."""
+    cells: list[tuple[float, int]] = []
+    real = prove.Prover._prove
+
+    def noted(self: prove.Prover, g: int, t: int, seconds: float) -> None:
+        cells.append((self.pages[g].gamma, int(self.pages[g].taus[t])))
+        real(self, g, t, seconds)
+
+    monkeypatch.setattr(prove.Prover, "_prove", noted)
+    return cells
+
+
+@pytest.mark.parametrize("cv", [3, "loo"])
+def test_the_choice_is_proved_first_and_all_on_request(
+    cv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, gammas, taus = wide(cv)
+    cells = proofs(monkeypatch)
+    every = cross_validate(data, gammas, taus, Settings(prove="all"))
+    assert every.complete
+    assert every.finished
+    h = every.table("cv_error")
+    cells.clear()
+    chosen = cross_validate(data, gammas, taus)
+    best = chosen.best()
+    assert best.certified
+    assert chosen.finished
+    assert best.cv_error == pytest.approx(h.min(), rel=1e-9)
+    assert (chosen.table("lower") <= h * (1 + 1e-9)).all()
+    assert (h <= chosen.table("upper") * (1 + 1e-9)).all()
+    exact = chosen.table("exact")
+    np.testing.assert_allclose(chosen.table("cv_error")[exact], h[exact], rtol=1e-9)
+    # cells that cannot have the least error were left alone
+    assert chosen.complete == (cv == "loo")  # one tree serves its folds, most of them exactly
+    assert (chosen.table("lower")[~exact] >= h.min() * (1 - 1e-8)).all()
+    if cells:
+        estimates = cross_validate(data, gammas, taus, Settings(time_limit=0)).best()
+        assert cells[0] == (estimates.gamma, estimates.tau)
+        assert len(set(cells)) < h.size or cv == "loo"
+    assert chosen.by_gamma[best.gamma_index].model_proved[best.tau_index]
+
+
+@pytest.mark.parametrize("cv", [3, "loo"])
+def test_no_time_gives_estimates_of_the_whole_surface(cv: Any) -> None:
+    data, gammas, taus = wide(cv)
+    result = cross_validate(data, gammas, taus, Settings(time_limit=0))
+    exact = cross_validate(data, gammas, taus, Settings(prove="all")).table("cv_error")
+    assert not result.table("exact").any()
+    assert not result.best().certified
+    assert not result.finished
+    assert str(result.status) == "time limit"
+    assert result.table("n_nodes").sum() == 0
+    assert (result.table("cv_error") <= 1.5 * exact).all()  # good supports, not any
+    assert (result.table("lower") <= exact * (1 + 1e-9)).all()
+    assert (exact <= result.table("upper") * (1 + 1e-9)).all()
+
+
+def interrupted(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, number: int, run: Callable[[], Any]
+) -> CVResult:
+    """What is known after Ctrl-C at the call of that number."""
+    real, calls = getattr(module, name), []
+
+    def interrupts(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, interrupts)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            run()
+    partial: CVResult = caught.value.partial  # type: ignore[attr-defined]
+    return partial
+
+
+def test_an_interrupt_of_the_proofs_leaves_estimates_and_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, gammas, taus = wide()
+    exact = cross_validate(data, gammas, taus, Settings(prove="all")).table("cv_error")
+    for number in (1, 2, 5):
+        partial = interrupted(
+            monkeypatch,
+            prove,
+            "branch_and_bound",
+            number,
+            lambda: cross_validate(data, gammas, taus, Settings(prove="all")),
+        )
+        assert partial.gammas.tolist() == gammas
+        assert np.isfinite(partial.table("upper")).all()
+        assert (partial.table("lower") <= exact * (1 + 1e-9)).all()
+        assert (exact <= partial.table("upper") * (1 + 1e-9)).all()
+        assert not partial.complete
+        assert partial.best().cv_error == partial.table("cv_error").min()
+
+
+def test_an_interrupt_before_there_are_estimates_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, gammas, taus = wide()
+
+    def interrupts(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimate, "support_path", interrupts)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        cross_validate(data, gammas, taus)
+    assert not hasattr(caught.value, "partial")
+
+
+def test_a_flag_raised_in_between_ends_the_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C reaches the main thread as a flag first; every search looks at it."""
+    data, gammas, taus = wide()
+    surface = Surface(data, taus, Settings(prove="all"))
+
+    def run() -> None:
+        with surface:
+            surface.visit(gammas)
+            surface._stop.set()
+            surface.prove()
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run()
+    partial: CVResult = caught.value.partial  # type: ignore[attr-defined]
+    assert not partial.complete
+    assert (partial.table("lower") <= partial.table("cv_error")).all()
+    assert (partial.table("cv_error") <= partial.table("upper")).all()

@@ -1,0 +1,239 @@
+"""Weights of whole numbers are repeated rows whose copies stay in one fold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, cross_validate
+
+from sparsecv import SparseRidge, SparseRidgeCV
+
+Array = NDArray[np.float64]
+GAMMAS = [0.05, 1.0, 40.0]
+pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
+
+
+class Problem:
+    """A table, whole weights some of which are 0, and the same table with rows repeated."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        n, p = int(rng.integers(12, 26)), int(rng.integers(1, 11))
+        self.X = rng.standard_normal((n, p)) + rng.integers(0, 4, p)
+        if p > 2 and seed % 3 == 0:  # columns that resemble each other, but no ties
+            self.X[:, 1] = self.X[:, 0] + 0.1 * rng.standard_normal(n)
+        self.y = self.X[:, 0] - self.X[:, p // 2] + rng.standard_normal(n) + 3.0
+        self.weights = rng.integers(1, 5, n).astype(float)
+        if seed % 2:
+            self.weights[rng.choice(n, 3, replace=False)] = 0.0
+        self.rows = np.repeat(np.arange(n), self.weights.astype(int))
+        self.groups = rng.permutation(np.arange(n) % int(rng.integers(4, 7)))
+        self.options: dict[str, Any] = {
+            "fit_intercept": bool(rng.integers(2)),
+            "standardize": bool(rng.integers(2)),
+        }
+
+    def pairs(self, k: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """K folds of the rows, each with some weight."""
+        order = np.argsort(self.weights == 0.0, kind="stable")
+        label = np.empty(self.y.size, dtype=int)
+        label[order] = np.arange(self.y.size) % k
+        return [(np.flatnonzero(label != j), np.flatnonzero(label == j)) for j in range(k)]
+
+    def repeated(
+        self, pairs: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """The same folds of the repeated rows."""
+        return [
+            (
+                np.flatnonzero(np.isin(self.rows, train)),
+                np.flatnonzero(np.isin(self.rows, test)),
+            )
+            for train, test in pairs
+        ]
+
+
+def assert_same(weighted: SparseRidgeCV, repeated: SparseRidgeCV) -> None:
+    """Supports, h and coefficients."""
+    for name in ("cv_error", "lower", "upper"):
+        np.testing.assert_allclose(
+            weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-9, err_msg=name
+        )
+    assert weighted.cv_results_["exact"].all()
+    assert repeated.cv_results_["exact"].all()
+    assert (weighted.tau_, weighted.gamma_) == (repeated.tau_, repeated.gamma_)
+    np.testing.assert_array_equal(weighted.support_, repeated.support_)
+    size = np.abs(repeated.coef_).max()
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-9 * size)
+    assert weighted.intercept_ == pytest.approx(repeated.intercept_, rel=1e-9, abs=1e-9 * size)
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
+    assert weighted.lower_bound_ == pytest.approx(repeated.lower_bound_, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("kind", ["loo", "k", "groups"])
+def test_weights_are_repeated_rows(kind: str, seed: int) -> None:
+    one = Problem(seed)
+    X, y = one.X[one.rows], one.y[one.rows]
+    common: dict[str, Any] = {"gammas": GAMMAS, "rule": "minimum", **one.options}
+    given: dict[str, Any] = {"sample_weight": one.weights}
+    if kind == "loo":
+        weighted = SparseRidgeCV(cv="loo", **common).fit(one.X, one.y, **given)
+        repeated = SparseRidgeCV(cv=LeaveOneGroupOut(), **common).fit(X, y, groups=one.rows)
+    elif kind == "k":
+        pairs = one.pairs(4)
+        weighted = SparseRidgeCV(cv=pairs, **common).fit(one.X, one.y, **given)
+        repeated = SparseRidgeCV(cv=one.repeated(pairs), **common).fit(X, y)
+    else:
+        splitter = LeaveOneGroupOut()
+        weighted = SparseRidgeCV(cv=splitter, **common).fit(
+            one.X, one.y, groups=one.groups, **given
+        )
+        repeated = SparseRidgeCV(cv=splitter, **common).fit(X, y, groups=one.groups[one.rows])
+    assert_same(weighted, repeated)
+
+
+@pytest.mark.parametrize("method", ["exact", "grid", "search"])
+@pytest.mark.parametrize("cv", ["loo", 5])
+def test_every_method_takes_weights(method: str, cv: Any) -> None:
+    one = Problem(4)
+    weights = 0.3 * one.weights
+    options: dict[str, Any] = {"cv": cv, "gammas": [5.0], "taus": [1, 2, 3], "tol": 0.0}
+    options["rule"] = "minimum"
+    exact = SparseRidgeCV(**options).fit(one.X, one.y, sample_weight=weights)
+    found = SparseRidgeCV(method=method, **options).fit(one.X, one.y, sample_weight=weights)
+    assert (found.tau_, found.gamma_) == (exact.tau_, exact.gamma_)
+    assert found.cv_error_ == pytest.approx(exact.cv_error_, rel=1e-9)
+    np.testing.assert_array_equal(found.support_, exact.support_)
+    assert (found.cv_results_["lower"] <= exact.cv_results_["cv_error"] * (1 + 1e-9)).all()
+    assert (exact.cv_results_["cv_error"] <= found.cv_results_["upper"] * (1 + 1e-9)).all()
+
+
+def test_weights_beyond_the_trees() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((24, 48))
+    y = X[:, 3] - X[:, 40] + 0.3 * rng.standard_normal(24)
+    weights = rng.integers(1, 4, 24).astype(float)
+    rows = np.repeat(np.arange(24), weights.astype(int))
+    common: dict[str, Any] = {"gammas": [1.0, 10.0], "taus": [1, 2, 3], "prove": "all"}
+    for cv, groups in (("loo", np.arange(24)), (LeaveOneGroupOut(), np.arange(24) % 4)):
+        weighted = SparseRidgeCV(cv=cv, **common).fit(X, y, sample_weight=weights, groups=groups)
+        repeated = SparseRidgeCV(cv=LeaveOneGroupOut(), **common).fit(
+            X[rows], y[rows], groups=groups[rows]
+        )
+        assert_same(weighted, repeated)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_one_pair(seed: int) -> None:
+    one = Problem(seed)
+    tau = 1 + seed % one.X.shape[1]
+    for gamma in GAMMAS:
+        weighted = SparseRidge(tau, gamma, **one.options).fit(
+            one.X, one.y, sample_weight=one.weights
+        )
+        repeated = SparseRidge(tau, gamma, **one.options).fit(one.X[one.rows], one.y[one.rows])
+        np.testing.assert_array_equal(weighted.support_, repeated.support_)
+        np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-12)
+        assert weighted.intercept_ == pytest.approx(repeated.intercept_, rel=1e-9, abs=1e-9)
+        assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
+
+
+def test_a_row_of_weight_zero_is_not_there() -> None:
+    """Not in means, scales, folds' fits or errors, whatever it holds."""
+    one = Problem(5)
+    here = one.weights > 0.0
+    assert not here.all()
+    X, y = one.X.copy(), one.y.copy()
+    X[~here], y[~here] = 1e6, -1e6
+    for cv in ("loo", LeaveOneGroupOut()):
+        common: dict[str, Any] = {"cv": cv, "gammas": GAMMAS, "rule": "minimum"}
+        with_them = SparseRidgeCV(**common).fit(X, y, sample_weight=one.weights, groups=one.groups)
+        without = SparseRidgeCV(**common).fit(
+            X[here], y[here], sample_weight=one.weights[here], groups=one.groups[here]
+        )
+        assert_same(with_them, without)
+
+
+def test_one_weight_for_all_scales_the_penalty() -> None:
+    """Weights w and γ w have the coefficients of weights 1 and γ."""
+    one = Problem(2)
+    common: dict[str, Any] = {"cv": 4, "rule": "minimum"}
+    plain = SparseRidgeCV(gammas=GAMMAS, **common).fit(one.X, one.y)
+    doubled = SparseRidgeCV(gammas=2.0 * np.array(GAMMAS), **common).fit(
+        one.X, one.y, sample_weight=2.0
+    )
+    np.testing.assert_allclose(
+        doubled.cv_results_["cv_error"], plain.cv_results_["cv_error"], rtol=1e-9
+    )
+    np.testing.assert_allclose(doubled.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_groups_stay_together() -> None:
+    one = Problem(7)
+    found = SparseRidgeCV(cv=GroupKFold(3), gammas=1.0).fit(one.X, one.y, groups=one.groups)
+    label = found.folds_.label
+    assert label is not None
+    for group in np.unique(one.groups):
+        assert np.unique(label[one.groups == group]).size == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sample_weight": np.ones(3)}, "one weight per row"),
+        ({"sample_weight": -np.ones(24)}, "finite and >= 0"),
+        ({"sample_weight": np.full(24, np.nan)}, "finite and >= 0"),
+        ({"sample_weight": np.zeros(24)}, "above zero for at least 2 rows"),
+        ({"sample_weight": ["a"] * 24}, "numbers >= 0"),
+        ({"groups": np.ones(3)}, "groups needs one entry per row"),
+    ],
+)
+def test_bad_weights_and_groups(given: dict[str, Any], words: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((24, 3)), rng.standard_normal(24)
+    with pytest.raises(ValueError, match=words) as caught:
+        SparseRidgeCV(gammas=1.0).fit(X, y, **given)
+    assert "\n" not in str(caught.value)
+
+
+def test_metadata_routing() -> None:
+    """scikit-learn's own cross-validation hands weights and groups to every fit."""
+    one = Problem(8)
+    n = one.y.size
+    outer = [(np.arange(n) % 3 != j, np.arange(n) % 3 == j) for j in range(3)]
+    splits = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in outer]
+    with config_context(enable_metadata_routing=True):
+        model = SparseRidgeCV(cv=LeaveOneGroupOut(), gammas=[0.5, 5.0], rule="minimum")
+        model.set_fit_request(sample_weight=True, groups=True).set_score_request(
+            sample_weight=False
+        )
+        found = cross_validate(
+            model,
+            one.X,
+            one.y,
+            cv=splits,
+            params={"sample_weight": one.weights, "groups": one.groups},
+            return_estimator=True,
+        )["estimator"]
+        single = SparseRidge(1, 2.0).set_fit_request(sample_weight=True)
+        single.set_score_request(sample_weight=False)
+        alone = cross_validate(
+            single, one.X, one.y, cv=splits, params={"sample_weight": one.weights},
+            return_estimator=True,
+        )["estimator"]  # fmt: skip
+    for (train, _), routed, fitted in zip(splits, found, alone, strict=True):
+        X, y, weights = one.X[train], one.y[train], one.weights[train]
+        direct = SparseRidgeCV(cv=LeaveOneGroupOut(), gammas=[0.5, 5.0], rule="minimum").fit(
+            X, y, sample_weight=weights, groups=one.groups[train]
+        )
+        np.testing.assert_array_equal(routed.coef_, direct.coef_)
+        assert routed.cv_error_ == direct.cv_error_
+        unweighted = SparseRidge(1, 2.0).fit(X, y)
+        direct_one = SparseRidge(1, 2.0).fit(X, y, sample_weight=weights)
+        np.testing.assert_array_equal(fitted.coef_, direct_one.coef_)
+        assert not np.array_equal(fitted.coef_, unweighted.coef_)

@@ -1,0 +1,367 @@
+"""Projections of the average onto best subsets: against enumeration and plain folds."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from brute_force import Data, enumerate_all, rounding, ugly
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.cv.engine import cross_validate
+from sparsecv.design import prepare
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError
+from sparsecv.plots.sizes import linear_peers
+from sparsecv.selection.averaging import averaged_coefficients
+from sparsecv.selection.projection import choose_size, project_fold
+from sparsecv.selection.study import partition_again
+from sparsecv.solvers import SparseRidgeProblem, support_path
+
+Array = NDArray[np.float64]
+RIDGES = np.array([0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]) / 100.0
+
+
+def made(n: int = 24, p: int = 4, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * rng.uniform(0.5, 20.0, p) + 2.0
+    return X, X[:, 0] - X[:, 1] / 3.0 + 2.0 * rng.standard_normal(n)
+
+
+def subset(A: Array, b: Array, gamma: float, size: int) -> Array:
+    """Coefficients of the best subset of a size, by trying each."""
+    best, least = np.zeros(A.shape[1]), np.inf
+    for support in combinations(range(A.shape[1]), size):
+        columns = list(support)
+        S = A[:, columns]
+        coef = np.linalg.solve(S.T @ S + gamma / 2.0 * np.eye(size), S.T @ b)
+        value = float(np.sum((b - S @ coef) ** 2) + gamma / 2.0 * coef @ coef)
+        if value < least:
+            least, best = value, np.zeros(A.shape[1])
+            best[columns] = coef
+    return best
+
+
+class Chain(NamedTuple):
+    """What the whole chain gives, step by step."""
+
+    distance: Array
+    error: Array
+    reference: float
+    gamma: Array
+    tau: int
+    coef: Array
+
+
+def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Chain:
+    """Average and project in every fold and on all rows, without any of the package's code."""
+    n, p = X.shape
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    ridges = RIDGES * n
+
+    def average(A: Array, b: Array, weights: Array) -> Array:
+        found = np.zeros(p)
+        for g, gamma in enumerate(gammas):
+            for t in range(p):
+                found += weights[g, t] * subset(A, b, gamma, t + 1)
+        return found
+
+    surface = np.zeros((len(partitions), len(gammas), p))
+    for r, folds in enumerate(partitions):
+        for j in range(folds.k):
+            train, test = folds.split(j)
+            A, b = scaled[train] - scaled[train].mean(axis=0), y[train] - y[train].mean()
+            H, t = scaled[test] - scaled[train].mean(axis=0), y[test] - y[train].mean()
+            for g, gamma in enumerate(gammas):
+                for s in range(p):
+                    surface[r, g, s] += np.sum((t - H @ subset(A, b, gamma, s + 1)) ** 2) / n
+    steps = np.diff(np.log(gammas))
+    stretch = np.append(steps, 0.0) + np.append(0.0, steps)
+    weights = stretch[:, None] * surface.mean(axis=0) ** (-n / 10.0)
+    weights[weights < 1e-4 * weights.max()] = 0.0
+    weights /= weights.sum()
+    distance, error = np.zeros((2, ridges.size, p))
+    reference, used = 0.0, partitions[:2]
+    for folds in used:
+        for j in range(folds.k):
+            train, test = folds.split(j)
+            A, b = scaled[train] - scaled[train].mean(axis=0), y[train] - y[train].mean()
+            H, t = scaled[test] - scaled[train].mean(axis=0), y[test] - y[train].mean()
+            beta = average(A, b, weights)
+            reference += np.sum((t - H @ beta) ** 2) / n / len(used)
+            for g, ridge in enumerate(ridges):
+                for s in range(p):
+                    sparse = subset(A, A @ beta, ridge, s + 1)
+                    distance[g, s] += np.sum((H @ (beta - sparse)) ** 2) / n / len(used)
+                    error[g, s] += np.sum((t - H @ sparse) ** 2) / n / len(used)
+    at = distance.argmin(axis=0)
+    least = distance.min(axis=0)
+    near = np.flatnonzero(least <= 0.01 * reference)
+    s = int(near[0]) if near.size else int(least.argmin())
+    beta = average(scaled, y - y.mean(), weights)
+    coef = subset(scaled, scaled @ beta, ridges[at[s]], s + 1) / X.std(axis=0)
+    sizes = np.arange(p)
+    return Chain(least, error[at, sizes], reference, ridges[at], s + 1, coef)
+
+
+@pytest.mark.parametrize("cv", [3, "size:6", "loo", KFold(3)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
+    X, y = made(18, 4, seed)
+    gammas = np.array([0.5, 20.0])
+    found = SparseRidgeCV(cv=cv, gammas=gammas, rule="projected", repeats=3).fit(X, y)
+    partitions = [make_folds(cv, 18, seed=0, X=X)]
+    if cv in (3, "size:6"):
+        partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
+    plain = plain_chain(X, y, gammas, partitions)
+    sizes = found.sizes_
+    np.testing.assert_allclose(sizes["distance"], plain.distance, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(sizes["cv_error"], plain.error, rtol=1e-7)
+    np.testing.assert_allclose(sizes["gamma"], plain.gamma)
+    assert found.reference_error_ == pytest.approx(plain.reference)
+    assert found.tau_ == plain.tau
+    np.testing.assert_allclose(found.coef_, plain.coef, rtol=1e-7, atol=1e-10)
+    assert found.cv_error_ == pytest.approx(plain.error[plain.tau - 1])
+    assert found.certified_
+    assert sizes["proved"].all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_projected_supports_are_the_best_of_their_size(seed: int) -> None:
+    X, y = made(40, 10, seed)
+    gammas = [0.1, 5.0, 50.0]
+    found = SparseRidgeCV(gammas=gammas, rule="projected", repeats=2).fit(X, y)
+    average = SparseRidgeCV(gammas=gammas, rule="averaged", repeats=2).fit(X, y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    fitted = average.predict(X) - y.mean()
+    for t, size in enumerate(found.sizes_["tau"]):
+        truth = enumerate_all(Data(scaled, fitted, float(found.sizes_["gamma"][t])))[int(size)]
+        least = truth.of(found.sizes_["columns"][t])[0]
+        assert least <= truth.least * (1.0 + 1e-9) + 1e-12 * float(fitted @ fitted)
+        model = found.at_size(int(size))
+        assert model.objective_ == pytest.approx(truth.least, rel=1e-7, abs=1e-10)
+
+
+@given(data=ugly(), seed=st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_ugly_columns(data: Data, seed: int) -> None:
+    """Duplicate, dependent, constant and badly scaled columns; predictions of any model."""
+    rng = np.random.default_rng(seed)
+    p = data.X.shape[1]
+    coef = rng.standard_normal(p) * rng.integers(0, 2, p) / np.maximum(1.0, np.abs(data.X).max(0))
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=1)
+    target = problem.predicting(coef)
+    fitted = data.X @ coef
+    np.testing.assert_allclose(target.yy, fitted @ fitted, rtol=1e-9, atol=1e-300)
+    try:
+        path = support_path(target, [data.gamma], np.arange(1, p + 1))
+    except ValueError as error:
+        if "too small" not in str(error):
+            raise
+        return
+    every = enumerate_all(Data(data.X, fitted, data.gamma))
+    for t in range(p):
+        value, _ = every[t + 1].of(path.support(0, t))
+        room = rounding(every[t + 1].least, float(fitted @ fitted))
+        assert value <= every[t + 1].least + 10.0 * room + 1e-300
+
+
+def test_held_out_rows_change_nothing_before_they_are_predicted() -> None:
+    X, y = made(30, 5)
+    folds = make_folds(5, 30, seed=0)
+    sizes, ridges = np.arange(1, 6), 30.0 * RIDGES
+    held = folds.split(2)[1]
+    weights = np.full((2, 5), 0.1)
+
+    def fold(X: Array, y: Array) -> tuple[Any, Array, Any]:
+        data = RowFolds(X, y, folds, True)
+        result = cross_validate(data, [0.1, 10.0], sizes)
+        coef = averaged_coefficients(data.training(2), result, weights, 2)
+        path = support_path(data.training(2).predicting(coef), ridges, sizes)
+        return project_fold((data, result), weights, ridges, sizes, 2), coef, path
+
+    sums, coef, path = fold(X, y)
+    other = y.copy()
+    other[held] += 100.0 * np.arange(held.size)
+    far, far_coef, far_path = fold(X, other)
+    np.testing.assert_allclose(far_coef, coef, rtol=1e-9)
+    np.testing.assert_allclose(far.distance, sums.distance, rtol=1e-7, atol=1e-12)
+    assert far.reference > sums.reference
+    moved = X.copy()
+    moved[held] *= -3.0
+    _, moved_coef, moved_path = fold(moved, other)
+    np.testing.assert_allclose(moved_coef, coef, rtol=1e-9)
+    for one in (far_path, moved_path):
+        np.testing.assert_array_equal(one.supports, path.supports)
+        np.testing.assert_allclose(one.coef, path.coef, rtol=1e-7, atol=1e-12)
+
+
+def test_another_size_without_fitting_again() -> None:
+    X, y = made(40, 6)
+    whole = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", repeats=2).fit(X, y)
+    before = whole.coef_.copy()
+    for t, size in enumerate(whole.sizes_["tau"]):
+        model = whole.at_size(size)
+        assert model.tau_ == size == np.count_nonzero(model.coef_) == model.support_.size
+        assert model.gamma_ == whole.sizes_["gamma"][t]
+        assert model.cv_error_ == whole.sizes_["cv_error"][t]
+        one = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", repeats=2, taus=[int(size)])
+        one.fit(X, y)  # the average is that of all sizes
+        assert one.tau_ == size
+        np.testing.assert_allclose(one.coef_, model.coef_, rtol=1e-9)
+        np.testing.assert_allclose(one.predict(X), model.predict(X))
+        np.testing.assert_array_equal(one.surface_["tau"], np.arange(1, 7))
+    np.testing.assert_array_equal(whole.coef_, before)
+    np.testing.assert_array_equal(whole.at_size(whole.tau_).coef_, before)
+    with pytest.raises(InputError, match="size must be one of 1, 2, 3, 4, 5, 6; got 7"):
+        whole.at_size(7)
+    plain = SparseRidgeCV(gammas=1.0, rule="minimum").fit(X, y)
+    with pytest.raises(InputError, match="this is minimum"):
+        plain.at_size(2)
+    with pytest.raises(InputError, match="tau must lie between"):
+        SparseRidgeCV(gammas=1.0, rule="projected", taus=[9]).fit(X, y)
+
+
+def test_fitting_again_by_another_rule_forgets_the_sizes() -> None:
+    X, y = made(20, 3)
+    model = SparseRidgeCV(gammas=1.0, rule="projected", repeats=2).fit(X, y)
+    model.set_params(rule="minimum").fit(X, y)
+    assert not hasattr(model, "sizes_")
+    with pytest.raises(InputError, match="this is minimum"):
+        model.at_size(1)
+
+
+def test_choice_of_the_size() -> None:
+    distance = np.array([[9.0, 4.0, 2.0, 0.5], [8.0, 5.0, 1.0, 3.0]])
+    for enough, size in ((10.0, 0), (4.0, 1), (1.5, 2), (0.9, 3), (0.1, 3)):
+        at, chosen = choose_size(distance, enough)
+        np.testing.assert_array_equal(at, [1, 0, 1, 0])
+        assert chosen == size
+    assert choose_size(np.zeros((2, 3)), 0.0)[1] == 0
+
+
+@pytest.mark.parametrize("kind", ["constant", "two rows", "duplicate", "exact", "offset"])
+def test_odd_tables(kind: str) -> None:
+    X, y = made(20, 4)
+    if kind == "constant":
+        y = np.full(20, 3.0)
+    elif kind == "two rows":
+        X, y = X[:2], y[:2]
+    elif kind == "duplicate":
+        X = np.column_stack([X, X])
+    elif kind == "exact":
+        y = 3.0 * X[:, 2]
+    else:
+        X, y = X + 1e6, y - 1e6
+    cv: Any = 2 if kind == "two rows" else 4
+    with np.errstate(all="ignore"):
+        model = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected", repeats=2)
+        if kind == "constant":
+            with pytest.warns(UserWarning, match="nothing to explain"):
+                model.fit(X, y)
+        else:
+            model.fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert 0.0 <= model.cv_error_ < np.inf
+    assert model.certified_
+    if kind == "exact":
+        assert 2 in model.support_
+        np.testing.assert_allclose(model.predict(X), y, atol=0.05)
+    if kind == "offset":
+        near = SparseRidgeCV(cv=cv, gammas=[0.01, 1.0], rule="projected", repeats=2)
+        near.fit(X - 1e6, y + 1e6)
+        np.testing.assert_allclose(model.sizes_["cv_error"], near.sizes_["cv_error"], rtol=1e-5)
+
+
+def test_more_columns_than_trees_reach_are_estimated() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 60))
+    y = X[:, :3].sum(axis=1) + 0.3 * rng.standard_normal(50)
+    with pytest.warns(UserWarning, match="rule projected might choose otherwise"):
+        model = SparseRidgeCV(gammas=[1.0, 20.0], rule="projected", repeats=2).fit(X, y)
+    assert not model.certified_
+    assert set(range(3)) <= set(model.support_.tolist())
+    assert model.status_ == "time limit"  # nothing was to be proved
+
+
+def table_file(folder: Path, X: Array, y: Array) -> str:
+    path = folder / "t.csv"
+    head = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=head, comments="")
+    return str(path)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = made(40, 6)
+    table, file, plot = table_file(tmp_path, X, y), tmp_path / "r.json", tmp_path / "p.png"
+    arguments = ["cv", table, "--gamma", "1,30", "--rule", "projected", "--json", str(file)]
+    assert main([*arguments, "--plot", str(plot), "--save", str(tmp_path / "m.json")]) == 0
+    document, same = (
+        json.loads(file.read_text()),
+        SparseRidgeCV(gammas=[1.0, 30.0], rule="projected").fit(X, y),
+    )
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"is replaced by the best {same.tau_} columns" in out
+    assert "proved the best of their size" in out
+    assert "the projection's objective" in out
+    assert plot.stat().st_size > 5_000
+    assert document["rule"] == "projected"
+    assert document["chosen"]["tau"] == same.tau_
+    assert document["chosen"]["gamma"] == pytest.approx(same.gamma_)
+    assert document["chosen"]["cv_error"] == pytest.approx(same.cv_error_)
+    assert document["reference_error"] == pytest.approx(same.reference_error_)
+    for t, one in enumerate(document["sizes"]):
+        assert one["tau"] == same.sizes_["tau"][t]
+        assert one["distance"] == pytest.approx(same.sizes_["distance"][t], rel=1e-6, abs=1e-9)
+        assert one["support"] == [f"x{c}" for c in same.sizes_["columns"][t]]
+    loaded = SparseRidgeCV.load(tmp_path / "m.json")
+    np.testing.assert_allclose(loaded.predict(X), same.predict(X))
+    assert main([*arguments, "--tau", "2"]) == 0
+    assert [one["tau"] for one in json.loads(file.read_text())["sizes"]] == [2]
+    assert "best 2 columns" in " ".join(capsys.readouterr().out.split())
+    assert main([*arguments, "--method", "search"]) == 2
+    assert "every tau" in capsys.readouterr().err
+
+
+def test_a_table_read_in_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(40, 5)
+    file, table = tmp_path / "r.json", table_file(tmp_path, X, y)
+    arguments = ["cv", table, "--gamma", "1,30", "--json", str(file), "--rule", "projected"]
+    arguments += ["--plot", str(tmp_path / "p.png")]
+    assert main(arguments) == 0
+    whole = json.loads(file.read_text())
+    monkeypatch.setattr(prepare, "IN_MEMORY_BYTES", 0)
+    assert main(arguments) == 0
+    passes = json.loads(file.read_text())
+    assert passes["reference_error"] == pytest.approx(whole["reference_error"], rel=1e-8)
+    for one, other in zip(passes["sizes"], whole["sizes"], strict=True):
+        assert one["support"] == other["support"]
+        assert one["cv_error"] == pytest.approx(other["cv_error"], rel=1e-7)
+        assert one["distance"] == pytest.approx(other["distance"], rel=1e-5, abs=1e-9)
+
+
+def test_lasso_and_ridge_of_the_picture() -> None:
+    X, y = made(30, 5)
+    X, y = (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
+    folds = make_folds(3, 30, seed=0)
+    found = linear_peers(RowFolds(X, y, folds, True), [folds], np.arange(1, 6))
+    assert (np.diff(found["lasso"]) <= 1e-12).all()
+    total = 0.0
+    for j in range(3):
+        train, test = folds.split(j)
+        full = SparseRidge(5, 1e-6).fit(X[train], y[train])
+        total += float(np.sum((y[test] - full.predict(X[test])) ** 2)) / 30.0
+    assert found["ridge"].min() == found["ridge"].max() <= total * 1.01
+    assert found["lasso"][-1] == pytest.approx(total, rel=0.2)
+    weighted = RowFolds(X, y, folds, True, np.ones(30))
+    assert linear_peers(weighted, [folds], np.arange(1, 6)) == {}

@@ -1,0 +1,158 @@
+"""All columns at fault in one line, numbers in disguise, text read in blocks, hints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sample_tables import NAMES, check, csv_text, refused, table, write
+
+from sparsecv.errors import InputError
+from sparsecv.tables import text
+from sparsecv.tables.arrow import ArrowSource
+from sparsecv.tables.features import read_features
+from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.sources import open_table
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "memory"])
+def test_every_column_with_missing_values_is_named(tmp_path: Path, kind: str) -> None:
+    values = table(60)
+    values[[3, 9, 20, 21, 22, 50], 1] = np.nan
+    values[40, 2] = np.inf
+    values[59, 3] = np.nan
+    frame = pd.DataFrame(values, columns=["x0", "x1", "x2", "y"])
+    path = tmp_path / f"t.{kind}"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.save(tmp_path / "t.npy", values)
+
+    def read() -> None:
+        if kind == "memory":
+            ArraySource(values[:, :-1], values[:, -1], ["x0", "x1", "x2"], "y", "t.memory")
+        else:
+            list(open_table(path).blocks(7))
+
+    with pytest.raises(InputError) as caught:
+        read()
+    assert str(caught.value) == (
+        f"t.{kind}: 3 columns cannot be used: missing value in column 'x1', data row 4 "
+        "(6 in all, also in 10, 21, 22, 23, ...); infinite value in column 'x2', data row 41; "
+        "missing value in column 'y', data row 60; fill it in, remove the row, correct it, or "
+        "leave columns out with --drop 'x1' --drop 'x2'"
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_agree_with_pandas(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((200, 4))
+    values[rng.random(values.shape) < 0.05] = np.nan
+    frame = pd.DataFrame(values, columns=[*NAMES, "y"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError) as caught:
+        open_table(tmp_path / "t.csv")
+    for name, count in frame.isna().sum().items():
+        first = int(frame[name].isna().to_numpy().argmax()) + 1
+        expected = f"missing value in column {name!r}, data row {first} ({count} in all"
+        assert expected in str(caught.value)
+
+
+def test_many_columns_at_fault_are_cut(tmp_path: Path) -> None:
+    names = [f"c{j}" for j in range(30)]
+    rows = "\n".join(",".join(["x"] * 30 + ["1"]) for _ in range(3))
+    path = write(tmp_path / "t.csv", ",".join([*names, "y"]) + "\n" + rows)
+    refused(path, "30 columns cannot be used", "'c7'", "and 22 more")
+    with pytest.raises(InputError) as caught:
+        open_table(path)
+    assert "'c8'" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["1,234", "1,234,567.5", "10 %", "10%", "€12", "12 €", "$1,200.50", "£ 3", "-€4", "1'000"],
+)
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_numbers_in_disguise(tmp_path: Path, cell: str, one_hot: bool) -> None:
+    path = write(tmp_path / "t.tsv", f"a\tp\ty\n1\t7\t3\n2\t{cell}\t4\n3\t8\t5\n")
+    refused(path, "'p'", "not written plainly", repr(cell), "data row 2", one_hot=one_hot)
+    path = write(tmp_path / "u.tsv", f"a\ty\n1\t{cell}\n2\t{cell}\n")
+    refused(path, "target column 'y'", "not written plainly", one_hot=one_hot)
+
+
+@pytest.mark.parametrize("cell", ["12 kg", "A12", "1.2.3", "3-4", "%", "€", "1,23,4 %x"])
+def test_text_is_not_a_number_in_disguise(tmp_path: Path, cell: str) -> None:
+    path = write(tmp_path / "t.tsv", f"a\tp\ty\n1\tu\t3\n2\t{cell}\t4\n3\tu\t5\n")
+    refused(path, "'p'", "holds text", "--one-hot")
+    assert open_table(path, one_hot="all").p == 3
+
+
+# ---------------------------------------------------------------------------- blocks
+
+
+@pytest.mark.parametrize("kept", [0, 2000, 1 << 60])
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_text_in_blocks(
+    tmp_path: Path, kept: int, one_hot: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = table(300)
+    path = write(tmp_path / "t.csv", csv_text(values))
+    if one_hot:
+        lines = path.read_text().splitlines()
+        body = (f"{'u' if i % 3 else 'v'},{line}" for i, line in enumerate(lines[1:]))
+        path.write_text("\n".join(["g," + lines[0], *body]))
+        values = np.column_stack([np.arange(300) % 3 == 0, values]).astype(float)
+    monkeypatch.setattr(text, "_BLOCK", 2048)
+    monkeypatch.setattr(text, "KEPT_BYTES", kept)
+    monkeypatch.setattr("sparsecv.tables.arrow.KEPT_BYTES", kept)
+    source = open_table(path, one_hot=one_hot)
+    assert isinstance(source, ArrowSource) is (kept < 1 << 60)
+    check(source, values, ["g=v"] * one_hot + NAMES, "resp")
+    assert source.left_out == ({"g": "u"} if one_hot else {})
+
+
+def test_blocks_of_text_that_changes_its_mind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column that holds text far down is a fault, though earlier blocks were numbers."""
+    monkeypatch.setattr(text, "_BLOCK", 2048)
+    rows = [f"{i},1" for i in range(2000)]
+    rows[1700] = "no number,1"
+    refused(write(tmp_path / "t.csv", "\n".join(["a,y", *rows])), "'a'", "data row 1701")
+
+
+def test_lines_at_fault_are_counted_past_quoted_breaks(tmp_path: Path) -> None:
+    body = '"x\ny",1\n' * 3 + "1,2,3\n"
+    refused(write(tmp_path / "t.csv", "a,y\n" + body), "line 8 ", "3 fields")
+
+
+# ---------------------------------------------------------------------------- hints, features
+
+
+def test_hints(tmp_path: Path) -> None:
+    n = 40
+    frame = pd.DataFrame({"id": range(1, n + 1), "row": range(n), "x": np.ones(n), "y": range(n)})
+    frame["year"] = range(1990, 1990 + n)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    for file in ("t.csv", "t.parquet"):
+        notes = open_table(tmp_path / file, target="x").notes()
+        assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
+        assert "--drop 'id'" in notes[0]
+    assert open_table(tmp_path / "t.csv", drop=["id,row", "y"]).notes() == []
+
+
+def test_features_are_read_by_name(tmp_path: Path) -> None:
+    values = table(20)
+    frame = pd.DataFrame(values, columns=[*NAMES, "y"])
+    frame["g"] = ["u", "v"] * 10
+    frame.to_parquet(tmp_path / "t.parquet")
+    blocks = read_features(
+        str(tmp_path / "t.parquet"), {"d.e": [], "g": ["t", "v", "u"]}, ["g=v", "d.e"]
+    )
+    X = np.concatenate(list(blocks))
+    np.testing.assert_array_equal(X, np.column_stack([frame["g"] == "v", values[:, 2]]))
+    with pytest.raises(InputError, match="needs column 'b', which the table does not have"):
+        list(read_features(str(tmp_path / "t.parquet"), {"b": []}, ["b"]))

@@ -41,7 +41,7 @@ DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.02  # multipliers tried at a node, deviation of Σz that will do
-WIDEST = 72  # active columns up to which nodes are solved by factorisations
+WIDEST = 112  # active columns up to which nodes are solved by factorisations
 SWEEPS = 20.0  # rounds of coordinate descent at a node with more of them
 UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
 

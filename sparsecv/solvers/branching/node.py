@@ -20,7 +20,7 @@ from ..supports.swaps import swap_search
 
 # a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
 STEP, OPERATION = 400.0, 0.14
-CHEAP, SMALL = 0.05, 1.5  # nodes: enumerated before any relaxation, enumerated after it
+CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
 FIRST_NODE = 2e4  # supports, while nothing is known
 NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2

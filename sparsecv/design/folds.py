@@ -51,6 +51,10 @@ class Folds:
         """Whether every row is a fold of its own."""
         return self.label is not None and self.k == self.n
 
+    def covers(self, j: int) -> bool:
+        """Whether fold j trains on every row that it does not hold out."""
+        return self.label is not None or sum(rows.size for rows in self.pairs[j]) == self.n
+
     def split(self, j: int) -> tuple[Index, Index]:
         """Training and held-out rows of fold j."""
         if self.label is None:

@@ -54,7 +54,7 @@ def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:
 
 
 def wide(noise: float) -> tuple[Array, Array]:
-    """60 correlated columns, 15 in use: with noise 1 all is proved at once, with 2 or 8 not soon."""
+    """60 correlated columns, 15 in use: noise 1 is proved at once, 2 or 8 not soon."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((120, 60))
     for j in range(1, 60):
@@ -189,9 +189,7 @@ def test_progress_says_what_is_proved() -> None:
     data = RowFolds(X, y, make_folds("5", 120), True)
     told: list[tuple[str, int, int]] = []
     settings = Settings(time_limit=4.0, prove="all")
-    cross_validate(
-        data, [1.0, 10.0], [13, 15], settings, progress=lambda *line: told.append(line)
-    )
+    cross_validate(data, [1.0, 10.0], [13, 15], settings, progress=lambda *line: told.append(line))
     proving = [(SAID.fullmatch(text), done, total) for text, done, total in told if "prov" in text]
     assert proving
     gaps, left, pairs = [], [], set()

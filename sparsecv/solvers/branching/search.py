@@ -27,7 +27,7 @@ STEP = 0.98  # of the gap last noted: the next entry of the history
 LATER = 1.02  # times the seconds of the entry before
 FIRST_ROWS = 256
 FEW_ACTIVE = 16  # columns: Newton steps are cheap whatever the conditioning
-AS_GOOD = 0.7  # of the other method's gain
+AS_GOOD = 0.85  # of the other method's gain
 
 
 Nodes = tuple[NDArray[np.int8], Array, Array, Array]  # states, β, √λ and bounds

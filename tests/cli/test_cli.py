@@ -578,34 +578,17 @@ def test_two_rows(capsys: Capture) -> None:
 
 # ---------------------------------------------------------------------------- as a process
 
-HURRIED = """
+ANNOUNCED = """
 import sys
-from sparsecv import cross_validation, fold_solvers, joint_folds
+from sparsecv.cv import engine
 
-def announced(solver):
-    def wrapped(*arguments, **options):
-        print("folds", file=sys.stderr, flush=True)
-        return solver(*arguments, **options)
-    return wrapped
+real = engine.Prover.run
 
-real = cross_validation._one_gamma
+def announced(self):
+    print("proving", file=sys.stderr, flush=True)
+    return real(self)
 
-def hurried(data, gamma, taus, settings, budget, stop, progress):
-    if gamma == 1000.0:  # done at once, and taken for proved
-        result = real(data, gamma, taus, settings, cross_validation.Budget(1e-9), stop, progress)
-        result.status = "optimal"
-        return result
-    else:  # the whole data get hardly any time, the folds all of it
-        shares = iter([1e-9])
-        share = budget.share
-        budget.share = lambda pieces: next(shares, None) or share(1.0)
-        for name in ("solve_folds", "solve_rows_deleted", "solve_fold_grid"):
-            setattr(cross_validation, name, announced(getattr(fold_solvers, name)))
-        jointly = announced(joint_folds.solve_folds_jointly)
-        cross_validation.solve_folds_jointly = jointly
-    return real(data, gamma, taus, settings, budget, stop, progress)
-
-cross_validation._one_gamma = hurried
+engine.Prover.run = announced
 from sparsecv.cli.main import main
 main()
 """
@@ -676,24 +659,24 @@ def interrupt(process: subprocess.Popen[str], after: str, wait: float) -> tuple[
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
-@pytest.mark.parametrize(
-    ("how", "jobs"),
-    [("--folds=5", "1"), ("--folds=5", "2"), ("--folds=loo", "2"), ("--method=grid", "2")],
-)
-def test_interrupt_during_folds(how: str, jobs: str) -> None:
+@pytest.mark.parametrize(("folds", "jobs"), [("5", "1"), ("5", "2"), ("loo", "2")])
+def test_interrupt_during_folds(folds: str, jobs: str) -> None:
+    """What is known when Ctrl-C comes is written, and says what is proved."""
     hard_csv(Path("hard.csv"))
     process = start(
-        *("cv", "hard.csv", "--gamma", "1000,0.01", "--time-limit", "900", "--jobs", jobs, how),
-        *("--checkpoint", "kept", "--json", "o.json", "--tau", "12,20"),
-        script=HURRIED,
+        *("cv", "hard.csv", "--gamma", "1000,0.01", "--time-limit", "900", "--jobs", jobs),
+        *("--folds", folds, "--json", "o.json", "--tau", "12,20", "--prove", "all"),
+        script=ANNOUNCED,
     )
-    err, seconds = interrupt(process, "folds", 1.0)
+    err, seconds = interrupt(process, "proving", 1.0)
     assert process.returncode == 130
     assert seconds < 5.0  # a fraction of a second on an idle machine
     assert "Traceback" not in err
     assert "interrupted" in err
-    assert len(list(Path("kept").iterdir())) == 1
-    assert not Path("o.json").exists()
+    results = json.loads(Path("o.json").read_text())["results"]
+    assert [one["gamma"] for one in results] == [1000.0, 0.01]
+    for one in results:
+        assert all(0.0 <= low <= up for low, up in zip(one["lower"], one["upper"], strict=True))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
@@ -702,7 +685,7 @@ def test_interrupt_during_folds(how: str, jobs: str) -> None:
 )
 def test_interrupt_of_the_command(arguments: list[str]) -> None:
     hard_csv(Path("hard.csv"))
-    process = start(arguments[0], "hard.csv", *arguments[1:], "--time-limit", "900")
+    process = start(arguments[0], "hard.csv", *arguments[1:])
     err, seconds = interrupt(process, "60 columns", 1.5)
     assert process.returncode == 130
     assert seconds < 5.0

@@ -211,7 +211,7 @@ def test_changed_content_is_ignored(tmp_path: Path) -> None:
         ("format", 0, "not a checkpoint of this version"),
         ("key", "0" * 64, "other data or settings"),
         ("hash", "0" * 64, "its content was changed"),
-        ("page", None, "its content was changed"),
+        ("content", None, "its content was changed"),
     ):
         for path, document in kept.items():
             path.write_text(json.dumps({**document, field: value}))
@@ -219,7 +219,8 @@ def test_changed_content_is_ignored(tmp_path: Path) -> None:
             assert equal(run(tmp_path, X, y), first)
         assert len(caught) == 2
     for path, document in kept.items():
-        document["page"]["exact"][0][0] = not document["page"]["exact"][0][0]
+        exact = document["content"]["exact"]
+        exact[0][0] = not exact[0][0]
         path.write_text(json.dumps(document))
     with pytest.warns(CheckpointWarning, match="its content was changed"):
         assert equal(run(tmp_path, X, y), first)

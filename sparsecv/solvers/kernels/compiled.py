@@ -25,7 +25,7 @@ from numba import config, types
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,
     "error_model": "numpy",
@@ -37,7 +37,11 @@ BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020'
 
 
 def kernel(
-    function: Callable[..., Any] | None = None, *, reorder: bool = False, inline: bool = False
+    function: Callable[..., Any] | None = None,
+    *,
+    reorder: bool = False,
+    inner: bool = False,
+    inline: bool = False,
 ) -> Any:
     """Compile a function on its first call, and keep the machine code for the next process.
 
@@ -47,8 +51,11 @@ def kernel(
         Written in what numba compiles, without anything that allocates.
     reorder : bool
         Whether its sums may be reordered, for speed.
+    inner : bool
+        Whether only kernels call it: unpacking Python's records costs more to compile than many a
+        kernel.
     inline : bool
-        Whether it is copied into its callers: for what is called in an inner loop.
+        Inner, and copied into its callers: for what is called in an inner loop.
 
     Returns
     -------
@@ -64,13 +71,14 @@ def kernel(
     3.0
     """
     if function is None:
-        return lambda f: kernel(f, reorder=reorder, inline=inline)
+        return lambda f: kernel(f, reorder=reorder, inner=inner, inline=inline)
     if config.DISABLE_JIT:
         return function
-    options: dict[str, Any] = {**OPTIONS, "forceinline": inline}
+    inner = inner or inline
+    options = {**OPTIONS, "forceinline": inline, "no_cpython_wrapper": inner}
     if reorder:
         options["fastmath"] = REORDER
-    made = Kernel(py_func=function, locals={}, targetoptions=options)
+    made = (InnerKernel if inner else Kernel)(py_func=function, locals={}, targetoptions=options)
     with suppress(
         OSError, RuntimeError
     ):  # not even a temporary folder: compiled anew in every process
@@ -124,6 +132,13 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         """What another kernel's call compiles; numba would compile k = 0 apart from k."""
         plain = {name: types.unliteral(value) for name, value in kws.items()}
         return super().get_call_template(tuple(types.unliteral(a) for a in args), plain)
+
+
+class InnerKernel(Kernel):
+    """A kernel that Python cannot call."""
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"{self.py_func.__name__} is called by kernels only")
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]

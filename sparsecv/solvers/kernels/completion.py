@@ -15,7 +15,7 @@ from .compiled import kernel
 HIT = 1.0 - 1e-10  # a pair this close to the record is looked at: rounding must hide none
 
 
-@kernel
+@kernel(inner=True)
 def project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L):  # type: ignore[no-untyped-def]
     """Cholesky of the m chosen columns; V = L⁻¹G_{I,F}, c and d of the n free ones. Gain of I."""
     gain = 0.0
@@ -58,7 +58,7 @@ def project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L):  # type: ignore
     return gain
 
 
-@kernel
+@kernel(inner=True)
 def best_single(c, d, n, gain, record, picks):  # type: ignore[no-untyped-def]
     """Best last pick; returns the record gain, its column position in ``picks[0]``."""
     for f in range(n):
@@ -69,7 +69,7 @@ def best_single(c, d, n, gain, record, picks):  # type: ignore[no-untyped-def]
     return record
 
 
-@kernel
+@kernel(inner=True)
 def scan_row(C, level, i, n, c, record):  # type: ignore[no-untyped-def]
     """Whether a pair (i, j > i) of unit columns may gain more than ``record``."""
     hits = 0
@@ -82,7 +82,7 @@ def scan_row(C, level, i, n, c, record):  # type: ignore[no-untyped-def]
     return hits > 0
 
 
-@kernel
+@kernel(inner=True)
 def scan_pairs(C, level, first, n, c, gain, record, picks, depth):  # type: ignore[no-untyped-def]
     """Best last two picks among unit columns first..n−1 of a level; returns the record gain."""
     for i in range(first, n - 1):
@@ -101,7 +101,7 @@ def scan_pairs(C, level, first, n, c, gain, record, picks, depth):  # type: igno
     return record
 
 
-@kernel
+@kernel(inner=True)
 def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
     """Project unit column i out of the later ones: level → level + 1, rescaled to unit length."""
     ci = c[level, i]
@@ -118,7 +118,7 @@ def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
             )
 
 
-@kernel
+@kernel(inner=True)
 def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignore[no-untyped-def]
     """Best k ≥ 2 picks among n unit columns of level 0; positions in ``best_picks``.
 

@@ -30,13 +30,13 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     return np.flatnonzero(bits).astype(np.intp)
 
 
-@kernel
+@kernel(inner=True)
 def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
     """Whether ``mask[row]`` holds ``column``."""
     return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
 
 
-@kernel
+@kernel(inner=True)
 def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
     """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically."""
     for w in range(masks.shape[3]):
@@ -48,7 +48,7 @@ def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
+@kernel(inner=True)
 def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
     """Householder QR of R[:, columns] with R's last column appended.
 
@@ -64,7 +64,7 @@ def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
     triangularise(work, rows, m, least)
 
 
-@kernel
+@kernel(inner=True)
 def triangularise(work, rows, m, least):  # type: ignore[no-untyped-def]
     """Householder QR of the first ``rows`` rows and m + 1 columns of ``work``, in place.
 
@@ -98,7 +98,7 @@ def triangularise(work, rows, m, least):  # type: ignore[no-untyped-def]
             work[a, c] = 0.0
 
 
-@kernel
+@kernel(inner=True)
 def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def]
     """Block of (R_SᵀR_S)⁻¹ and of the coefficients that belongs to positions k..m−1.
 
@@ -132,7 +132,7 @@ def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def
             A[level, a, c] = A[level, c, a]
 
 
-@kernel
+@kernel(inner=True)
 def order_steps(step, u, order):  # type: ignore[no-untyped-def]
     """Order free members by what dropping them costs, the dearest first (insertion sort)."""
     for a in range(u):
@@ -143,7 +143,7 @@ def order_steps(step, u, order):  # type: ignore[no-untyped-def]
         order[c] = a
 
 
-@kernel
+@kernel(inner=True)
 def member_columns(mask, level, free, u, columns):  # type: ignore[no-untyped-def]
     """Columns of a node: the fixed ones, increasing, then the free ones in their order."""
     position = 0

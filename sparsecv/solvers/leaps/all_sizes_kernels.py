@@ -74,7 +74,7 @@ def new_state(
     return state
 
 
-@kernel
+@kernel(inner=True)
 def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
     """Enter the node without free member j as a candidate of its size."""
     name_child(st, level, j)

@@ -110,7 +110,7 @@ def exclude(state: SharedState, problems: NDArray[np.intp]) -> None:
     state.cut[:, problems] = -1.0
 
 
-@kernel
+@kernel(inner=True)
 def offer(st, level, j, size):  # type: ignore[no-untyped-def]
     """Enter the node without free member j for every problem it may be best for."""
     name_child(st, level, j)
@@ -175,7 +175,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
             W[base + a, i] *= inverse
 
 
-@kernel
+@kernel(inner=True)
 def compact(st, level, low, live):  # type: ignore[no-untyped-def]
     """Choose the live problems of the node below; True when only some are kept.
 
@@ -196,7 +196,7 @@ def compact(st, level, low, live):  # type: ignore[no-untyped-def]
     return not every
 
 
-@kernel
+@kernel(inner=True)
 def descend(st, level, j, low, live, walking):  # type: ignore[no-untyped-def]
     """Make the child that drops free member j the current node, for the problems it may improve."""
     A, W, source, order, select = st.A, st.W, st.source, st.order, st.select

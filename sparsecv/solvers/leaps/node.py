@@ -99,7 +99,7 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
     return want
 
 
-@kernel
+@kernel(inner=True)
 def name_child(st, level, j):  # type: ignore[no-untyped-def]
     """The node without free member j as a mask, in ``st.support``."""
     for w in range(st.support.shape[0]):
@@ -167,7 +167,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     st.cursor[level] = u - 1
 
 
-@kernel
+@kernel(inner=True)
 def drop(st, level, j, walking):  # type: ignore[no-untyped-def]
     """Update the node to its child without free member j, one level below.
 
@@ -216,7 +216,7 @@ def drop(st, level, j, walking):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@kernel(inner=True)
 def highest_rank(st, level, rank):  # type: ignore[no-untyped-def]
     """Where a walk goes on: the free member of highest rank, among equals the cheapest to drop."""
     best = 0
@@ -227,7 +227,7 @@ def highest_rank(st, level, rank):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
+@kernel(inner=True)
 def pause(st, level, done):  # type: ignore[no-untyped-def]
     """Note where the search stands after ``done`` more nodes; whether nothing is left."""
     while level >= 0 and st.cursor[level] < 0:

@@ -9,7 +9,7 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 
 
-@kernel
+@kernel(inner=True)
 def inverse_on(G, b, ridge, support, k, A, beta):  # type: ignore[no-untyped-def]
     """A = (G_S + ridge I)⁻¹ and β = A b_S by Gauss–Jordan; returns the gain b_Sᵀβ."""
     for a in range(k):

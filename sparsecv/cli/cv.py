@@ -17,6 +17,7 @@ from .options import (
     Data,
     Drop,
     Encoding,
+    Groups,
     Json,
     NoIntercept,
     OneHot,
@@ -26,6 +27,7 @@ from .options import (
     Scale,
     Target,
     TimeLimit,
+    Weights,
     announce_limit,
     as_limit,
     as_protocol,
@@ -99,6 +101,8 @@ def cv(
     one_hot: OneHot = False,
     all_levels: AllLevels = False,
     drop: Drop = None,
+    weights: Weights = None,
+    groups: Groups = None,
     encoding: Encoding = "utf-8",
     time_limit: TimeLimit = "auto",
     seed: Annotated[int, typer.Option(help="Of the shuffle of K folds.")] = 0,
@@ -140,7 +144,7 @@ def cv(
     checked_repeats(repeats)
     checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
-    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet, weights, groups)
     with progress(quiet) as bar:
         prepared = prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)

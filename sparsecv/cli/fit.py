@@ -25,6 +25,7 @@ from .options import (
     Scale,
     Target,
     TimeLimit,
+    Weights,
     announce_limit,
     as_limit,
     as_protocol,
@@ -51,6 +52,7 @@ def fit(
     one_hot: OneHot = False,
     all_levels: AllLevels = False,
     drop: Drop = None,
+    weights: Weights = None,
     encoding: Encoding = "utf-8",
     time_limit: TimeLimit = "auto",
     jobs: Annotated[int, typer.Option(help="Threads of the search; -1 uses every core.")] = 1,
@@ -72,7 +74,7 @@ def fit(
     settings = Settings(backend=backend, time_limit=as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    source = read(data, target, one_hot, all_levels, drop, encoding, quiet)
+    source = read(data, target, one_hot, all_levels, drop, encoding, quiet, weights)
     with progress(quiet) as bar:
         prepared = prepare(
             source,
@@ -103,6 +105,7 @@ def fit(
             "dataset": source.name,
             "n": source.n,
             "p": prepared.design.p,
+            "weights": source.weights_name,
             "tau": tau,
             "gamma": gamma,
             "model": report.model_document(prepared, model),

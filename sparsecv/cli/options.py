@@ -48,6 +48,14 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(help="Column to leave out, or several, comma-separated; may be repeated."),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Column of weights >= 0 of the squared errors; it is no feature."),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(help="Column of groups, whose rows are held out together; it is no feature."),
+]
 Encoding = Annotated[str, typer.Option(help="Of a text file, such as latin-1.")]
 ProtocolName = Annotated[
     Literal["honest", "paper"],
@@ -93,6 +101,8 @@ def read(
     drop: list[str] | None,
     encoding: str,
     quiet: bool,
+    weights: str | None = None,
+    groups: str | None = None,
 ) -> RowSource:
     """Open the table a command works on, and say what is noticed about its columns.
 
@@ -124,7 +134,15 @@ def read(
     if all_levels and not one_hot:
         raise InputError("--all-levels goes with --one-hot")
     kind = "all" if all_levels else one_hot
-    source = resolve(data, target=target, one_hot=kind, drop=drop or (), encoding=encoding)
+    source = resolve(
+        data,
+        target=target,
+        one_hot=kind,
+        drop=drop or (),
+        encoding=encoding,
+        weights=weights,
+        groups=groups,
+    )
     for text in () if quiet else source.notes():
         note(text)
     return source

@@ -114,9 +114,12 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Cho
     folds, protocol = prepared.folds, prepared.design.protocol
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
     scaled = "" if protocol.scale == "none" else f", columns scaled to {protocol.scale} on all rows"
+    source, aside = prepared.source, ""
+    for what, name in (("weights", source.weights_name), ("groups", source.groups_name)):
+        aside += "" if name is None else f", {what} {escape(name)}"
     console.print(
-        f"[bold]{escape(prepared.source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
-        f"{kind}, {protocol.name} protocol{scaled}"
+        f"[bold]{escape(source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
+        f"{kind}{aside}, {protocol.name} protocol{scaled}"
     )
     best = result.best()
     if len(result.gammas) > 1 and not result.trace:
@@ -372,6 +375,8 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
         "p": prepared.design.p,
         "feature_names": [prepared.names[c] for c in prepared.design.kept],
         "target": prepared.source.target_name,
+        "weights": prepared.source.weights_name,
+        "groups": prepared.source.groups_name,
         "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
         "protocol": prepared.design.protocol.name,
         "scale": prepared.design.protocol.scale,

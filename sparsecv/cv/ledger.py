@@ -173,8 +173,12 @@ class Page:
         self.upper[t, folds] = np.maximum(np.minimum(self.upper[t, folds], high), error)
 
     def narrow_by_objective(self, t: int, full_lower: float) -> None:
-        """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once."""
-        folds = np.flatnonzero(~self.exact[t])
+        """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once.
+
+        u* is of all rows, so a fold's training and held-out rows must be all rows.
+        """
+        left = np.flatnonzero(~self.exact[t]).tolist()
+        folds = np.array([j for j in left if self.data.folds.covers(j)], dtype=np.intp)
         low = [objective_gap_bound(full_lower, float(u)) for u in self.objective[t, folds]]
         self.narrow(t, folds, np.array(low), np.full(folds.size, np.inf))
 

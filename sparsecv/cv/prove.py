@@ -212,7 +212,7 @@ class Prover:
         low, high = fold_bounds(
             problem,
             (relaxed.beta,),
-            float(page.model_bound[t]),
+            float(page.model_bound[t]) if self.data.folds.covers(j) else 0.0,
             float(page.objective[t, j]),
             H,
             targets,

@@ -242,13 +242,15 @@ class CVResult:
     def best(self) -> Best:
         """Least CV error; of equal ones the smaller τ, then the larger γ.
 
-        What is not proved counts by its estimate, the error at the best supports known.
+        What is not proved counts by its estimate, the error at the best supports known. A search
+        that ended knows more: the τ of least upper bound is within the tolerance of every other.
 
         Returns
         -------
         Best
         """
-        error = self.table("cv_error")
+        searched = self.tolerance is not None and self.finished
+        error = self.table("upper" if searched else "cv_error")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
         within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]

@@ -173,9 +173,7 @@ class _Search:
         spectrum = Spectrum.of(training)
         here = np.array([j])
         # Corollary 3 needs the optimum on the rows of the fold and its training: all, or none
-        train, test = self.data.folds.split(j)
-        covered = train.size + test.size == self.data.folds.n
-        whole = self.bound if covered else np.zeros(self.taus.size)
+        whole = self.bound if self.data.folds.covers(j) else np.zeros(self.taus.size)
         if self.paper:
             rows = training.p if training.n is None else training.n
             enough = rows > training.p  # then the paper takes ε = 0

@@ -51,6 +51,10 @@ class Folds:
         """Whether every row is a fold of its own."""
         return self.label is not None and self.k == self.n
 
+    def covers(self, j: int) -> bool:
+        """Whether fold j trains on every row that it does not hold out."""
+        return self.label is not None or sum(rows.size for rows in self.pairs[j]) == self.n
+
     def split(self, j: int) -> tuple[Index, Index]:
         """Training and held-out rows of fold j.
 
@@ -152,7 +156,10 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
     there = int(group.max()) + 1
     wanted = there if k is None else k
     if not 2 <= wanted <= there:
-        raise InputError(f"at least 2 folds and as many groups are needed; got {wanted} of {there}")
+        raise InputError(
+            f"folds of whole groups: at least 2, and no more than the {there} "
+            f"group{'s' if there > 1 else ''} there {'are' if there > 1 else 'is'}; got {wanted}"
+        )
     label = group.copy()
     if k is not None:
         from sklearn.model_selection import GroupKFold  # takes a second to import

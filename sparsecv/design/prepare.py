@@ -86,20 +86,22 @@ def prepare(
     Raises
     ------
     InputError
-        Bad values, bad folds, or leave-one-out of a table that does not fit in memory.
+        Bad values, bad folds, or a table that does not fit in memory where it has weights or is
+        left out row by row.
     """
-    layout = make_folds(folds, source.n, seed=seed)
-    size = 8 * source.n * (source.p + 1)
-    if size <= IN_MEMORY_BYTES or layout.leave_one_out:
+    layout = make_folds(folds, source.n, seed=seed, groups=source.groups)
+    weights, size = source.weights, 8 * source.n * (source.p + 1)
+    if size <= IN_MEMORY_BYTES or layout.leave_one_out or weights is not None:
         if size > SHARED_TREE_BYTES:
+            what = "leave-one-out needs" if weights is None else "weights need"
             raise InputError(
-                f"leave-one-out needs all rows in memory, {size / 1e9:.1f} GB here: "
-                "use --folds K, which reads the rows once"
+                f"{what} all rows in memory, {size / 1e9:.1f} GB here: use --folds K"
+                f"{'' if weights is None else ' without --weights'}, which reads the rows once"
             )
         X, y = source.load()
-        design = make_design(Summary.of(X, y), protocol, source.feature_names)
+        design = make_design(Summary.of(X, y, weights), protocol, source.feature_names)
         X, y = design.apply(X, y)
-        data: FoldData = RowFolds(X, y, layout, protocol.refit_intercept)
+        data: FoldData = RowFolds(X, y, layout, protocol.refit_intercept, weights)
         return Prepared(source, design, data, layout)
     moments = _moments(source, layout, progress)
     design = make_design(moments.summary(), protocol, source.feature_names)

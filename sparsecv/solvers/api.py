@@ -219,12 +219,14 @@ def _native(
         tree = _one_size(problem, warm_starts, tol, limits)
         support, bound = tree.supports[0], float(tree.lower_bound[0])
         status, n_nodes, seconds = tree.status, tree.n_nodes, tree.seconds
+        history: tuple[tuple[float, float, float], ...] = ()
     else:
         search = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
         )
         support, bound = search.support, search.lower_bound
         status, n_nodes, seconds = search.status, search.n_nodes, search.seconds
+        history = search.history
     fit = problem.fit(support)
     bound = min(bound, fit.objective)
     gap = relative_gap(fit.objective, bound)
@@ -232,7 +234,7 @@ def _native(
     coef[support] = fit.coef
     if status is not Status.OPTIMAL and gap <= max(tol, 1e-9):
         status = Status.OPTIMAL  # stopped with nothing left to prove
-    return Solution(support, coef, fit.objective, bound, gap, status, n_nodes, seconds)
+    return Solution(support, coef, fit.objective, bound, gap, status, n_nodes, seconds, history)
 
 
 register_backend("native", _native)

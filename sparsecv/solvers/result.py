@@ -48,6 +48,9 @@ class Solution:
         Branch-and-bound nodes whose bound was computed.
     seconds : float
         Wall time of the solve.
+    history : tuple of (float, float, float)
+        Seconds, objective and lower bound of the branch-and-bound tree, whenever the gap between
+        them had shrunk noticeably; empty for other solvers.
     """
 
     support: NDArray[np.intp]
@@ -58,6 +61,7 @@ class Solution:
     status: Status
     n_nodes: int
     seconds: float
+    history: tuple[tuple[float, float, float], ...] = ()
 
 
 def worst(statuses: Iterable[Status]) -> Status:

@@ -145,7 +145,7 @@ def check_names(label: str, names: Sequence[str]) -> None:
         )
 
 
-def _dropped(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
+def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
     """Columns to leave out: each value is a name, or several separated by commas."""
     dropped = set()
     for value in drop:
@@ -158,6 +158,16 @@ def _dropped(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
                 )
             dropped.add(name)
     return dropped
+
+
+def find_column(label: str, names: Sequence[str], wanted: str, what: str) -> str:
+    """The column that is wanted as the target, say; in any case if only one is spelt so."""
+    if wanted in names:
+        return wanted
+    alike = [name for name in names if name.casefold() == wanted.casefold()]
+    if len(alike) != 1:
+        raise InputError(f"{label}: no {what} column {shown(wanted)}; {suggestion(wanted, names)}")
+    return alike[0]
 
 
 def select_columns(
@@ -192,15 +202,10 @@ def select_columns(
     >>> select_columns("t.csv", ["id", "a", "Price"], "price", ["id"])
     Selection(features=[1], target=2)
     """
-    dropped = _dropped(label, names, drop)
+    dropped = dropped_columns(label, names, drop)
     check_names(label, [name for name in names if name not in dropped])
-    if target is not None and target not in names:
-        alike = [name for name in names if name.casefold() == target.casefold()]
-        if len(alike) != 1:
-            raise InputError(
-                f"{label}: no target column {shown(target)}; {suggestion(target, names)}"
-            )
-        target = alike[0]
+    if target is not None:
+        target = find_column(label, names, target, "target")
     if target in dropped:
         raise InputError(
             f"{label}: column {shown(target)} is the target and is also in --drop; "

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from .aside import Column, names_aside
 from .columns import as_names, listed, select_columns, shown
 from .sources import ArraySource, RowSource, open_table
 from .synthetic import Synthetic, make_synthetic
@@ -252,21 +253,35 @@ def locate(data: str | PathLike[str]) -> str | ArraySource:
     return str(path)
 
 
-def _reselected(source: ArraySource, target: str | None, drop: tuple[str, ...]) -> ArraySource:
-    """The same rows with another target or without some columns."""
-    if target is None and not drop:
+def _reselected(
+    source: ArraySource,
+    target: str | None,
+    drop: tuple[str, ...],
+    weights: str | None,
+    groups: str | None,
+) -> ArraySource:
+    """The same rows with another target, or without some columns."""
+    if target is weights is groups is None and not drop:
         return source
     X, y = source.load()
     names = [*source.feature_names, source.target_name]
     table = np.column_stack([X, y])
+    aside = names_aside(source.name, names, target, drop, weights, groups)
+    drop += tuple(name for name in aside if name is not None)
     features, response = select_columns(source.name, names, target, drop)
-    return ArraySource(
+    made = ArraySource(
         table[:, features],
         table[:, response],
         [names[j] for j in features],
         names[response],
         source.name,
     )
+    columns = (
+        None if name is None else Column.of(source.name, name, table[:, names.index(name)])
+        for name in aside
+    )
+    made.set_aside(*columns)
+    return made
 
 
 def load_dataset(name: str) -> RowSource:
@@ -305,6 +320,8 @@ def resolve(
     one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
+    weights: str | None = None,
+    groups: str | None = None,
 ) -> RowSource:
     """Open a data set by name, or a file, as :func:`locate` finds it.
 
@@ -312,9 +329,9 @@ def resolve(
     ----------
     data : str or path-like
         The name or path.
-    target, one_hot, drop, encoding
-        As for :func:`sparsecv.tables.sources.open_table`; ``target`` and ``drop`` work on every
-        data set.
+    target, one_hot, drop, encoding, weights, groups
+        As for :func:`sparsecv.tables.sources.open_table`; all but ``one_hot`` and ``encoding``
+        work on every data set.
 
     Returns
     -------
@@ -327,8 +344,16 @@ def resolve(
     """
     found, dropped = locate(data), as_names(drop)
     if isinstance(found, ArraySource):
-        return _reselected(found, target, dropped)
-    source = open_table(found, target=target, one_hot=one_hot, drop=dropped, encoding=encoding)
+        return _reselected(found, target, dropped, weights, groups)
+    source = open_table(
+        found,
+        target=target,
+        one_hot=one_hot,
+        drop=dropped,
+        encoding=encoding,
+        weights=weights,
+        groups=groups,
+    )
     if found != os.fspath(data):
         source.name = os.fspath(data)
     return source

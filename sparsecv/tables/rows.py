@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
+from .aside import Column
 from .columns import FloatArray, check_names, check_rows, is_integer, shown
 from .faults import Faults
 
@@ -29,6 +30,10 @@ class RowSource(ABC):
         Levels of the text columns that 0/1 columns stand for.
     left_out : dict of str to str
         The level of such a column that has no 0/1 column.
+    weights, groups : ndarray of shape (n,), or None
+        Of the rows: weights >= 0, and numbers of groups that are held out together.
+    weights_name, groups_name : str or None
+        The columns they come from.
     """
 
     name: str
@@ -37,6 +42,17 @@ class RowSource(ABC):
     target_name: str
     levels: Mapping[str, Sequence[str]] = MappingProxyType({})
     left_out: Mapping[str, str] = MappingProxyType({})
+    weights: FloatArray | None = None
+    groups: NDArray[np.intp] | None = None
+    weights_name: str | None = None
+    groups_name: str | None = None
+
+    def set_aside(self, weights: Column | None, groups: Column | None) -> None:
+        """Take the weights and the groups of the rows from columns that are no features."""
+        if weights is not None:
+            self.weights, self.weights_name = weights.weights(), weights.name
+        if groups is not None:
+            self.groups, self.groups_name = groups.groups(), groups.name
 
     @property
     def p(self) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from .aside import Column, names_aside
 from .columns import FloatArray, as_names, check_rows, select_columns
 from .rows import ArraySource, RowSource
 
@@ -61,6 +62,12 @@ def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
     return array
 
 
+def npy_names(path: Path) -> list[str]:
+    """Names of the columns of a ``.npy`` file."""
+    count = map_npy(path).shape[1]
+    return [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
+
+
 class NpySource(RowSource):
     """A two-dimensional numeric ``.npy`` file, mapped rather than read.
 
@@ -86,7 +93,7 @@ class NpySource(RowSource):
         array = map_npy(path)
         self.n = len(array)
         check_rows(path.name, self.n)
-        names = [f"x{index}" for index in range(array.shape[1] - 1)] + ["y"] * bool(array.shape[1])
+        names = npy_names(path)
         selection = select_columns(path.name, names, target, drop)
         self.feature_names = [names[index] for index in selection.features]
         self.target_name = names[selection.target]
@@ -168,6 +175,8 @@ def open_table(
     one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
     encoding: str = "utf-8",
+    weights: str | None = None,
+    groups: str | None = None,
 ) -> RowSource:
     """Open a table of numbers.
 
@@ -189,6 +198,8 @@ def open_table(
         Columns to leave out.
     encoding : str
         Of text.
+    weights, groups : str, optional
+        Columns that are no features: weights of the rows, and groups, which may be text.
 
     Returns
     -------
@@ -214,9 +225,25 @@ def open_table(
     dropped = as_names(drop)
     file = open_file(path, encoding)
     if isinstance(file, Path):
-        return NpySource(file, target=target, drop=dropped)
-    from .arrow import open_arrow  # imports pyarrow, which small commands do without
+        label, names = file.name, npy_names(file)
+    else:
+        label, names = file.label, file.names
+    aside = names_aside(label, names, target, dropped, weights, groups)
+    dropped += tuple(name for name in aside if name is not None)
+    if isinstance(file, Path):
+        source: RowSource = NpySource(file, target=target, drop=dropped)
+    else:
+        from .arrow import open_arrow  # imports pyarrow, which small commands do without
 
-    kind = "" if not one_hot else ("all" if one_hot == "all" else "two-level")
-    name = "data" if str(path) == "-" else _stem(file.path)
-    return open_arrow(file, name, target=target, one_hot=kind, drop=dropped)
+        kind = "" if not one_hot else ("all" if one_hot == "all" else "two-level")
+        name = "data" if str(path) == "-" else _stem(file.path)
+        source = open_arrow(file, name, target=target, one_hot=kind, drop=dropped)
+    source.set_aside(*(None if name is None else _column(file, name) for name in aside))
+    return source
+
+
+def _column(file: "TextFile | ParquetFile | Path", name: str) -> Column:
+    if not isinstance(file, Path):
+        return Column.read(file, name)
+    values = map_npy(file)[:, npy_names(file).index(name)].astype(np.float64)
+    return Column.of(file.name, name, values)

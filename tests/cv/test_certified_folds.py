@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
 
+from sparsecv import SparseRidgeCV
+from sparsecv.cv import prove
 from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.ledger import Page
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from tests.cv_brute_force import brute_force, inside
+from sparsecv.errors import UnprovedWarning
+from sparsecv.solvers import Limits, Status, solve
+from tests.cv_brute_force import brute_force, inside, standardised
 from tests.fresh import draws
 
 Pairs = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -59,13 +67,52 @@ def check(
         assert chosen <= least * (1.0 + 1e-6) / (1.0 - settings.tol) + rounding, note
 
 
-def test_rows_that_no_fold_sees() -> None:
+@pytest.mark.parametrize("method", ["search", "bounds"])
+def test_rows_that_no_fold_sees(method: str) -> None:
     """Corollary 3 needs the optimum on the rows of the fold, not on all rows."""
     rng = np.random.default_rng(55)
     X = rng.normal(size=(40, 5))
     y = X[:, 0] + X[:, 1] / 2 + rng.normal(size=40)
-    for method in ("search", "bounds"):
-        check(X, y, TimeSeriesSplit(4), 0.1, False, Settings(method, tol=0.0), method)
+    cv, gamma, taus = TimeSeriesSplit(4), 0.1, np.arange(1, 6)
+    A, b, _ = standardised(X, y, intercept=True)
+    truth = brute_force(A, b, list(cv.split(X)), [gamma], taus, True)
+    fitted = SparseRidgeCV(cv=cv, gammas=[gamma], method=method, tol=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovedWarning)
+        fitted.fit(X, y)
+    held = inside(fitted.surface_["lower"], fitted.surface_["upper"], truth)
+    assert held.all(), f"wrong at τ = {taus[~held[0]]}"
+    if method == "search":
+        assert fitted.certified_
+        assert fitted.tau_ == 3
+        assert fitted.cv_error_ == pytest.approx(1.2990977540)
+
+
+def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same where the models of all rows are proved and the folds are not."""
+    rng = np.random.default_rng(55)
+    X = rng.normal(size=(40, 5))
+    y = X[:, 0] + X[:, 1] / 2 + rng.normal(size=40)
+    X, y, _ = standardised(X, y, intercept=True)
+    data = RowFolds(X, y, make_folds(TimeSeriesSplit(4), 40), True)
+    taus, gamma = np.arange(1, 6), 0.1
+    page = Page(data, gamma, taus)
+    found = [solve(data.full().replace(gamma=gamma, tau=int(tau)), tol=0.0) for tau in taus]
+    page.models = [one.support for one in found]
+    page.model_bound = np.array([one.lower_bound for one in found])
+    page.take_over()
+    options: dict[str, Any] = {"everything": True, "n_jobs": 1, "tell": print, "save": print}
+    prover = prove.Prover(data, [page], Limits(1e-9), **options)
+    prover.run()
+    unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
+    monkeypatch.setattr(prove, "branch_and_bound", lambda *_, **__: unfinished)
+    for t, j in np.ndindex(page.lower.shape):
+        prover._fold(page, t, j, None, Limits())
+    truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)
+    low, high = page.sums()
+    held = inside(low / data.total, high / data.total, truth)
+    assert held.all(), f"wrong at τ = {taus[~held[0]]}"
+    assert page.lower.all()
 
 
 def test_random_fold_schemes() -> None:

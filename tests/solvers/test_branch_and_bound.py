@@ -19,11 +19,9 @@ from sparsecv.solvers import (
     solve,
     solve_sizes,
 )
-from sparsecv.solvers.branching import (
-    single_kernels as branch_and_bound_kernels,
-)
+from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import sizes as sizes_module
-from sparsecv.solvers.branching.search import Search, new_state
+from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.kernels.completion import complete
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation import gram as root_module
@@ -239,41 +237,46 @@ def started(problem: SparseRidgeProblem) -> Incumbent:
 
 def open_rows(search: Search) -> list[bytes]:
     """The open nodes of all threads."""
-    tops = [int(state.ints[branch_and_bound_kernels.TOP]) for state in search.states]
-    return [
-        state.stack[i].tobytes()
-        for state, top in zip(search.states, tops, strict=True)
-        for i in range(top)
-    ]
+    return sorted(tree.open.state[row].tobytes() for tree in search.trees for row in tree.waiting)
+
+
+def root_tree(problem: SparseRidgeProblem) -> Tree:
+    root, gram = reduced_root(problem, started(problem), 1e-6, None, Limits())
+    assert gram is not None
+    tree = Tree(gram, problem, 1e-6)
+    tree.add(np.zeros((1, gram.b.size), dtype=np.int8), root.beta[None], np.array([root.root_lam]))
+    return tree
 
 
 def test_every_open_node_is_kept_when_the_tree_is_split() -> None:
-    problem = hard(tau=8)
-    root, gram = reduced_root(problem, started(problem), 1e-6, None, Limits())
-    assert gram is not None
-    state = new_state(gram, problem, 1e-6, root)
-    search = Search(state, 3)
-    search.chunk = 5
-    search.run(Limits(None, 100))
-    if len(search.states) == 1:
-        search._split()
-    top = [int(s.ints[branch_and_bound_kernels.TOP]) for s in search.states]
-    rows = sorted(
-        s.stack[i].tobytes() for s, t in zip(search.states, top, strict=True) for i in range(t)
-    )
-    search.states[0].ints[branch_and_bound_kernels.TOP] = 0  # its nodes are lost on purpose
-    lost = top[0]
+    search = Search(root_tree(hard(tau=8)), 3)
+    while search.trees[0].waiting.size < 12:
+        search.trees[0].advance(5)
+    rows, bound = open_rows(search), search.bound
+    search._split()
+    assert len(search.trees) == 3
+    assert open_rows(search) == rows
+    assert search.bound == bound
+    lost = search.trees[0].waiting.size
+    search.trees[0].clear()  # its nodes are lost on purpose
     search._share()
-    top = [int(s.ints[branch_and_bound_kernels.TOP]) for s in search.states]
-    again = sorted(
-        s.stack[i].tobytes() for s, t in zip(search.states, top, strict=True) for i in range(t)
-    )
-    assert len(again) == len(rows) - lost
-    assert top[0] > 0
-    for state in search.states:
-        before = state.stack_bound[: int(state.ints[branch_and_bound_kernels.TOP])].min()
-        search._promote(state)
-        assert state.stack_bound[int(state.ints[branch_and_bound_kernels.TOP]) - 1] == before
+    assert len(open_rows(search)) == len(rows) - lost
+    assert search.trees[0].waiting.size > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_room_for_more_nodes_it_goes_deep(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = hard(seed, tau=5)
+    alone = branch_and_bound(problem)
+    monkeypatch.setattr(search_module, "FIRST_ROWS", 8)
+    monkeypatch.setattr(Tree, "_most", lambda tree: 2 * tree.gram.b.size + 24)
+    deep = branch_and_bound(problem)
+    np.testing.assert_allclose(deep.objective, alone.objective, rtol=2e-6)
+    assert deep.status is Status.OPTIMAL
+    cut = branch_and_bound(problem, limits=Limits(None, 30))
+    assert cut.lower_bound <= alone.objective
 
 
 def test_longer_searches_leave_smaller_gaps() -> None:

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.gram import GramForm, Root
-from . import single_kernels as kernels
-from .search import STACKS, Search, enter_support, grown, new_state
+from ..relaxation.gram import GramForm
+from . import driver
+from .search import Search, Tree
 
-LEAVES = ("leaves", "leaf_beta", "leaf_lam", "leaf_bound")
 MOST_LEAVES = 5_000  # more cost a neighbour more than a search of its own
 
 
@@ -70,43 +69,25 @@ def certify(
     limits = limits or Limits()
     gram = gram or GramForm.of(problem, limits=limits)
     p = problem.p
-    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     level = np.sort(gram.b**2 / (problem.gamma / 2.0 + gram.D))[::-1]
-    root.root_lam = 0.5 * float(np.sqrt(level[min(problem.tau, p) - 1]))
-    state = grown(new_state(gram, problem, 0.0, root), LEAVES, 64)
-    state.ints[kernels.RECORDING] = kernels.RECORD
-    state.reals[kernels.TOLERANCE] = -margin
-    enter_support(state, support)
-    while limits.reached(int(state.ints[kernels.NODES])) is None:
-        code = kernels.explore(state, limits.nodes_left(int(state.ints[kernels.NODES]), 200))
-        if code == 0:
+    lam = np.array([0.5 * float(np.sqrt(level[min(problem.tau, p) - 1]))])
+    tree = Tree(gram, problem, 0.0)
+    tree.now["mode"], tree.now["tolerance"] = driver.RECORD, -margin
+    tree.enter(support)
+    tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), lam)
+    while limits.reached(int(tree.now["nodes"][0])) is None:
+        if tree.advance(limits.nodes_left(int(tree.now["nodes"][0]), 200)) == driver.DONE:
             break
-        if state.ints[kernels.LEAVES] + state.ints[kernels.TOP] > MOST_LEAVES:
+        if tree.kept.size + tree.waiting.size > MOST_LEAVES:
             return None
-        if code == 2:
-            state = grown(state, STACKS, 2 * state.stack.shape[0])
-        if code == 3:
-            state = grown(state, LEAVES, 2 * state.leaves.shape[0])
-    count, top = int(state.ints[kernels.LEAVES]), int(state.ints[kernels.TOP])
-    return Certificate(
-        problem.tau,
-        np.concatenate([state.leaves[:count], state.stack[:top]]),
-        np.concatenate([state.leaf_beta[:count], state.stack_beta[:top]]),
-        np.concatenate([state.leaf_lam[:count], state.stack_lam[:top]]),
-    )
+    state, beta, root_lam, _ = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    return Certificate(problem.tau, state, beta, root_lam)
 
 
 def start_from(
     certificate: Certificate, gram: GramForm, problem: SparseRidgeProblem, tol: float
 ) -> Search:
     """A search of a neighbouring problem whose open nodes are the certificate's leaves."""
-    p = problem.p
-    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
-    state = new_state(gram, problem, tol, root)
-    state = grown(state, STACKS, max(state.stack.shape[0], certificate.size + 64))
-    state.stack[: certificate.size] = certificate.leaves
-    state.stack_beta[: certificate.size] = certificate.beta
-    state.stack_lam[: certificate.size] = certificate.root_lam
-    state.stack_bound[:] = 0.0
-    state.ints[kernels.TOP] = certificate.size
-    return Search(state)
+    tree = Tree(gram, problem, tol)
+    tree.add(certificate.leaves, certificate.beta, certificate.root_lam)
+    return Search(tree)

@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.gram import TOLERANCE, Root
+from ..relaxation.gram import TOLERANCE, relaxation_work
 from ..result import Status
+from . import driver, pool_kernels
 from . import families_kernels as joint_kernels
-from . import pool_kernels
-from . import single_kernels as search_kernels
-from .certificate import LEAVES
 from .left_out import LeftOut
-from .search import STACKS, Search, grown, new_state
+from .search import Search, Tree
 
 FEW = 5  # neighbours, or
 SHARE = 0.01  # of them: a node open for no more is handed over
@@ -31,6 +29,7 @@ PATIENCE = 500  # nodes handed over to a neighbour beyond which its own tree is 
 CHUNK = 64  # nodes between two looks at the clock
 MOST_NODES = 20_000  # of a joint tree; what is open then is handed over
 MOST_PAIRS = 2_000_000
+STACKS = ("stack", "stack_beta", "stack_lam", "folds", "counts")
 
 
 @dataclass(frozen=True)
@@ -104,36 +103,33 @@ def solve_jointly(
     gram, tau, ridge, p = left_out.gram, problem.tau, problem.gamma / 2.0, problem.p
     k = left_out.count
     few = max(min(FEW, k // 8), int(SHARE * k)) if few is None else few
-    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     level = np.sort(gram.b**2 / (ridge + gram.D))[::-1]
-    root.root_lam = 0.5 * float(np.sqrt(level[min(tau, p) - 1]))
-    st = new_state(gram, problem, 0.0, root)
-    st.limits[:] = [np.inf, 1e-5, 20.0, 0.0, float(gram.scaled)]
-    search_kernels.record_support(st, np.ascontiguousarray(supports[0], dtype=np.int64))
-    margin = gram.rounding(ridge)
+    root_lam = 0.5 * float(np.sqrt(level[min(tau, p) - 1]))
+    whole = Tree(gram, problem, 0.0)
+    whole.enter(np.asarray(supports[0], dtype=np.intp), 0)
+    margin, st = gram.rounding(ridge), whole.st
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
-    jt = _joint_state(st, k, p, tau, few, patience)
+    jt = _joint_state(k, p, tau, few, patience, gram.scaled)
+    jt.stack_lam[0] = root_lam
     for support in supports:
         chosen = np.ascontiguousarray(support, dtype=np.int64)
         gain = pool_kernels.factor_support(nb, gram.G, gram.b, chosen)
         pool_kernels.try_support(nb, chosen, gain, gram.yy, jt.folds[0], k)
     while True:
-        nodes = int(st.ints[search_kernels.NODES])
+        nodes = int(whole.now["nodes"][0])
         if limits.reached(nodes) is not None or nodes >= most_nodes:
             break
         code = joint_kernels.explore_jointly(st, jt, nb, CHUNK)
         if code == 0:
             break
         if code == 2:
-            rows = 2 * st.stack.shape[0]
-            st = grown(st, STACKS, rows)
-            jt = _grown(jt, ("folds", "counts"), rows)
+            jt = _grown(jt, STACKS, 2 * jt.stack.shape[0])
         if code == 3:
-            if jt.ints[1] > MOST_PAIRS:
+            if jt.now["pairs"][0] > MOST_PAIRS:
                 break
             jt = _grown(jt, ("leaves", "leaf_beta", "leaf_lam"), 2 * jt.leaves.shape[0])
             jt = _grown(jt, ("pairs",), 2 * jt.pairs.shape[0])
-    m, q, top = int(jt.ints[0]), int(jt.ints[1]), int(st.ints[search_kernels.TOP])
+    m, q, top = (int(count) for count in jt.now[0])
     lost = np.flatnonzero(jt.load > patience)
     pairs = [jt.pairs[:q]]
     for row in range(top):
@@ -142,15 +138,15 @@ def solve_jointly(
     together = np.concatenate(pairs)
     together = together[~np.isin(together[:, 1], lost)]
     pairs = [together, np.column_stack([np.full(lost.size, m + top), lost])]
-    whole = np.zeros((1, p))
+    root = np.zeros((1, p))
     return JointResult(
         np.sort(nb.support, axis=1).astype(np.intp),
         nb.upper,
-        np.concatenate([jt.leaves[:m], st.stack[:top], whole.astype(np.int8)]),
-        np.concatenate([jt.leaf_beta[:m], st.stack_beta[:top], whole]),
-        np.concatenate([jt.leaf_lam[:m], st.stack_lam[:top], [root.root_lam]]),
+        np.concatenate([jt.leaves[:m], jt.stack[:top], root.astype(np.int8)]),
+        np.concatenate([jt.leaf_beta[:m], jt.stack_beta[:top], root]),
+        np.concatenate([jt.leaf_lam[:m], jt.stack_lam[:top], [root_lam]]),
         np.concatenate(pairs).astype(np.intp),
-        int(st.ints[search_kernels.NODES]),
+        int(whole.now["nodes"][0]),
         left_out.rounding(ridge),
     )
 
@@ -218,78 +214,51 @@ def settle(
     if leaves.shape[0] == 0:
         nothing = (leaves, beta, lam)
         return Neighbour(support, upper, *nothing, False, 0, Status.OPTIMAL)
-    gram, p = left_out.form(j), problem.p
-    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
-    state = new_state(gram, problem, 0.0, root)
-    state = grown(state, STACKS, max(state.stack.shape[0], leaves.shape[0] + 64))
-    search_kernels.record_support(state, np.ascontiguousarray(support, dtype=np.int64))
+    tree = Tree(left_out.form(j), problem, 0.0)
+    tree.enter(support, 0)
     if np.isfinite(upper):  # not above what is known, should the matrices here round otherwise
-        state.reals[search_kernels.UPPER] = min(state.reals[search_kernels.UPPER], upper)
-    _push(state, leaves, beta, lam)
+        tree.now["upper"] = np.minimum(tree.now["upper"], upper)
+    tree.add(leaves, beta, lam)
     if branch:
-        search = Search(state)
         # its own clock: what a search may spend on enumeration grows with its time
-        status = search.run(limits.restarted()) or Status.TIME_LIMIT
-        state = search.states[0]
-        top = int(state.ints[search_kernels.TOP])
-        rest = (
-            state.stack[:top].copy(),
-            state.stack_beta[:top].copy(),
-            state.stack_lam[:top].copy(),
-        )
+        status = Search(tree).run(limits.restarted()) or Status.TIME_LIMIT
     else:
-        state, rest, status = _settled(state, limits)
-    ints = state.ints
+        status = _settled(tree, limits)
+    rest = tree.take(np.concatenate([tree.kept, tree.waiting]))[:3]
     return Neighbour(
-        np.sort(state.support).astype(np.intp),
-        float(state.reals[search_kernels.UPPER]),
+        np.sort(tree.st.support).astype(np.intp),
+        float(tree.now["upper"][0]),
         *rest,
-        bool(ints[search_kernels.BRANCHED] > 0) or branch,
-        int(ints[search_kernels.NODES]),
+        bool(tree.now["branched"][0] > 0) or branch,
+        int(tree.now["nodes"][0]),
         status if rest[0].shape[0] else Status.OPTIMAL,
     )
 
 
-def _push(
-    state: search_kernels.SearchState, leaves: NDArray[np.int8], beta: Array, lam: Array
-) -> None:
-    """Make these the open nodes."""
-    m = leaves.shape[0]
-    state.stack[:m], state.stack_beta[:m], state.stack_lam[:m] = leaves, beta, lam
-    state.stack_bound[:] = 0.0
-    state.ints[search_kernels.TOP] = m
-
-
-def _settled(
-    state: search_kernels.SearchState, limits: Limits
-) -> tuple[search_kernels.SearchState, tuple[NDArray[np.int8], Array, Array], Status]:
+def _settled(tree: Tree, limits: Limits) -> Status:
     """Close what relaxations alone close; again while the incumbent improves."""
-    ints, reals = state.ints, state.reals
-    state = grown(state, LEAVES, int(ints[search_kernels.TOP]) + 1)
-    ints[search_kernels.RECORDING] = search_kernels.SETTLE
+    tree.now["mode"] = driver.SETTLE
     while True:
-        before = float(reals[search_kernels.UPPER])
-        ints[search_kernels.LEAVES] = 0
+        before = float(tree.now["upper"][0])
         while True:
-            reached = limits.reached(int(ints[search_kernels.NODES]))
-            if reached is not None or search_kernels.explore(state, CHUNK) != 1:
+            reached = limits.reached(int(tree.now["nodes"][0]))
+            if reached is not None or tree.advance(CHUNK) == driver.DONE:
                 break
-        m, top = int(ints[search_kernels.LEAVES]), int(ints[search_kernels.TOP])
-        rest = (
-            np.concatenate([state.leaves[:m], state.stack[:top]]),
-            np.concatenate([state.leaf_beta[:m], state.stack_beta[:top]]),
-            np.concatenate([state.leaf_lam[:m], state.stack_lam[:top]]),
-        )
-        if reached is not None or m == 0 or reals[search_kernels.UPPER] >= before:
-            return state, rest, reached or Status.NODE_LIMIT
-        _push(state, *rest)
+        if reached is not None or tree.kept.size == 0 or tree.now["upper"][0] >= before:
+            return reached or Status.NODE_LIMIT
+        rest = tree.take(tree.kept)[:3]
+        tree.clear()
+        tree.add(*rest)
 
 
 def _joint_state(
-    st: search_kernels.SearchState, k: int, p: int, tau: int, few: int, patience: int
+    k: int, p: int, tau: int, few: int, patience: int, scaled: bool
 ) -> joint_kernels.Joint:
-    depth = st.stack.shape[0]
+    depth = min(p + 3, 512)
     jt = joint_kernels.Joint(
+        stack=np.zeros((depth, p), dtype=np.int8),
+        stack_beta=np.zeros((depth, p)),
+        stack_lam=np.zeros(depth),
         folds=np.zeros((depth, k), dtype=np.int32),
         counts=np.zeros(depth, dtype=np.int64),
         reals=np.array([float(few), max(0.01, 4.0 / k), TOLERANCE, float(patience)]),
@@ -297,7 +266,7 @@ def _joint_state(
         leaf_beta=np.zeros((64, p)),
         leaf_lam=np.zeros(64),
         pairs=np.zeros((64 + 2 * k, 2), dtype=np.int64),
-        ints=np.zeros(2, dtype=np.int64),
+        now=np.zeros(1, dtype=joint_kernels.COUNTS),
         load=np.zeros(k, dtype=np.int64),
         here=np.zeros(k, dtype=np.int32),
         retry=np.zeros(k, dtype=np.int8),
@@ -309,7 +278,12 @@ def _joint_state(
         G=np.zeros((p, p)),
         b=np.zeros(p),
         last=np.full(tau, -1, dtype=np.int64),
+        X=np.zeros((0, 0)),
+        limits=np.array([np.inf, 1e-5, 20.0, 0.0, float(scaled)]),
+        best=np.zeros(2),
+        work=relaxation_work(p),
     )
+    jt.now["top"] = 1
     jt.folds[0] = np.arange(k)
     jt.counts[0] = k
     return jt

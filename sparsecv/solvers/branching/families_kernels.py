@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
+from ..relaxation.descent import relax
 from .left_out_kernels import (
     ACTIVE,
     bound_all_rows,
@@ -25,30 +26,22 @@ from .left_out_kernels import (
     residuals,
     worth_moving,
 )
+from .node import FREE, IN, OUT, combinations, count_node
 from .pool_kernels import factor_support, try_support
-from .single_kernels import (
-    BRANCHED,
-    NODES,
-    RIDGE,
-    ROUNDS,
-    TOP,
-    UPPER,
-    YY,
-    choose,
-    combinations,
-    count_node,
-    push,
-    relax_here,
-)
 
 FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
 # supports visited for all neighbours together: instead of a relaxation, instead of branching
 CHEAP, MOST = 2e4, 1e5
 
+COUNTS = np.dtype([("leaves", "i8"), ("pairs", "i8"), ("top", "i8")])
+
 
 class Joint(NamedTuple):
-    """Which neighbours the open nodes are open for, and what was handed over."""
+    """The stack of open nodes, which neighbours they are open for, and what was handed over."""
 
+    stack: NDArray[np.int8]  # (depth, p), and the β and √λ to start from
+    stack_beta: Array
+    stack_lam: Array
     folds: NDArray[np.int32]  # (depth, k)
     counts: NDArray[np.int64]  # (depth,)
     reals: Array  # neighbours up to which a node is handed over, relative bound at which the
@@ -58,7 +51,7 @@ class Joint(NamedTuple):
     leaf_beta: Array
     leaf_lam: Array
     pairs: NDArray[np.int64]  # (pairs, 2): leaf, neighbour
-    ints: NDArray[np.int64]  # leaves, pairs
+    now: NDArray[np.void]  # (1,) of COUNTS
     load: NDArray[np.int64]  # (k,) nodes handed over to each neighbour
     here: NDArray[np.int32]  # (k,)
     retry: NDArray[np.int8]  # (k,)
@@ -71,6 +64,11 @@ class Joint(NamedTuple):
     G: Array  # (p, p)
     b: Array  # (p,)
     last: NDArray[np.int64]  # (tau,) the last rounded relaxation
+    # coordinate descent
+    X: Array  # (0, 0)
+    limits: Array
+    best: Array
+    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
 
 
 @njit(cache=True, nogil=True)
@@ -78,22 +76,23 @@ def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
     """Record the current node as open for ``jt.here[:count]``, if that is anybody."""
     if count == 0:
         return
-    leaf, at = jt.ints[0], jt.ints[1]
-    for i in range(st.b.shape[0]):
+    now = jt.now[0]
+    leaf, at = now.leaves, now.pairs
+    for i in range(st.state.shape[0]):
         jt.leaves[leaf, i] = st.state[i]
         jt.leaf_beta[leaf, i] = st.beta[i]
     jt.leaf_lam[leaf] = st.lam[0]
     for a in range(count):
         jt.pairs[at + a, 0], jt.pairs[at + a, 1] = leaf, jt.here[a]
         jt.load[jt.here[a]] += 1
-    jt.ints[0], jt.ints[1] = leaf + 1, at + count
+    now.leaves, now.pairs = leaf + 1, at + count
 
 
 @njit(cache=True, nogil=True)
 def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
     """Try ``jt.rounded`` as incumbent of the neighbours the node is open for; number in doubt."""
-    gain = factor_support(nb, st.G, st.b, jt.rounded)
-    return try_support(nb, jt.rounded, gain, st.reals[YY], jt.here, count)
+    gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
+    return try_support(nb, jt.rounded, gain, st.terms.yy, jt.here, count)
 
 
 @njit(cache=True, nogil=True)
@@ -129,13 +128,13 @@ def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
 
     ``value`` is the relaxation's on all rows: where it cannot be enough nothing is tried.
     """
-    tau, ridge = st.support.shape[0], st.reals[RIDGE]
+    tau, ridge = st.support.shape[0], st.now[0].ridge
     m = 0
-    for i in range(st.b.shape[0]):
-        if st.state[i] == 1:
+    for i in range(st.state.shape[0]):
+        if st.state[i] == IN:
             m += 1
     level = st.lam[0] * st.lam[0] * (ridge + d)
-    load_node(nb, st.G, st.b, st.state, st.beta, tau - m, level)
+    load_node(nb, st.G, st.terms.b, st.state, st.beta, tau - m, level)
     bound_all_rows(nb)
     for a in range(count):
         residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
@@ -149,7 +148,7 @@ def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
             if nb.scalars[ACTIVE] < 0.0:
                 prepare_moves(nb, st.G, d, st.lam[0])
             if worth_moving(nb, j, value, target):
-                _, bound = bound_moved(nb, st.G, st.b, j, target, False, jt.c)
+                _, bound = bound_moved(nb, st.G, st.terms.b, j, target, False, jt.c)
                 if bound >= target:
                     continue
         jt.here[left] = j
@@ -184,10 +183,10 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
         jt.order[a] = st.chosen[a]
     for place in range(count):
         j = jt.here[place]
-        yy = st.reals[YY]
+        yy = st.terms.yy
         for a in range(size):
             i = jt.order[a]
-            jt.b[a] = st.b[i]
+            jt.b[a] = st.terms.b[i]
             if a < m or k > 1:
                 for q in range(size):
                     jt.G[a, q] = st.G[i, jt.order[q]]
@@ -210,7 +209,7 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
         gain = complete(
             jt.G,
             jt.b,
-            st.reals[RIDGE],
+            st.now[0].ridge,
             jt.places,
             m,
             jt.places[m:],
@@ -232,18 +231,43 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
             for a in range(k):
                 jt.rounded[m + a] = jt.order[m + st.found[a]]
             jt.one[0] = j
-            gain = factor_support(nb, st.G, st.b, jt.rounded)
-            if try_support(nb, jt.rounded, gain, st.reals[YY], jt.one, 1) > 0:
+            gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
+            if try_support(nb, jt.rounded, gain, st.terms.yy, jt.one, 1) > 0:
                 jt.here[doubtful] = j
                 doubtful += 1
     return doubtful
 
 
 @njit(cache=True, nogil=True)
-def relax_node(st, k, target, hopeless):  # type: ignore[no-untyped-def]
+def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
-    st.limits[0], st.limits[3] = target, hopeless
-    st.ints[ROUNDS] += abs(relax_here(st, k))
+    jt.limits[0], jt.limits[3] = target, hopeless
+    form = (st.Q, jt.X, st.scratch, st.scratch, 0.0, st.scratch)
+    relax(form, st.terms, st.state, k, st.beta, st.g, jt.limits, st.lam, jt.best, st.top, jt.work)
+
+
+@njit(cache=True, nogil=True)
+def branch(st, jt, count):  # type: ignore[no-untyped-def]
+    """Put both children on the stack: the free column with the largest coefficient out, and in."""
+    most, which = -1.0, -1
+    for i in range(st.state.shape[0]):
+        if st.state[i] == FREE:
+            size = abs(st.beta[i]) * st.root_w[i]
+            if size > most:
+                most, which = size, i
+    st.now[0].branched += 1
+    for value in (OUT, IN):
+        row = jt.now[0].top
+        for a in range(count):
+            jt.folds[row, a] = jt.here[a]
+        jt.counts[row] = count
+        for j in range(st.state.shape[0]):
+            jt.stack[row, j], jt.stack_beta[row, j] = st.state[j], st.beta[j]
+        jt.stack[row, which] = value
+        if value == OUT:
+            jt.stack_beta[row, which] = 0.0
+        jt.stack_lam[row] = st.lam[0]
+        jt.now[0].top = row + 1
 
 
 @njit(cache=True, nogil=True)
@@ -253,21 +277,21 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
     Returns 0 when done, 1 when the nodes are used up, 2 when the stack is full, 3 when there is no
     room for another leaf or its pairs.
     """
-    p, tau, folds = st.b.shape[0], st.support.shape[0], nb.yy.shape[0]
-    ints, reals, state, beta = st.ints, st.reals, st.state, st.beta
-    d = st.w[0] - reals[RIDGE]
+    p, tau, folds = st.state.shape[0], st.support.shape[0], nb.yy.shape[0]
+    now, open_nodes, state, beta = st.now[0], jt.now[0], st.state, st.beta
+    d = st.terms.w[0] - now.ridge
     used = 0
-    while ints[TOP] > 0:
+    while open_nodes.top > 0:
         if used >= most_nodes:
             return 1
-        if ints[TOP] + 2 > st.stack.shape[0]:
+        if open_nodes.top + 2 > jt.stack.shape[0]:
             return 2
-        if jt.ints[0] >= jt.leaves.shape[0] or jt.ints[1] + folds > jt.pairs.shape[0]:
+        if open_nodes.leaves >= jt.leaves.shape[0] or open_nodes.pairs + folds > jt.pairs.shape[0]:
             return 3
-        ints[TOP] -= 1
-        at = ints[TOP]
+        open_nodes.top -= 1
+        at = open_nodes.top
         used += 1
-        ints[NODES] += 1
+        now.nodes += 1
         count = 0
         for a in range(jt.counts[at]):
             if jt.load[jt.folds[at, a]] <= jt.reals[PATIENCE]:
@@ -276,8 +300,8 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if count == 0:
             continue
         for i in range(p):
-            state[i], beta[i] = st.stack[at, i], st.stack_beta[at, i]
-        st.lam[0] = st.stack_lam[at]
+            state[i], beta[i] = jt.stack[at, i], jt.stack_beta[at, i]
+        st.lam[0] = jt.stack_lam[at]
         m, n = count_node(st)
         k = tau - m
         if k <= 0 or k >= n:  # a single support
@@ -291,15 +315,15 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
             hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, count))
             continue
         # first whether all rows are done with the node, then with room to spare for the others
-        st.best[0] = -np.inf
-        relax_node(st, k, reals[UPPER], 1.0)
-        closed = st.best[0] >= reals[UPPER]
+        jt.best[0] = -np.inf
+        relax_node(st, jt, k, now.upper, 1.0)
+        closed = jt.best[0] >= now.upper
         if closed:
-            relax_node(st, k, reals[UPPER] * (1.0 + jt.reals[CAP]), 0.0)
-        m, n = count_node(st)  # the relaxation has used the lists
+            relax_node(st, jt, k, now.upper * (1.0 + jt.reals[CAP]), 0.0)
+        m, n = count_node(st)
         left = count
         if closed:
-            left = still_open(st, jt, nb, count, d, st.best[1])
+            left = still_open(st, jt, nb, count, d, jt.best[1])
         elif count > jt.reals[FEW]:
             fill(st, jt, m, k, n)
             same = True
@@ -316,12 +340,5 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if left <= jt.reals[FEW]:
             hand_over(st, jt, left)
             continue
-        i = choose(st)
-        ints[BRANCHED] += 1
-        for value in (2, 1):
-            row = ints[TOP]
-            for a in range(left):
-                jt.folds[row, a] = jt.here[a]
-            jt.counts[row] = left
-            push(st, i, value, 0.0)
+        branch(st, jt, left)
     return 0

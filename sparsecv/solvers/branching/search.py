@@ -1,8 +1,8 @@
-"""Running a branch-and-bound tree: chunks of nodes, order of nodes, threads."""
+"""Running a branch-and-bound tree: chunks of nodes, threads, memory, the history of its gap."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -10,232 +10,260 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.dual_bound import EXTRA
-from ..relaxation.gram import BLOCK, TOLERANCE, GramForm, Root
-from ..result import Status
-from . import single_kernels as kernels
+from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
+from ..relaxation.newton import newton_work
+from ..result import Status, relative_gap
+from . import driver, node
 
-CHUNK_WORK = 3e6  # about a millisecond's worth of nodes between two looks at the clock
-SECONDS_PER_SUPPORT = 3e-9
-MOST_AT_ONCE = 1e8  # supports enumerated between two looks at the clock
-OPEN_BYTES = 512e6  # of open nodes beyond which the search only goes deep
+CHUNK_SECONDS = 0.01  # between two looks at the clock, about
+OPEN_BYTES = 512e6  # of open nodes beyond which the search goes deep
 COMPLETE_COLUMNS = 600  # free columns up to which more than two picks are enumerated
 COMPLETE_LEVELS = 4
-STACKS = ("stack", "stack_beta", "stack_bound", "stack_lam")
+STEP = 0.98  # of the gap last noted: the next entry of the history
+LATER = 1.02  # times the seconds of the entry before
+FIRST_ROWS = 256
 
 
-class Search:
-    """One tree, searched depth first from its most promising open node, again and again.
+Nodes = tuple[NDArray[np.int8], Array, Array, Array]  # states, β, √λ and bounds
 
-    Diving finds good supports and keeps few nodes open; starting every other dive from the node
-    of least bound raises the bound that is left when a limit ends the search.
-    """
 
-    def __init__(self, state: kernels.SearchState, n_jobs: int | None = None) -> None:
-        self.p = state.b.size
-        self.chunk = max(1, int(CHUNK_WORK / (self.p * max(self.p, 50))))
-        self.states = [state]
-        self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+class Tree:
+    """The open nodes of one thread and everything it works with."""
 
-    @property
-    def n_nodes(self) -> int:
-        """Nodes whose bound was computed."""
-        return sum(int(state.ints[kernels.NODES]) for state in self.states)
+    def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
+        self.gram, self.problem, self.tol = gram, problem, tol
+        self.st = new_state(gram, problem, tol)
+        p = gram.b.size
+        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(p, problem.tau, gram.scaled)
+        self.open = _rows(min(FIRST_ROWS, self._most()), p)
 
     @property
-    def n_branched(self) -> int:
-        """Nodes that were branched on."""
-        return sum(int(state.ints[kernels.BRANCHED]) for state in self.states)
+    def now(self) -> NDArray[np.void]:
+        """Counters and settings: one row of ``node.NOW``."""
+        return self.st.now
 
     @property
-    def support(self) -> NDArray[np.int64]:
-        """The best support entered."""
-        best = min(self.states, key=lambda state: float(state.reals[kernels.UPPER]))
-        return best.support
+    def waiting(self) -> NDArray[np.int64]:
+        """Rows of the nodes that are open."""
+        counts = self.open.counts[0]
+        heap, stack = self.open.heap[: counts["waiting"]], self.open.stack[: counts["diving"]]
+        return np.concatenate([heap, stack])
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """Rows of the leaves kept."""
+        return self.open.kept[: int(self.open.counts["kept"][0])]
 
     @property
     def bound(self) -> float:
         """Least bound of what was pruned or is still open."""
-        least = np.inf
-        for state in self.states:
-            pending = state.stack_bound[: int(state.ints[kernels.TOP])].min(initial=np.inf)
-            least = min(least, float(state.reals[kernels.SLACK]), float(pending))
-        return least
+        least = float(self.open.bound[self.waiting].min(initial=np.inf))
+        return min(least, float(self.now["slack"][0]))
+
+    def add(
+        self, state: NDArray[np.int8], beta: Array, lam: Array, bound: Array | float = -np.inf
+    ) -> None:
+        """Let nodes wait, a row each; without a bound they are relaxed when their turn comes."""
+        m = state.shape[0]
+        while self.open.counts["spare"][0] < m + 3:
+            self.open = _grown(self.open, 2 * self.open.state.shape[0])
+        first = int(self.open.counts["spare"][0]) - m
+        rows = self.open.spare[first : first + m].copy()
+        self.open.counts["spare"] = first
+        self.open.state[rows], self.open.beta[rows] = state, beta
+        self.open.lam[rows], self.open.bound[rows] = lam, bound
+        for row in rows:
+            driver.push(self.open, row)
+
+    def start(self, beta: Array, root_lam: float, bound: float) -> None:
+        """Begin at the root, its relaxation solved."""
+        self.add(np.zeros((1, beta.size), dtype=np.int8), beta[None], np.array([root_lam]), bound)
+
+    def learn_from(self, other: Tree) -> None:
+        """Take over the record and what branching on each column has gained."""
+        self.now["upper"] = other.now["upper"]
+        self.st.support[:] = other.st.support
+        self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
+
+    def take(self, rows: NDArray[np.int64]) -> Nodes:
+        """States, β, √λ and bounds of some rows."""
+        table = self.open
+        return table.state[rows], table.beta[rows], table.lam[rows], table.bound[rows]
+
+    def clear(self) -> None:
+        """Forget every node."""
+        rows = self.open.state.shape[0]
+        self.open.counts[0] = (0, 0, rows, 0, 0)
+        self.open.spare[:] = np.arange(rows)
+
+    def advance(self, nodes: int) -> int:
+        """Search on for about so many nodes; whether anything is open is told by the result."""
+        code = int(driver.explore(self.st, self.nt, self.ch, self.open, nodes))
+        rows = self.open.state.shape[0]
+        if code == driver.FULL and rows < self._most():
+            self.open = _grown(self.open, min(2 * rows, self._most()))
+        if rows == self._most():
+            counts = self.open.counts
+            counts["deep"] = counts["spare"] < 2 * self.gram.b.size + 16
+        return code
+
+    def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
+        """Enter a support, filled to τ columns with the first ones, after swaps."""
+        st = self.st
+        spare = np.setdiff1d(np.arange(st.state.size), support)
+        st.found[: st.support.size] = np.concatenate([support, spare])[: st.support.size]
+        node.enter(st, swaps)
+
+    def _most(self) -> int:
+        """Rows that may be held."""
+        p = self.gram.b.size
+        return max(int(OPEN_BYTES / (9.0 * p + 48.0)), 4 * p + 64)
+
+
+class Search:
+    """One tree searched best bound first, by one thread or several with open nodes of their own."""
+
+    def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
+        self.trees = [tree]
+        self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+        self.chunk = 16
+        self.history: list[tuple[float, float, float]] = []
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes whose bound was computed."""
+        return sum(int(tree.now["nodes"][0]) for tree in self.trees)
+
+    @property
+    def n_branched(self) -> int:
+        """Nodes that were branched on."""
+        return sum(int(tree.now["branched"][0]) for tree in self.trees)
+
+    @property
+    def _best(self) -> Tree:
+        return min(self.trees, key=lambda tree: float(tree.now["upper"][0]))
+
+    @property
+    def support(self) -> NDArray[np.int64]:
+        """The best support entered."""
+        return self._best.st.support
+
+    @property
+    def bound(self) -> float:
+        """Least bound of what was pruned or is still open."""
+        return min(tree.bound for tree in self.trees)
 
     def run(self, limits: Limits, pause: float | None = None) -> Status | None:
         """Search until nothing is open or a limit is reached; None after ``pause`` seconds."""
-        spent = 0
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
             while True:
+                self._note(limits.elapsed())
                 reached = limits.reached(1 + self.n_nodes)
                 if reached is not None:
                     return reached
                 if pause is not None and limits.elapsed() > pause:
                     return None
-                if self.jobs > 1 and pool is None and self._open() >= 2 * self.jobs:
-                    pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
-                    self._split()
-                self._allow(limits)
+                if self.jobs > 1 and pool is None:
+                    if len(self.trees) == 1 and self.trees[0].waiting.size >= 4 * self.jobs:
+                        self._split()
+                    if len(self.trees) > 1:
+                        pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
                 left = limits.nodes_left(1 + self.n_nodes, self.chunk)
-                tasks = [(i, left) for i in range(len(self.states))]
-                codes = (
-                    [self._advance(*t) for t in tasks]
-                    if pool is None
-                    else list(pool.map(lambda t: self._advance(*t), tasks))
-                )
+                started = time.perf_counter()
+                if pool is None:
+                    codes = [self.trees[0].advance(left)]
+                else:
+                    codes = list(pool.map(Tree.advance, self.trees, [left] * len(self.trees)))
                 if not any(codes):
                     return Status.OPTIMAL
+                seconds = time.perf_counter() - started
+                if codes[0] == driver.PAUSED and left == self.chunk:
+                    scale = CHUNK_SECONDS / max(seconds, 1e-6)
+                    self.chunk = max(1, int(self.chunk * min(2.0, max(0.5, scale))))
                 self._share()
-                spent += 1
-                if spent % 2 == 0:
-                    for state in self.states:
-                        self._promote(state)
 
-    def offer(self, support: NDArray[np.intp]) -> None:
-        """Enter a support found elsewhere."""
-        enter_support(self.states[0], support)
-        self._share()
-
-    def _advance(self, i: int, nodes: int) -> int:
-        code = int(kernels.explore(self.states[i], nodes))
-        if code == 2:
-            self.states[i] = _deeper(self.states[i])
-        return code
-
-    def _allow(self, limits: Limits) -> None:
-        # a search that drags on may spend up to half of its time on enumerating large nodes
-        seconds = limits.elapsed()
-        share = min(0.5, 0.15 + 0.1 * seconds)
-        for state in self.states:
-            state.reals[kernels.ALLOWED] = min(
-                share * seconds / SECONDS_PER_SUPPORT, state.reals[kernels.SPENT] + MOST_AT_ONCE
-            )
-
-    def _promote(self, state: kernels.SearchState) -> None:
-        """Move the open node of least bound to the top of the stack."""
-        top = int(state.ints[kernels.TOP])
-        if top < 2 or top * 9.0 * self.p > OPEN_BYTES:
+    def _note(self, seconds: float) -> None:
+        """Keep the gap where it has shrunk enough."""
+        if self.history and seconds < LATER * self.history[-1][0]:
             return
-        least = int(np.argmin(state.stack_bound[:top]))
-        if state.stack_bound[least] < state.stack_bound[top - 1]:
-            for name in STACKS:
-                rows = getattr(state, name)
-                rows[[least, top - 1]] = rows[[top - 1, least]]
-
-    def _open(self) -> int:
-        return sum(int(state.ints[kernels.TOP]) for state in self.states)
+        upper, bound = float(self._best.now["upper"][0]), self.bound
+        gap = relative_gap(upper, min(bound, upper))
+        if not self.history or gap < STEP * relative_gap(*self.history[-1][1:]):
+            self.history.append((seconds, upper, min(bound, upper)))
 
     def _split(self) -> None:
-        """Deal the open nodes out to one state per thread."""
-        first = self.states[0]
-        top = int(first.ints[kernels.TOP])
-        dealt = [_twin(first) for _ in range(self.jobs)]
-        for number, state in enumerate(dealt):
-            rows = np.arange(number, top, self.jobs)
-            for name in STACKS:
-                getattr(state, name)[: rows.size] = getattr(first, name)[rows]
-            state.ints[kernels.TOP] = rows.size
-        for count in (kernels.NODES, kernels.BRANCHED):
-            dealt[0].ints[count] = first.ints[count]
-        self.states = dealt
+        """Deal the open nodes out to one tree per thread."""
+        first = self.trees[0]
+        rows = first.waiting
+        rows = rows[np.argsort(first.open.bound[rows], kind="stable")]
+        nodes = first.take(rows)
+        first.clear()
+        for _ in range(1, self.jobs):
+            tree = Tree(first.gram, first.problem, first.tol)
+            tree.learn_from(first)
+            self.trees.append(tree)
+        for number, tree in enumerate(self.trees):
+            tree.add(*_some(nodes, number, self.jobs))
+        self._share()
 
     def _share(self) -> None:
-        """Tell every thread the best objective, and give idle ones half of the fullest stack."""
-        if len(self.states) == 1:
+        """Tell every thread the best objective, and give idle ones half of the fullest heap."""
+        if len(self.trees) == 1:
             return
-        upper = min(float(state.reals[kernels.UPPER]) for state in self.states)
-        best = self.support
-        for state in self.states:
-            if state.reals[kernels.UPPER] > upper:
-                state.reals[kernels.UPPER] = upper
-                state.support[:] = best
-        for idle in self.states:
-            if idle.ints[kernels.TOP] > 0:
+        best = self._best
+        for tree in self.trees:
+            if tree.now["upper"] > best.now["upper"]:
+                tree.now["upper"] = best.now["upper"]
+                tree.st.support[:] = best.st.support
+        for idle in self.trees:
+            if idle.waiting.size > 0:
                 continue
-            full = max(self.states, key=lambda state: int(state.ints[kernels.TOP]))
-            top = int(full.ints[kernels.TOP])
-            give = min(top // 2, idle.stack.shape[0] - 2)
-            if give == 0:
+            full = max(self.trees, key=lambda tree: int(tree.waiting.size))
+            rows = full.waiting
+            if rows.size < 2:
                 continue
-            for name in STACKS:  # the oldest nodes are the largest pieces of work
-                rows = getattr(full, name)
-                getattr(idle, name)[:give] = rows[:give]
-                rows[: top - give] = rows[give:top].copy()
-            idle.ints[kernels.TOP], full.ints[kernels.TOP] = give, top - give
+            rows = rows[np.argsort(full.open.bound[rows], kind="stable")]
+            nodes = full.take(rows)
+            full.clear()
+            full.add(*_some(nodes, 0, 2))
+            idle.add(*_some(nodes, 1, 2))
 
 
-def _twin(state: kernels.SearchState) -> kernels.SearchState:
-    """A state of the same problem with work space of its own and an empty stack."""
-    shared = ("G", "Q", "X", "w", "length", "b", "anywhere")
-    copies = {
-        name: value if name in shared else value.copy() for name, value in state._asdict().items()
-    }
-    twin = kernels.SearchState(**copies)
-    twin.ints[:] = 0
-    return twin
+def _some(nodes: Nodes, first: int, step: int) -> Nodes:
+    """Every ``step``-th of them."""
+    state, beta, lam, bound = nodes
+    at = slice(first, None, step)
+    return state[at], beta[at], lam[at], bound[at]
 
 
-def _deeper(state: kernels.SearchState) -> kernels.SearchState:
-    """The same search with room for twice as many open nodes."""
-    return grown(state, STACKS, 2 * state.stack.shape[0])
-
-
-def grown(state: kernels.SearchState, names: Sequence[str], rows: int) -> kernels.SearchState:
-    """The same search with arrays of ``rows`` rows, the old ones first."""
-    new = {}
-    for name in names:
-        old = getattr(state, name)
-        new[name] = np.zeros((rows, *old.shape[1:]), dtype=old.dtype)
-        new[name][: old.shape[0]] = old
-    return state._replace(**new)
-
-
-def new_state(
-    gram: GramForm, problem: SparseRidgeProblem, tol: float, root: Root
-) -> kernels.SearchState:
-    G, b, yy = gram.G, gram.b, gram.yy
-    p, tau, ridge = b.size, problem.tau, problem.gamma / 2.0
+def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
+    """A search's state with nothing known."""
+    p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
-    depth = min(p + 3, 512)
-    stack_beta = np.zeros((depth, p))
-    stack_beta[0] = root.beta
-    return kernels.SearchState(
-        G=np.ascontiguousarray(G),
+    now = np.zeros(1, dtype=node.NOW)
+    now["upper"] = now["slack"] = np.inf
+    now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
+    return node.SearchState(
+        G=np.ascontiguousarray(gram.G),
         Q=gram.quadratic(),
-        X=np.zeros((0, 0)),
-        w=terms.w,
-        length=terms.length,
-        b=b,
+        terms=terms,
+        root_w=np.sqrt(terms.w),
         support=np.arange(tau, dtype=np.int64),
-        ints=np.array([1, 0, 0, 0, 0, 0, 0], dtype=np.int64),
-        reals=np.array(
-            [np.inf, np.inf, max(tol, TOLERANCE), yy, ridge, 0.0, 0.0, terms.reach_y, terms.eps]
-        ),
-        stack=np.zeros((depth, p), dtype=np.int8),
-        stack_beta=stack_beta,
-        stack_bound=np.full(depth, root.bound),
-        stack_lam=np.full(depth, root.root_lam),
-        leaves=np.zeros((0, p), dtype=np.int8),
-        leaf_beta=np.zeros((0, p)),
-        leaf_lam=np.zeros(0),
-        leaf_bound=np.zeros(0),
+        now=now,
         state=np.zeros(p, dtype=np.int8),
         beta=np.zeros(p),
         g=np.zeros(p),
-        lam=np.array([root.root_lam]),
-        best=np.zeros(2),
+        lam=np.zeros(1),
         top=np.zeros(tau + EXTRA),
-        limits=np.array([np.inf, 1e-5, 20.0, 1.0, float(gram.scaled)]),
-        active=np.zeros(p, dtype=np.int64),
         columns=np.zeros(p, dtype=np.int64),
-        scratch=np.zeros(max(p, tau + 1)),
-        block=np.empty((min(p, BLOCK), min(p, BLOCK))),
-        local=np.empty((2, min(p, BLOCK))),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
+        scratch=np.zeros(max(p, tau + 1)),
         V=np.empty((tau + 1, p)),
         c=np.empty(p),
         d=np.empty(p),
@@ -244,12 +272,54 @@ def new_state(
         unit=np.empty((levels, p)),
         picks=np.zeros(tau + 1, dtype=np.int64),
         found=np.zeros(tau + 1, dtype=np.int64),
+        tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
     )
 
 
-def enter_support(state: kernels.SearchState, start: NDArray[np.intp]) -> None:
-    """Enter a start, filled to τ columns with the first ones, after swaps."""
-    spare = np.setdiff1d(np.arange(state.b.size), start)
-    state.found[: state.support.size] = np.concatenate([start, spare])[: state.support.size]
-    kernels.enter(state, 100)
+def _children(p: int, tau: int, scaled: bool) -> driver.Children:
+    return driver.Children(
+        state=np.zeros((2, p), dtype=np.int8),
+        beta=np.zeros((2, p)),
+        g=np.zeros(p),
+        lam=np.zeros((2, 1)),
+        top=np.zeros(tau + EXTRA),
+        gain=np.zeros(p),
+        trials=np.zeros(p, dtype=np.int64),
+        tried=np.zeros(p, dtype=np.int8),
+        X=np.zeros((0, 0)),
+        limits=np.array([np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, float(scaled)]),
+        best=np.zeros(2),
+        work=relaxation_work(p),
+    )
+
+
+def _rows(rows: int, p: int) -> driver.OpenNodes:
+    counts = np.zeros(1, dtype=driver.COUNTS)
+    counts["spare"] = rows
+    return driver.OpenNodes(
+        state=np.zeros((rows, p), dtype=np.int8),
+        beta=np.zeros((rows, p)),
+        lam=np.zeros(rows),
+        bound=np.zeros(rows),
+        heap=np.zeros(rows, dtype=np.int64),
+        stack=np.zeros(rows, dtype=np.int64),
+        spare=np.arange(rows, dtype=np.int64),
+        kept=np.zeros(rows, dtype=np.int64),
+        counts=counts,
+    )
+
+
+def _grown(table: driver.OpenNodes, rows: int) -> driver.OpenNodes:
+    """The same nodes with room for more."""
+    old, p = table.state.shape
+    new = _rows(rows, p)
+    for name, value in table._asdict().items():
+        if name not in ("counts", "spare"):
+            getattr(new, name)[:old] = value
+    new.counts[:] = table.counts
+    spare = int(table.counts["spare"][0])
+    new.spare[:spare] = table.spare[:spare]
+    new.spare[spare : spare + rows - old] = np.arange(old, rows)
+    new.counts["spare"] = spare + rows - old
+    return new

@@ -10,21 +10,27 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, reduced_root, wants_gram
+from ..relaxation.diagonal import fitted_form
+from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, Root, reduced_root, wants_gram
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread
 from .certificate import Certificate, start_from
-from .search import Search, enter_support, new_state
-from .single_kernels import UPPER
+from .search import Search, Tree
 
-HEAD_START = 1.0  # seconds a search gets before a better support is looked for
+HEAD_START = 0.2  # seconds a search gets before a better support and diagonal are looked for
+LOCAL_SEARCH = 0.2  # seconds
+WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Support, its objective, a valid lower bound and how the search ended."""
+    """Support, its objective, a valid lower bound and how the search ended.
+
+    ``history`` holds seconds, objective and lower bound whenever the gap had shrunk noticeably; its
+    bounds are the tree's own, before the margin for rounding.
+    """
 
     support: NDArray[np.intp]
     objective: float
@@ -33,6 +39,7 @@ class SearchResult:
     n_nodes: int
     seconds: float
     n_branched: int = 0
+    history: tuple[tuple[float, float, float], ...] = ()
 
 
 @on_one_thread
@@ -87,25 +94,56 @@ def branch_and_bound(
     if gram is None:  # out of time before there was anything to branch on
         bound, status = min(root.slack, root.bound), limits.reached(0) or Status.TIME_LIMIT
         return _result(problem, incumbent, bound, status, 1, limits, tol)
-    state = new_state(gram, problem, tol, root)
+    tree = Tree(gram, problem, tol)
     inside = np.isin(incumbent.support, root.columns)
-    enter_support(state, np.searchsorted(root.columns, incumbent.support[inside]))
-    state.reals[UPPER] = min(state.reals[UPPER], incumbent.objective)
-    search = Search(state, n_jobs)
-    ended = search.run(limits, HEAD_START)
-    if ended is None:  # not an easy one: worth looking for a better support first
-        remaining = limits.remaining()
-        seconds = 0.2 * HEAD_START if remaining is None else min(0.2 * HEAD_START, 0.3 * remaining)
-        local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
-        local.improve([search.support], Limits(seconds))
-        search.offer(local.best)
-        ended = search.run(limits)
-    status = ended or Status.TIME_LIMIT
-    incumbent.offer(root.columns[search.support])
-    bound = min(root.slack, search.bound)
+    tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
+    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
+    tree.start(root.beta, root.root_lam, root.bound)
+    first = Search(tree)
+    ended, searches = first.run(limits, HEAD_START), [first]
+    if ended is None:  # not an easy one: worth a better support and a better diagonal first
+        searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
+        ended = searches[-1].run(limits)
+    status, last = ended or Status.TIME_LIMIT, searches[-1]
+    incumbent.offer(root.columns[last.support])
+    bound = min(root.slack, max(search.bound for search in searches))
     margin = gram.rounding(problem.gamma / 2.0)
-    found = _result(problem, incumbent, bound, status, 1 + search.n_nodes, limits, tol, margin)
-    return replace(found, n_branched=search.n_branched)
+    nodes = 1 + sum(search.n_nodes for search in searches)
+    found = _result(problem, incumbent, bound, status, nodes, limits, tol, margin)
+    return replace(
+        found, n_branched=sum(s.n_branched for s in searches), history=tuple(last.history)
+    )
+
+
+def _better_start(
+    problem: SparseRidgeProblem,
+    first: Search,
+    root: Root,
+    gram: GramForm,
+    limits: Limits,
+    n_jobs: int | None,
+) -> Search:
+    """A search with a support from local search and a diagonal fitted to (γ, τ).
+
+    Where the diagonal helps, the tree begins again from the root, with what branching has taught.
+    """
+    ridge, tree = problem.gamma / 2.0, first.trees[0]
+    remaining = limits.remaining()
+    seconds = LOCAL_SEARCH if remaining is None else min(LOCAL_SEARCH, 0.3 * remaining)
+    local = LocalSearch(gram.G, gram.b, ridge, problem.tau)
+    local.improve([first.support], Limits(seconds))
+    tree.enter(local.best)
+    upper = float(tree.now["upper"][0])
+    fitted, beta, root_lam, bound = fitted_form(
+        gram, ridge, problem.tau, root.beta, root.root_lam, limits
+    )
+    if bound - root.bound > WORTH_IT * (upper - root.bound):
+        tree = Tree(fitted, problem, first.trees[0].tol)
+        tree.learn_from(first.trees[0])
+        tree.start(beta, root_lam, bound)
+    search = Search(tree, n_jobs)
+    search.history = first.history
+    return search
 
 
 def _transferred(
@@ -125,9 +163,9 @@ def _transferred(
     if not np.isfinite(incumbent.objective):
         incumbent.select_forward()
     search = start_from(certificate, gram, problem, tol)
-    search.offer(incumbent.support)
-    upper = search.states[0].reals
-    upper[UPPER] = min(upper[UPPER], incumbent.objective)
+    tree = search.trees[0]
+    tree.enter(incumbent.support)
+    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     status = search.run(limits) or Status.TIME_LIMIT
     incumbent.offer(search.support)
     margin = gram.rounding(problem.gamma / 2.0)

@@ -22,6 +22,7 @@ from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, raised_all, relative_rounding, weights
+from .newton import gradient, newton, newton_path, newton_work
 
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
 GRAM_COLUMNS = 400  # up to which it does not
@@ -215,12 +216,14 @@ class Relaxer:
         self.g = np.zeros(p)
         self.state = np.zeros(p, dtype=np.int8)
         self.top = np.zeros(self.picks + EXTRA)
-        self.work = relaxation_work(p)
+        self.work, self.nt = relaxation_work(p), newton_work(p)
 
     def relax(self, target: float) -> None:
         """Solve until the bound passes ``target`` or nothing more is to be had."""
         root, w, b = self.root, self.terms.w, self.terms.b
         lam = np.array([root.root_lam])
+        if self.gram is not None and self._newton(target, lam):
+            return
         if root.root_lam <= 0.0:
             level = np.sort(b * b / w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
@@ -241,6 +244,20 @@ class Relaxer:
         )
         root.root_lam = float(lam[0])
         root.bound = max(root.bound, float(best[0]))
+
+    def _newton(self, target: float, lam: Array) -> bool:
+        """The same by active-set Newton steps; whether there was room for the active columns."""
+        root, terms = self.root, self.terms
+        problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
+        gradient(self.form[0], terms.b, root.beta, self.g)
+        here = (root.beta, self.g, lam, target)
+        if root.root_lam > 0.0:
+            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)
+        else:
+            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.nt)
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(bound))
+        return bool(steps >= 0)
 
     def excluded(self, target: float) -> NDArray[np.bool_]:
         """Columns no support below ``target`` holds; the slack is lowered to what proves it."""

@@ -17,11 +17,13 @@ from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, residual_multiple, residual_parts
 from .gram import GramForm, relaxation_work, residual_form, wants_gram
 from .interior import interior_point
+from .newton import newton, newton_path, newton_work
 from .quadratic import Quadratic, solve_bordered
 
 ROUNDS = 12  # of coordinate descent between two Newton steps
 MOST_ROUNDS = 300
 NEWTON_STEPS = 10
+EXACT = 1e-9  # relative deviation of Σz from τ
 
 
 @dataclass(frozen=True)
@@ -266,12 +268,15 @@ class _Search:
         )
 
     def run(self, gap: float, limits: Limits) -> Relaxation:
-        """Coordinate descent and Newton steps; interior-point steps where those get stuck."""
+        """Newton steps on the active set; where they are not enough descent, interior points."""
         if limits.reached(0) is not None:
             self._note()
             self._keep()
+        self._active_set()
         for attempt in range(2):
             rounds = ROUNDS
+            if np.isfinite(self.value) and self._done(gap):
+                break
             for _ in range(NEWTON_STEPS):
                 if limits.reached(0) is not None:
                     break
@@ -295,6 +300,21 @@ class _Search:
         self.beta = self.kept.copy()
         self._refresh()
         return self._result(self.value, gap)
+
+    def _active_set(self) -> None:
+        """Newton steps on the active set, where Q is at hand: nearly always all there is to do."""
+        Q = self.form.arrays[0]
+        if Q.shape[0] == 0:
+            return
+        self._refresh()
+        problem = (Q, self.terms, np.sqrt(self.w), self.scaled, self.state, self.picks)
+        here, work = (self.beta, self.g, self.root_lam, np.inf), newton_work(self.beta.size)
+        if self.beta.any():
+            newton(*problem, *here, 40, EXACT, self.top, work)
+        else:
+            newton_path(*problem, *here, EXACT, self.top, work)
+        self._note()
+        self._keep()
 
     def _keep(self) -> None:
         """Remember β if its objective is the least so far; otherwise go back to the one that is."""

@@ -1,0 +1,388 @@
+"""Compiled branch-and-bound over included and excluded columns, best bound first.
+
+Nodes wait with their relaxation solved. The one of least bound is taken up: its bound fixes
+columns, few completions left are enumerated, and otherwise it is branched on the column whose
+exclusion is expected to raise the bound most, by what excluding it has done so far (pseudocosts)
+and, until enough of that is known, by trying it (strong branching). Once no more nodes may be kept
+the search goes depth first below the node taken up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.compiled import kernel
+from ..kernels.linalg import Array
+from ..relaxation.descent import relax
+from ..relaxation.newton import gradient, newton
+from .node import (
+    CHEAP,
+    IN,
+    OUT,
+    SMALL,
+    bound_here,
+    count_node,
+    count_work,
+    enter_node,
+    exclude,
+    finish,
+    screen,
+    small_enough,
+    try_rounding,
+)
+
+# what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither
+# branch nor enumerate, keep what stays open
+SEARCH, RECORD, SETTLE = 0, 1, 2
+DONE, PAUSED, FULL = 0, 1, 2
+TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
+PROMISING = 0.2  # of the best trial: a lower estimate is not tried
+ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
+WIDEST = 112  # active columns up to which nodes are solved by factorisations
+SWEEPS = 20.0  # rounds of coordinate descent at a node with more of them
+UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
+
+COUNTS = np.dtype(
+    [
+        ("waiting", "i8"),  # nodes in the heap
+        ("diving", "i8"),  # nodes on the stack
+        ("spare", "i8"),  # rows not in use
+        ("kept", "i8"),  # leaves kept
+        ("deep", "i8"),  # 1: no more rows may be had, children go on the stack
+    ]
+)
+
+
+class OpenNodes(NamedTuple):
+    """Nodes in rows of a table: waiting in a heap, on a stack, or kept as leaves."""
+
+    state: NDArray[np.int8]  # (rows, p)
+    beta: Array  # (rows, p)
+    lam: Array  # (rows,)
+    bound: Array  # (rows,)
+    heap: NDArray[np.int64]  # (rows,)
+    stack: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    counts: NDArray[np.void]  # (1,) of COUNTS
+
+
+class Children(NamedTuple):
+    """The relaxation of a child, the best exclusion so far, and what was learnt of columns."""
+
+    state: NDArray[np.int8]  # (2, p)
+    beta: Array  # (2, p)
+    g: Array  # (p,)
+    lam: Array  # (2, 1)
+    top: Array
+    gain: Array  # (p,) gains of excluding a column, over its z, summed
+    trials: NDArray[np.int64]  # (p,)
+    tried: NDArray[np.int8]  # (p,)
+    # coordinate descent, for nodes with many active columns
+    X: Array  # (0, 0)
+    limits: Array
+    best: Array
+    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
+
+
+@kernel
+def push(open_nodes, row):  # type: ignore[no-untyped-def]
+    """Put a row in the heap."""
+    heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
+    at = counts.waiting
+    counts.waiting += 1
+    while at > 0:
+        parent = (at - 1) // 2
+        if bound[heap[parent]] <= bound[row]:
+            break
+        heap[at] = heap[parent]
+        at = parent
+    heap[at] = row
+
+
+@kernel
+def pop(open_nodes):  # type: ignore[no-untyped-def]
+    """Take the row of least bound out of the heap."""
+    heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
+    first = heap[0]
+    counts.waiting -= 1
+    n = counts.waiting
+    row = heap[n]
+    at = 0
+    while 2 * at + 1 < n:
+        child = 2 * at + 1
+        if child + 1 < n and bound[heap[child + 1]] < bound[heap[child]]:
+            child += 1
+        if bound[row] <= bound[heap[child]]:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = row
+    return first
+
+
+@kernel
+def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
+    """Write a node to a spare row."""
+    counts = open_nodes.counts[0]
+    counts.spare -= 1
+    row = open_nodes.spare[counts.spare]
+    for i in range(state.shape[0]):
+        open_nodes.state[row, i] = state[i]
+        open_nodes.beta[row, i] = beta[i]
+    open_nodes.lam[row], open_nodes.bound[row] = lam, bound
+    return row
+
+
+@kernel
+def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
+    """Give a row back, or keep it as a leaf."""
+    counts = open_nodes.counts[0]
+    if keep:
+        open_nodes.kept[counts.kept] = row
+        counts.kept += 1
+    else:
+        open_nodes.spare[counts.spare] = row
+        counts.spare += 1
+
+
+@kernel
+def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
+    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound.
+
+    By Newton steps, however ill-conditioned Q is; by coordinate descent where more columns are
+    active than factorisations are worth.
+    """
+    state, beta, lam, scaled = ch.state[at], ch.beta[at], ch.lam[at], st.now[0].scaled > 0
+    bound, steps = newton(
+        st.Q,
+        st.terms,
+        st.root_w,
+        scaled,
+        state,
+        k,
+        beta,
+        ch.g,
+        lam,
+        target,
+        ROUNDS,
+        TOLERANCE,
+        ch.top,
+        nt,
+    )
+    active, p = 0.0, state.shape[0]
+    for i in range(p):
+        active += beta[i] != 0.0
+    operations = (active * active / 6.0 + 2.0 * p) * active + 15.0 * p
+    if steps < 0:
+        ch.limits[0], ch.best[0], none = target, bound, ch.work[2]
+        form = (st.Q, ch.X, none, none, 0.0, none)
+        steps = relax(
+            form, st.terms, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work
+        )
+        operations = (4.0 * active + p) * active + 15.0 * p
+        bound = ch.best[0]
+    count_work(st, abs(steps), operations)
+    return bound
+
+
+@kernel
+def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
+    """The node at hand with column i in or out, in buffer ``at``."""
+    for j in range(st.state.shape[0]):
+        ch.state[at, j], ch.beta[at, j], ch.g[j] = st.state[j], st.beta[j], st.g[j]
+    ch.lam[at, 0] = st.lam[0]
+    ch.state[at, i] = value
+    if value == OUT:
+        exclude(st.Q, ch.beta[at], ch.g, i)
+
+
+@kernel
+def share(st, i):  # type: ignore[no-untyped-def]
+    """z_i of the node at hand."""
+    size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
+    if size >= s:
+        return 1.0 if size > 0.0 else 0.0
+    return size / s
+
+
+@kernel
+def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
+    """The free column, not tried yet, of largest expected gain when it is excluded; the gain."""
+    most, which = -1.0, -1
+    for f in range(n):
+        i = st.columns[f]
+        if ch.tried[i] == 1:
+            continue
+        each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
+        value = each * share(st, i)
+        if value > most:
+            most, which = value, i
+    return most, which
+
+
+@kernel
+def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
+    """The column to branch on; its exclusion is left in buffer 1, with its bound."""
+    total, trials = 0.0, 0
+    for f in range(n):
+        i = st.columns[f]
+        ch.tried[i] = 0
+        total += ch.gain[i]
+        trials += ch.trials[i]
+    mean = total / trials if total > 0.0 else 1.0
+    best, chosen, raised = -1.0, -1, bound
+    for _ in range(TRIED):
+        expected, i = promising(st, ch, n, mean)
+        if i < 0 or (chosen >= 0 and expected < PROMISING * best):
+            break
+        ch.tried[i] = 1
+        known = ch.trials[i] >= KNOWN
+        if known and expected <= best:
+            continue
+        z = share(st, i)
+        load_child(st, ch, 0, i, OUT)
+        value = max(bound, solve(st, nt, ch, 0, k, target))
+        gain = min(value, target) - bound
+        if z > 1e-3:
+            ch.gain[i] += gain / z
+            ch.trials[i] += 1
+        if gain > best:
+            best, chosen, raised = gain, i, value
+            for j in range(st.state.shape[0]):
+                ch.state[1, j], ch.beta[1, j] = ch.state[0, j], ch.beta[0, j]
+            ch.lam[1, 0] = ch.lam[0, 0]
+        if known or value >= target:
+            break
+    return chosen, raised
+
+
+@kernel
+def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
+    """Let the child in a buffer wait, or prune it."""
+    now, counts = st.now[0], open_nodes.counts[0]
+    pruned = bound >= target
+    if pruned:
+        now.slack = min(now.slack, bound)
+        if now.mode != RECORD:
+            return
+    row = store(open_nodes, ch.state[at], ch.beta[at], ch.lam[at, 0], bound)
+    if pruned:
+        release(open_nodes, row, True)
+    elif counts.deep > 0 or counts.diving > 0:
+        open_nodes.stack[counts.diving] = row
+        counts.diving += 1
+    else:
+        push(open_nodes, row)
+
+
+@kernel
+def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
+    """Relax the node at hand, which came without a relaxation of its own; its bound."""
+    load_child(st, ch, 0, 0, st.state[0])
+    bound = solve(st, nt, ch, 0, k, target)
+    for j in range(st.state.shape[0]):
+        st.beta[j], st.g[j] = ch.beta[0, j], ch.g[j]
+    st.lam[0] = ch.lam[0, 0]
+    return bound
+
+
+@kernel
+def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
+    """Try to be done with the node at hand by bounds and enumeration.
+
+    Returns whether it is, and otherwise its included columns, free ones, picks left and bound.
+    """
+    now, tau, mode = st.now[0], st.support.shape[0], st.now[0].mode
+    m, n = count_node(st)
+    fresh = bound == -np.inf
+    while True:
+        k = tau - m
+        if k < 0:
+            return True, m, n, k, bound  # nothing better lies below
+        if k == 0 or k >= n:  # a single support, or all there is
+            for f in range(min(n, k)):
+                st.chosen[m + f] = st.columns[f]
+            enter_node(st, m + min(n, k))
+            return True, m, n, k, bound
+        if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
+            finish(st, m, k, n)
+            return True, m, n, k, bound
+        if fresh:
+            bound = max(bound, relax_here(st, nt, ch, k, target))
+            if bound >= target:
+                now.slack = min(now.slack, bound)
+                return True, m, n, k, bound
+            fresh = False
+            m, n = count_node(st)
+            continue
+        if mode == RECORD:
+            return False, m, n, k, bound
+        here = bound_here(st, nt.columns, k)
+        if here >= target:
+            now.slack = min(now.slack, here)
+            return True, m, n, k, bound
+        bound = max(bound, here)
+        fixed = screen(st, here, target, k)
+        m, n = count_node(st)
+        if fixed == 0:
+            return False, m, n, k, bound
+        fresh = fixed * 8 >= n and tau > m and tau - m < n  # much has changed
+
+
+@kernel
+def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
+    """Search on for at most about ``most_nodes`` nodes.
+
+    Returns DONE, PAUSED when the nodes are used up, FULL when there is no row for two children.
+    While leaves are recorded nothing is fixed: leaves then are a partition of all supports.
+    """
+    now, counts, tau = st.now[0], open_nodes.counts[0], st.support.shape[0]
+    first, mode = now.nodes, now.mode
+    while counts.waiting + counts.diving > 0:
+        if now.nodes - first >= most_nodes:
+            return PAUSED
+        if counts.spare < 3:
+            return FULL
+        if counts.diving > 0:
+            counts.diving -= 1
+            row = open_nodes.stack[counts.diving]
+        else:
+            row = pop(open_nodes)
+        target = now.upper * (1.0 - now.tolerance)
+        bound = open_nodes.bound[row]
+        if bound >= target:
+            now.slack = min(now.slack, bound)
+            release(open_nodes, row, mode == RECORD)
+            continue
+        for j in range(st.state.shape[0]):
+            st.state[j], st.beta[j] = open_nodes.state[row, j], open_nodes.beta[row, j]
+        st.lam[0] = open_nodes.lam[row]
+        gradient(st.Q, st.terms.b, st.beta, st.g)
+        closed, m, n, k, bound = close(st, nt, ch, tau, bound, target)
+        if closed:
+            if mode == RECORD:  # with the β that closed it
+                for j in range(st.state.shape[0]):
+                    open_nodes.beta[row, j] = st.beta[j]
+                open_nodes.lam[row] = st.lam[0]
+            release(open_nodes, row, mode == RECORD)
+            continue
+        try_rounding(st, m, k, n)
+        if mode == SETTLE:
+            for j in range(st.state.shape[0]):
+                open_nodes.state[row, j], open_nodes.beta[row, j] = st.state[j], st.beta[j]
+            open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], bound
+            release(open_nodes, row, True)
+            continue
+        release(open_nodes, row, False)
+        target = now.upper * (1.0 - now.tolerance)
+        i, raised = choose(st, nt, ch, n, k, bound, target)
+        now.branched += 1
+        add(st, open_nodes, ch, 1, raised, target)
+        load_child(st, ch, 0, i, IN)
+        raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
+        add(st, open_nodes, ch, 0, raised, target)
+    return DONE

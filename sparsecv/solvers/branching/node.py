@@ -1,0 +1,253 @@
+"""Compiled steps at one node of the tree over included and excluded columns.
+
+A node's included and free columns, its incumbents by rounding, what its bound fixes, and its
+completion by enumeration. The order of nodes and their branching are ``driver``'s.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.compiled import kernel
+from ..kernels.completion import complete
+from ..kernels.linalg import Array
+from ..relaxation.dual_bound import BoundTerms, gram_bound, raised
+from ..relaxation.newton import gradient
+from ..supports.swaps import swap_search
+
+# a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
+STEP, OPERATION = 400.0, 0.14
+CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
+FIRST_NODE = 2e4  # supports, while nothing is known
+NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
+FREE, IN, OUT = 0, 1, 2
+
+NOW = np.dtype(
+    [
+        ("upper", "f8"),  # objective of the record
+        ("slack", "f8"),  # least bound that pruned a node or fixed a column
+        ("tolerance", "f8"),  # relative gap at which a node is pruned
+        ("ridge", "f8"),
+        ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
+        ("work", "f8"),  # of all relaxations, in supports
+        ("nodes", "i8"),  # whose bound was computed
+        ("branched", "i8"),
+        ("mode", "i8"),  # what becomes of nodes: see ``driver``
+    ]
+)
+
+
+class SearchState(NamedTuple):
+    """Problem, record, the node at hand and its work space."""
+
+    G: Array
+    Q: Array
+    terms: BoundTerms  # w, length, b, yᵀy and what the dual bound asks besides
+    root_w: Array
+    support: NDArray[np.int64]  # (tau,) record
+    now: NDArray[np.void]  # (1,) of NOW
+    state: NDArray[np.int8]  # (p,) free, in or out
+    beta: Array  # (p,)
+    g: Array  # (p,) b − Qβ
+    lam: Array  # (1,) √λ
+    top: Array  # (tau + 3,) as gram_bound leaves it
+    columns: NDArray[np.int64]  # (p,) free
+    chosen: NDArray[np.int64]  # (tau,) included
+    scratch: Array  # (p,)
+    V: Array  # (tau + 1, p)
+    c: Array
+    d: Array
+    L: Array  # (tau + 1, tau + 1)
+    C: Array  # (levels, p, p)
+    unit: Array  # (levels, p)
+    picks: NDArray[np.int64]
+    found: NDArray[np.int64]
+    tried: NDArray[np.int64]  # (tau,) the support rounded last
+    anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
+
+
+@kernel
+def combinations(n, k, most):  # type: ignore[no-untyped-def]
+    """C(n, k), or more than ``most`` once it passes that."""
+    k = min(k, n - k)
+    total = 1.0
+    for a in range(k):
+        total = total * (n - a) / (a + 1)
+        if total > most:
+            return total
+    return total
+
+
+@kernel
+def enter(st, most):  # type: ignore[no-untyped-def]
+    """Enter ``st.found`` after at most ``most`` swaps; returns its objective."""
+    now, tau = st.now[0], st.support.shape[0]
+    work = (st.anywhere, st.L, st.scratch, st.V, st.c, st.d)
+    gain = swap_search(st.G, st.terms.b, now.ridge, st.found, tau, *work, most)
+    value = st.terms.yy - gain
+    if value < now.upper:
+        now.upper = value
+        for a in range(tau):
+            st.support[a] = st.found[a]
+    return value
+
+
+@kernel
+def enter_node(st, m):  # type: ignore[no-untyped-def]
+    """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
+    tau, i = st.support.shape[0], 0
+    while m < tau:
+        taken = False
+        for e in range(m):
+            taken = taken or st.chosen[e] == i
+        if not taken:
+            st.chosen[m] = i
+            m += 1
+        i += 1
+    for a in range(tau):
+        st.found[a] = st.chosen[a]
+    return enter(st, 0)
+
+
+@kernel
+def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
+    """Greedy rounding: the included columns and the k free ones of largest β√w, then swaps."""
+    same = True
+    for a in range(k):
+        least, which = -1.0, -1
+        for f in range(n):
+            i = st.columns[f]
+            value = abs(st.beta[i]) * st.root_w[i]
+            if value > least:
+                taken = False
+                for e in range(m, m + a):
+                    taken = taken or st.chosen[e] == i
+                if not taken:
+                    least, which = value, i
+        st.chosen[m + a] = which
+    for a in range(m + k):
+        same = same and st.tried[a] == st.chosen[a]
+        st.tried[a] = st.chosen[a]
+    if not same and enter_node(st, m + k) <= st.now[0].upper * NEAR:
+        enter(st, 20)  # close to the record: worth searching around
+
+
+@kernel
+def finish(st, m, k, n):  # type: ignore[no-untyped-def]
+    """Complete a node by enumeration; its best support is kept if it beats the record."""
+    now = st.now[0]
+    before = st.terms.yy - now.upper
+    gain = complete(
+        st.G,
+        st.terms.b,
+        now.ridge,
+        st.chosen,
+        m,
+        st.columns,
+        n,
+        k,
+        before,
+        st.V,
+        st.c,
+        st.d,
+        st.L,
+        st.C,
+        st.unit,
+        st.picks,
+        st.found,
+    )
+    if gain > before:
+        for a in range(k):
+            st.chosen[m + a] = st.columns[st.found[a]]
+        # the enumeration's own gain is rounded: enter what a fresh factorisation gives
+        enter_node(st, m + k)
+
+
+@kernel
+def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
+    """Fix free columns whose other value is ruled out by the bound; number fixed.
+
+    Including a column outside the k largest g²/w costs the k-th largest; excluding one inside
+    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1). All are judged by the bound
+    of the node as it came; g is formed anew.
+    """
+    now, terms = st.now[0], st.terms
+    fixed = 0
+    last, following, square = st.top[k - 1], st.top[k], st.top[k + 1]
+    for i in range(st.state.shape[0]):
+        if st.state[i] != FREE:
+            continue
+        value = square * raised(st.g[i], terms.length[i], terms.w[i], st.top[k + 2])
+        if value < last and bound + last - value >= target:
+            now.slack = min(now.slack, bound + last - value)
+            st.state[i] = OUT
+            st.beta[i] = 0.0
+            fixed += 1
+        elif value > following and bound + value - following >= target:
+            now.slack = min(now.slack, bound + value - following)
+            st.state[i] = IN
+            fixed += 1
+    if fixed > 0:
+        gradient(st.Q, terms.b, st.beta, st.g)
+    return fixed
+
+
+@kernel
+def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
+    """Take column i out of β."""
+    if beta[i] != 0.0:
+        for j in range(g.shape[0]):
+            g[j] += Q[i, j] * beta[i]
+        beta[i] = 0.0
+
+
+@kernel
+def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
+    """Whether choosing k of n columns is enumerated in the time of so many nodes."""
+    if k <= 1:
+        return True
+    if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
+        return False
+    now = st.now[0]
+    node = (FIRST_NODE + now.work) / (1.0 + now.nodes)
+    return combinations(n, k, nodes * node) <= nodes * node
+
+
+@kernel
+def count_work(st, steps, operations):  # type: ignore[no-untyped-def]
+    """Count a node whose relaxation took so many steps of so many operations."""
+    st.now[0].work += steps * (STEP + OPERATION * operations)
+    st.now[0].nodes += 1
+
+
+@kernel
+def count_node(st):  # type: ignore[no-untyped-def]
+    """List included and free columns; (included, free)."""
+    m, n = 0, 0
+    for i in range(st.state.shape[0]):
+        if st.state[i] == IN:
+            if m < st.chosen.shape[0]:
+                st.chosen[m] = i
+            m += 1
+        elif st.state[i] == FREE:
+            st.columns[n] = i
+            n += 1
+    return m, n
+
+
+@kernel
+def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
+    """Certified bound and the largest g²/w at the node's β."""
+    count = 0
+    for i in range(st.state.shape[0]):
+        if st.state[i] != OUT:
+            columns[count] = i
+            count += 1
+    w, length, b, yy, reach_y, eps = st.terms
+    scaled = st.now[0].scaled > 0
+    return gram_bound(
+        w, length, b, yy, reach_y, st.state, columns, count, k, st.beta, st.g, eps, scaled, st.top
+    )

@@ -1,0 +1,420 @@
+"""Compiled active-set Newton method for the perspective relaxation at a node.
+
+At a fixed multiplier λ = s² of the cardinality constraint the relaxation of ``descent`` is a
+reverse-Huber regression: every free coordinate is zero (|g_i| ≤ s√w_i), linear (|β_i|√w_i < s,
+penalty 2s√w_i|β_i|) or quadratic (penalty w_iβ_i² + λ). On a fixed partition the optimum solves
+
+    (Q_AA + W_quadratic) β_A = b_A − s·v,   v_i = √w_i·sign β_i on the linear columns, 0 elsewhere,
+
+and is linear in s; s itself follows from Σz = #quadratic + Σ_linear √w_i|β_i|/s = picks. Each step
+solves that system for the partition at hand and goes to the exact minimum along its direction, so
+the objective never rises. It does not care how ill-conditioned Q is, where coordinate descent
+crawls; its price is a factorisation of the active columns a step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.compiled import kernel
+from ..kernels.linalg import Array
+from .dual_bound import gram_bound
+
+WIDEST = 200  # active columns up to which a factorisation is cheaper than sweeps
+ENTERING = 8  # columns brought in at once
+VIOLATION = 1e-3  # relative excess of |g_i| over s√w_i that brings a column in
+STEPS = 60
+FALL, FALLS = 0.6, 60  # of the multiplier from one point of the path to the next
+REPEATS = 5
+PIVOT = 1e-11  # least pivot, relative to the diagonal
+DROPPED = 1e-13  # of its step: below it a coefficient is zero
+
+
+class NewtonWork(NamedTuple):
+    """Work space of :func:`newton`."""
+
+    active: NDArray[np.int64]  # (m,)
+    entering: NDArray[np.int64]  # (ENTERING,) the most violated columns, and by how much
+    excess: Array
+    columns: NDArray[np.int64]  # (p,) that are not out
+    U: Array  # (m, m + 2) factor, and both right sides
+    inverse: Array  # (m,) of the factor's diagonal
+    v: Array  # (m,)
+    move: Array  # (2, m): the step is move[0] − s·move[1]
+    d: Array  # (m,)
+    h: Array  # (p,) Qd
+    when: Array  # (3m,) places along the step where the penalty changes
+    where: NDArray[np.int64]  # (3m,) and what changes there: 3·position + kind
+
+
+def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
+    """Allocate the work space for p columns, at most ``widest`` of them active."""
+    m = min(p, widest)
+    return NewtonWork(
+        active=np.zeros(m, dtype=np.int64),
+        entering=np.zeros(ENTERING, dtype=np.int64),
+        excess=np.zeros(ENTERING),
+        columns=np.zeros(p, dtype=np.int64),
+        U=np.zeros((m, m + 2)),
+        inverse=np.zeros(m),
+        v=np.zeros(m),
+        move=np.zeros((2, m)),
+        d=np.zeros(m),
+        h=np.zeros(p),
+        when=np.zeros(3 * m),
+        where=np.zeros(3 * m, dtype=np.int64),
+    )
+
+
+@kernel
+def gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
+    """g = b − Qβ."""
+    p = b.shape[0]
+    for j in range(p):
+        g[j] = b[j]
+    for i in range(p):
+        value = beta[i]
+        if value != 0.0:
+            for j in range(p):
+                g[j] -= value * Q[i, j]
+
+
+@kernel
+def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
+    """List columns with a coefficient, then those about to get one, the most violated first.
+
+    Returns how many have one and how many are listed; −1 where there is no room.
+    """
+    n, new, room, columns = 0, 0, nt.active.shape[0], nt.columns
+    least = VIOLATION * s
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 1 or beta[i] != 0.0:
+            if n == room:
+                return n, -1
+            nt.active[n] = i
+            n += 1
+            continue
+        excess = abs(g[i]) / root_w[i] - s
+        if excess <= least:
+            continue
+        c = min(new, ENTERING - 1)
+        while c > 0 and nt.excess[c - 1] < excess:
+            nt.excess[c], nt.entering[c] = nt.excess[c - 1], nt.entering[c - 1]
+            c -= 1
+        nt.excess[c], nt.entering[c] = excess, i
+        new = min(new + 1, ENTERING)
+        least = max(least, 0.5 * nt.excess[0])
+        if new == ENTERING:
+            least = max(least, nt.excess[ENTERING - 1])
+    m = n
+    for c in range(new):
+        if nt.excess[c] >= 0.5 * nt.excess[0]:
+            if m == room:
+                return n, -1
+            nt.active[m] = nt.entering[c]
+            m += 1
+    return n, m
+
+
+@kernel
+def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
+    """Cholesky factor of Q + W_quadratic on the active columns, both right sides carried along.
+
+    Returns the number of quadratic columns.
+    """
+    U, active, v = nt.U, nt.active, nt.v
+    saturated = 0
+    for a in range(m):
+        i = active[a]
+        for c in range(a, m):
+            U[a, c] = Q[i, active[c]]
+        right = g[i]
+        v[a] = 0.0
+        if state[i] == 1 or root_w[i] * abs(beta[i]) >= s:
+            U[a, a] += w[i]
+            right -= w[i] * beta[i]
+            if state[i] == 0:
+                saturated += 1
+        else:
+            sign = beta[i] if beta[i] != 0.0 else g[i]
+            v[a] = root_w[i] if sign > 0.0 else -root_w[i]
+        U[a, m], U[a, m + 1] = right, v[a]
+        least = PIVOT * U[a, a] + 1e-300
+        for q in range(0, a - a % 4, 4):  # four rows at a time: fewer passes over row a
+            first, second, third, fourth = U[q, a], U[q + 1, a], U[q + 2, a], U[q + 3, a]
+            for c in range(a, m + 2):
+                U[a, c] -= (first * U[q, c] + second * U[q + 1, c]) + (
+                    third * U[q + 2, c] + fourth * U[q + 3, c]
+                )
+        for q in range(a - a % 4, a):
+            first = U[q, a]
+            for c in range(a, m + 2):
+                U[a, c] -= first * U[q, c]
+        inverse = 1.0 / np.sqrt(max(U[a, a], least))
+        for c in range(a, m + 2):
+            U[a, c] *= inverse
+        nt.inverse[a] = inverse
+    return saturated
+
+
+@kernel
+def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
+    """Back substitution with the leading n of m active columns, for both right sides."""
+    U, move = nt.U, nt.move
+    for a in range(n - 1, -1, -1):
+        first, second = U[a, m], U[a, m + 1]
+        for c in range(a + 1, n):
+            first -= U[a, c] * move[0, c]
+            second -= U[a, c] * move[1, c]
+        move[0, a], move[1, a] = first * nt.inverse[a], second * nt.inverse[a]
+
+
+@kernel
+def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
+    """Insert a change of the penalty at t in order."""
+    c = count
+    while c > 0 and nt.when[c - 1] > t:
+        nt.when[c], nt.where[c] = nt.when[c - 1], nt.where[c - 1]
+        c -= 1
+    nt.when[c], nt.where[c] = t, code
+
+
+@kernel
+def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
+    """Exact minimum over t ∈ [0, 1] of the objective at β + td; t and the position that ends at 0.
+
+    Half the slope is constant + rate·t between knots. In the direction of its step a coordinate
+    passes −s/√w (quadratic to linear), 0 and s/√w (linear to quadratic).
+    """
+    constant, rate, knots = 0.0, 0.0, 0
+    for a in range(n):
+        i = nt.active[a]
+        d = nt.d[a]
+        constant -= d * g[i]
+        rate += d * nt.h[i]
+        if d == 0.0:
+            continue
+        if state[i] == 1:
+            constant += w[i] * d * beta[i]
+            rate += w[i] * d * d
+            continue
+        size = abs(d)
+        x = beta[i] if d > 0.0 else -beta[i]
+        kink = s / root_w[i]
+        if x <= -kink or x >= kink:
+            constant += w[i] * size * x
+            rate += w[i] * size * size
+        elif x < 0.0:
+            constant -= s * root_w[i] * size
+        else:
+            constant += s * root_w[i] * size
+        for kind in range(3):
+            t = (kink * (kind - 1.0) - x) / size
+            if t < 1.0 and (t > 0.0 or (t == 0.0 and kind == 0)):
+                place_knot(nt, knots, t, 3 * a + kind)
+                knots += 1
+    if not (constant < 0.0 and rate >= 0.0):
+        return 0.0, -1  # rounding only
+    for e in range(knots):
+        t = nt.when[e]
+        if constant + rate * t >= 0.0:
+            return -constant / rate, -1
+        a, kind = nt.where[e] // 3, nt.where[e] % 3
+        i, size = nt.active[a], abs(nt.d[a])
+        x = beta[i] if nt.d[a] > 0.0 else -beta[i]
+        if kind == 1:
+            constant += 2.0 * s * root_w[i] * size
+            if constant + rate * t >= 0.0:
+                return t, a
+        elif kind == 0:
+            constant -= s * root_w[i] * size + w[i] * size * x
+            rate -= w[i] * size * size
+        else:
+            constant += w[i] * size * x - s * root_w[i] * size
+            rate += w[i] * size * size
+    if knots > 0 and constant + rate > 0.0:
+        return -constant / rate, -1
+    return 1.0, -1
+
+
+@kernel
+def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
+    """d = move[0] − s·move[1] on the first n active columns, and h = Qd."""
+    h = nt.h
+    p = h.shape[0]
+    for j in range(p):
+        h[j] = 0.0
+    for a in range(n):
+        d = nt.move[0, a] - s * nt.move[1, a]
+        nt.d[a] = d
+        i = nt.active[a]
+        for j in range(p):
+            h[j] += d * Q[i, j]
+
+
+@kernel
+def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
+    """Whether columns about to enter move to the side their gradient points to."""
+    fit = True
+    for a in range(n, m):
+        fit = fit and (nt.move[0, a] - s * nt.move[1, a]) * nt.v[a] > 0.0
+    return fit
+
+
+@kernel
+def relaxed_size(root_w, state, beta, s, count, nt):  # type: ignore[no-untyped-def]
+    """Σz over the free columns."""
+    total = 0.0
+    for a in range(count):
+        i = nt.columns[a]
+        if state[i] == 0 and beta[i] != 0.0:
+            total += min(1.0, root_w[i] * abs(beta[i]) / s)
+    return total
+
+
+@kernel
+def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untyped-def]
+    """√λ at which Σz = picks on the partition last solved; 0 where there is none."""
+    above, below = 0.0, float(picks - saturated)
+    for a in range(n):
+        above += nt.v[a] * (beta[nt.active[a]] + nt.move[0, a])
+        below += nt.v[a] * nt.move[1, a]
+    return above / below if above > 0.0 and below > 0.0 else 0.0
+
+
+@kernel
+def newton(  # type: ignore[no-untyped-def]
+    Q, terms, root_w, scaled, state, picks, beta, g, lam, target, rounds, tolerance, top, nt
+):
+    """Solve the relaxation at a node, or until its bound passes ``target``.
+
+    Parameters
+    ----------
+    Q, terms, root_w : the problem, terms a BoundTerms and root_w = √w
+    scaled : whether D = 0
+    state : int8 (p,): free (0), in (1) or out (2); columns that are out must have β = 0
+    picks : free columns still to choose
+    beta, g : (p,) warm start and its b − Qβ, overwritten
+    lam : (1,) √λ, warm start and result
+    target : bound at which to stop
+    rounds : multipliers tried
+    tolerance : relative deviation of Σz from ``picks`` that will do
+    top : (picks + 3,) as in gram_bound
+    nt : work space
+
+    Returns
+    -------
+    float, int
+        Certified bound at β and the steps taken; these are negative where more columns are active
+        than there is room for.
+    """
+    w, length, b, yy, reach_y, eps = terms
+    count = 0
+    for i in range(b.shape[0]):
+        if state[i] != 2:
+            nt.columns[count] = i
+            count += 1
+    s, low, high = lam[0], 0.0, np.inf
+    if not s > 0.0:
+        for a in range(count):
+            s = max(s, 0.1 * abs(g[nt.columns[a]]) / root_w[nt.columns[a]])
+        s = max(s, 1e-300)
+    done, full, steps, fitted, stalled = 0, False, 0, 0.0, False
+    bound = gram_bound(
+        w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
+    )
+    while steps < STEPS and bound < target:
+        n, m = list_active(root_w, state, beta, g, s, count, nt)
+        if m < 0:
+            return bound, -1 - steps
+        if m == 0 or (full and (m == n or stalled)):
+            done += 1
+            size = relaxed_size(root_w, state, beta, s, count, nt)
+            if done >= rounds or abs(size - picks) <= tolerance * max(picks, 1):
+                break
+            if size > picks:
+                low = s
+            else:
+                high = s
+            if not (max(low, 0.2 * s) < fitted < min(high, 5.0 * s)):
+                fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 0.0
+                if fitted == 0.0:
+                    fitted = 1.3 * s if size > picks else s / 1.3
+            s = fitted
+            full = stalled = False
+            continue
+        steps += 1
+        saturated = factor(Q, w, root_w, state, beta, g, s, m, nt)
+        solve_leading(m, m, nt)
+        if m > n and not signs_fit(s, n, m, nt):
+            m_all, m = m, n + 1
+            solve_leading(m, m_all, nt)
+            if not signs_fit(s, n, m, nt):
+                m = n
+                solve_leading(m, m_all, nt)
+        fitted = fitting_multiplier(saturated, picks, beta, m, nt)
+        if steps == 1 and 0.5 * s < fitted < 2.0 * s:
+            s = fitted  # the partition of the parent, its multiplier for this node
+        direction(Q, s, m, nt)
+        t, at = line_search(w, root_w, state, beta, g, s, m, nt)
+        full = t == 1.0
+        if t == 0.0:
+            full = stalled = True
+            continue
+        for a in range(m):
+            i = nt.active[a]
+            value = beta[i] + t * nt.d[a]
+            if a == at or (state[i] == 0 and abs(value) <= DROPPED * abs(nt.d[a])):
+                value = 0.0
+            beta[i] = value
+        for j in range(b.shape[0]):
+            g[j] -= t * nt.h[j]
+        bound = gram_bound(
+            w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
+        )
+    lam[0] = s
+    gradient(Q, b, beta, g)  # afresh: what the steps have rounded away must not count
+    bound = gram_bound(
+        w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
+    )
+    return bound, steps
+
+
+@kernel
+def newton_path(  # type: ignore[no-untyped-def]
+    Q, terms, root_w, scaled, state, picks, beta, g, lam, target, tolerance, top, nt
+):
+    """The same from nothing: at falling multipliers until Σz passes ``picks``, then to the end.
+
+    Started far from its optimum the method is still safe but slow. β must be 0 and g = b.
+    """
+    count, s, total = 0, 0.0, 0
+    for i in range(g.shape[0]):
+        if state[i] != 2:
+            nt.columns[count] = i
+            count += 1
+            s = max(s, abs(g[i]) / root_w[i])
+    for _ in range(FALLS):
+        s *= FALL
+        lam[0] = s
+        bound, steps = newton(
+            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 1, tolerance, top, nt
+        )
+        total += abs(steps)
+        if steps < 0 or bound >= target:
+            return bound, min(steps, total)
+        if relaxed_size(root_w, state, beta, lam[0], count, nt) >= picks:
+            break
+        s = lam[0]
+    for _ in range(REPEATS):
+        bound, steps = newton(
+            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 40, tolerance, top, nt
+        )
+        total += abs(steps)
+        if abs(steps) < STEPS:
+            return bound, min(steps, total)
+    return bound, total

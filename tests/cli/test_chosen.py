@@ -189,9 +189,7 @@ def test_progress_says_what_is_proved() -> None:
     data = RowFolds(X, y, make_folds("5", 120), True)
     told: list[tuple[str, int, int]] = []
     settings = Settings(time_limit=4.0, prove="all")
-    cross_validate(
-        data, [1.0, 10.0], [13, 15], settings, progress=lambda *line: told.append(line)
-    )
+    cross_validate(data, [1.0, 10.0], [13, 15], settings, progress=lambda *line: told.append(line))
     proving = [(SAID.fullmatch(text), done, total) for text, done, total in told if "prov" in text]
     assert proving
     gaps, left, pairs = [], [], set()

@@ -144,7 +144,7 @@ class Study:
                     last = result.gammas[g]
         return np.array(sorted(kept), dtype=np.intp)
 
-    @cached_property
+    @property
     def evaluated(self) -> list[CVResult]:
         """h(γ, τ) of every partition at the γ apart, the first among them."""
         first, at = self.surface, self.apart

@@ -133,7 +133,14 @@ def _weights(text: str | None) -> Any:
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print λ, the choice and what it is worth."""
+    """Print λ, the choice and what it is worth.
+
+    Parameters
+    ----------
+    console : Console
+    found : dict
+        As :func:`sparsecv.stability.job.document` gives it, with the data set and the seconds.
+    """
     console.print(
         f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
         f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"

@@ -99,7 +99,13 @@ class Prover:
             self.pages[g].met(reached or Status.PRECISION)
 
     def prove_model(self, g: int, t: int) -> None:
-        """The problem of all rows at the chosen cell, with all the time that is left."""
+        """The problem of all rows at the chosen cell, with all the time that is left.
+
+        Parameters
+        ----------
+        g, t : int
+            Positions of γ and τ.
+        """
         page = self.pages[g]
         if page.model_proved[t]:
             return
@@ -109,7 +115,13 @@ class Prover:
         self.save([page])
 
     def best(self) -> tuple[int, int]:
-        """Cell of least estimate."""
+        """Cell of least estimate.
+
+        Returns
+        -------
+        g, t : int
+            Positions of γ and τ.
+        """
         error = self._over_folds("error")
         g, t = divmod(int(np.argmin(error)), int(error.shape[1]))
         return g, t

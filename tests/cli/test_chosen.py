@@ -54,7 +54,7 @@ def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:
 
 
 def wide(noise: float) -> tuple[Array, Array]:
-    """60 correlated columns, 15 in use: noise 1 is proved at once, 2 or 8 not soon."""
+    """60 correlated columns, 15 in use: with noise 1 proved at once, with 2 or 8 not soon."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((120, 60))
     for j in range(1, 60):

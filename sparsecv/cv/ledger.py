@@ -138,8 +138,9 @@ class Page:
         root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
         problem = self.data.training(j).replace(gamma=self.gamma)
         H, t = self.data.held_out(j)
-        known = [self.support(int(i), j) for i in left]
-        predicted = np.array([H[:, s] @ problem.fit(s).coef for s in known])
+        known = stacked([self.support(int(i), j) for i in left], int(self.taus[-1]))
+        path = known_path(problem, [self.gamma], self.taus[left], known[None])
+        predicted = path.predict(H)[0]
         low, high = prediction_ranges(
             problem, nodes or [root], H, self.taus[left], predicted, self.objective[left, j]
         )

@@ -42,6 +42,7 @@ from .supports.path import heuristic_path
 from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
+LATE = 0.1  # seconds for swaps at each γ once the time is up
 Support = NDArray[np.intp]
 
 
@@ -289,7 +290,9 @@ class _Walk:
         elif active_columns(problem).size == 0:
             by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
         else:
-            by_size = heuristic_path(problem, self.sizes.tolist(), warm_starts=self.known)
+            by_size = heuristic_path(
+                problem, self.sizes.tolist(), warm_starts=self.known, limits=self._for_swaps(solver)
+            )
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             tree = best_subsets(
@@ -305,6 +308,13 @@ class _Walk:
             self.n_nodes[g] = tree.n_nodes
             self.unfinished[g] = tree
         self.enter(g, supports)
+
+    def _for_swaps(self, solver: str) -> Limits | None:
+        """What is left of the time, and a moment where nothing is: estimates are finished then."""
+        left = self.limits.remaining()
+        if solver == "heuristic" or left is None:
+            return None
+        return Limits(max(left, LATE), None, self.limits.stop)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
         for t, support in enumerate(supports):
@@ -396,6 +406,8 @@ def fit_supports(
     if used.size and used[0] < 0:
         used, inside = used[1:], inside - 1
     base = problem._base[:, np.append(used, problem.p)]
+    if problem.p > TREE_ONLY and base.shape[0] > 4 * base.shape[1]:
+        base = np.linalg.qr(base, mode="r")  # thousands of fits on few of the columns
     columns, most = np.ascontiguousarray(base.T), supports.shape[2]
     triangular = not np.tril(base, -1).any()
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])

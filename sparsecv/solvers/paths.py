@@ -407,7 +407,7 @@ def fit_supports(
         used, inside = used[1:], inside - 1
     base = problem._base[:, np.append(used, problem.p)]
     if problem.p > TREE_ONLY and base.shape[0] > 4 * base.shape[1]:
-        base = np.linalg.qr(base, mode="r")  # thousands of fits on few of the columns
+        base = np.asarray(np.linalg.qr(base, mode="r"))  # thousands of fits on few of the columns
     columns, most = np.ascontiguousarray(base.T), supports.shape[2]
     triangular = not np.tril(base, -1).any()
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])

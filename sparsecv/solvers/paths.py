@@ -401,13 +401,16 @@ def fit_supports(
     ValueError
         γ too small to tell from zero beside dependent columns.
     """
+    if problem.p > TREE_ONLY and gammas.size > 1:  # each γ has few of the columns
+        apart = [fit_supports(problem, gammas[[g]], supports[[g]]) for g in range(gammas.size)]
+        return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
     used, inside = np.unique(supports, return_inverse=True)
     inside = inside.reshape(supports.shape).astype(np.int64)
     if used.size and used[0] < 0:
         used, inside = used[1:], inside - 1
     base = problem._base[:, np.append(used, problem.p)]
-    if problem.p > TREE_ONLY and base.shape[0] > 4 * base.shape[1]:
-        base = np.asarray(np.linalg.qr(base, mode="r"))  # thousands of fits on few of the columns
+    if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
+        base = np.asarray(np.linalg.qr(base, mode="r"))  # many fits on few columns
     columns, most = np.ascontiguousarray(base.T), supports.shape[2]
     triangular = not np.tril(base, -1).any()
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
-from .branching.sizes import FIRST_NODES, HANDOVER, SURELY, solve_sizes
+from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .kernels import fits
-from .kernels.compiled import kernel
-from .kernels.linalg import Array, from_mask
+from .kernels.linalg import Array
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
     CHUNK,
@@ -30,10 +29,10 @@ from .leaps.all_sizes import (
     checked_sizes,
     checked_support,
     pad_support,
-    prefer,
     rounding_margin,
 )
-from .leaps.node import factorise, wanted_from
+from .leaps.along_gamma import RunnersUp, answers, enter, restart, settled
+from .leaps.node import wanted_from
 from .limits import Limits
 from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
@@ -85,16 +84,44 @@ class SupportPath:
     unfinished: dict[int, BestSubsets] = field(default_factory=dict)
 
     def support(self, g: int, t: int) -> Support:
-        """The columns at one γ and size."""
+        """The columns at one γ and size.
+
+        Parameters
+        ----------
+        g, t : int
+            Positions of γ and size.
+
+        Returns
+        -------
+        ndarray of intp
+        """
         row = self.supports[g, t]
         return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
-        """The columns at one γ, for every size."""
+        """The columns at one γ, for every size.
+
+        Parameters
+        ----------
+        g : int
+
+        Returns
+        -------
+        list of ndarray of intp
+        """
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
 
     def predict(self, rows: Array) -> Array:
-        """Predictions (γ, τ, r) at rows (r, p)."""
+        """Predictions (γ, τ, r) at rows (r, p).
+
+        Parameters
+        ----------
+        rows : array, shape (r, p)
+
+        Returns
+        -------
+        ndarray, shape (γ, τ, r)
+        """
         found = np.empty((*self.objective.shape, rows.shape[0]))
         columns = np.ascontiguousarray(rows.T)
         for g in range(self.gammas.size):
@@ -102,7 +129,16 @@ class SupportPath:
         return found
 
     def squared_errors(self, rows: Array, targets: Array) -> Array:
-        """Σ (target − prediction)² over rows (r, p), shape (γ, τ)."""
+        """Σ (target − prediction)² over rows (r, p), shape (γ, τ).
+
+        Parameters
+        ----------
+        rows, targets : arrays, shape (r, p) and (r,)
+
+        Returns
+        -------
+        ndarray, shape (γ, τ)
+        """
         found = np.empty(self.objective.shape)
         columns, work = np.ascontiguousarray(rows.T), np.empty(targets.size)
         for g in range(self.gammas.size):
@@ -208,7 +244,7 @@ class _Walk:
         work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
         near = np.empty(inner.size, dtype=np.int64)
-        runners = _RunnersUp(columns, triangular, inner)
+        runners = RunnersUp(columns, triangular, inner)
         known = _enter_starts(found, inner, active, self.known) if self.known else 0
         at_size = np.searchsorted(inner, np.minimum(self.sizes, p))
         for g, gamma in enumerate(self.gammas):
@@ -242,7 +278,7 @@ class _Walk:
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
             for i in np.flatnonzero(todo & (near > 1)).tolist():
-                found[i, : inner[i]] = _settled(state, int(inner[i]), at_gamma, active)
+                found[i, : inner[i]] = settled(state, int(inner[i]), at_gamma, active)
             for t, (size, at) in enumerate(zip(self.sizes, at_size, strict=True)):
                 chosen = active[found[at, : inner[at]]]
                 if chosen.size < size:
@@ -358,6 +394,18 @@ def known_path(
     problem, gammas, supports
         As for :func:`fit_supports`.
     sizes : ndarray of int, shape (τ,)
+
+    Returns
+    -------
+    SupportPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, known_path
+    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
+    >>> known_path(problem, [2.0], np.array([1]), np.array([[[1]]])).objective
+    array([[5.5]])
     """
     values = np.asarray(gammas, dtype=np.float64)
     coef, objective = fit_supports(problem, values, supports)
@@ -400,6 +448,16 @@ def fit_supports(
     ------
     ValueError
         γ too small to tell from zero beside dependent columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, fit_supports
+    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
+    >>> coef, objective = fit_supports(problem, np.array([2.0]), np.array([[[1, -1], [0, 1]]]))
+    >>> coef
+    array([[[1.5, 0. ],
+            [0.5, 1.5]]])
     """
     if problem.p > TREE_ONLY and gammas.size > 1:  # each γ has few of the columns
         apart = [fit_supports(problem, gammas[[g]], supports[[g]]) for g in range(gammas.size)]
@@ -427,7 +485,19 @@ def fit_supports(
 
 
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
-    """The τ largest entries of the perspective relaxation, for every τ (greedy rounding)."""
+    """The τ largest entries of the perspective relaxation, for every τ (greedy rounding).
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used.
+    sizes : ndarray of int
+
+    Returns
+    -------
+    dict of int to ndarray of intp
+        Increasing columns by size.
+    """
     found: dict[int, Support] = {}
     relaxed: Relaxation | None = None
     for size in sizes.tolist():
@@ -436,77 +506,6 @@ def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> di
         order = np.lexsort((-np.abs(relaxed.beta), -relaxed.z))
         found[size] = np.sort(order[:size]).astype(np.intp)
     return found
-
-
-class _RunnersUp:
-    """What a tree leaves for larger γ: its few best supports of every size, and a floor.
-
-    f_S(γ) grows with γ, so whatever is not among them stays above the floor that the tree proved.
-    Where one of them is below it at a larger γ, it is the best there and nothing is searched.
-    """
-
-    kept = 4  # supports of a size
-
-    def __init__(self, columns: Array, triangular: bool, sizes: NDArray[np.intp]) -> None:
-        self.columns, self.triangular, self.sizes = columns, triangular, sizes
-        p = columns.shape[0] - 1
-        self.pool = np.full((sizes.size, self.kept, p), -1, dtype=np.int64)
-        self.count = np.zeros(sizes.size, dtype=np.int64)
-        self.floor = np.full(sizes.size, -np.inf)
-        self.gamma = np.zeros(sizes.size)
-        # relative, of the loss above the full fit, by which trees search further
-        self.margin = 0.05 if p > SURELY else 0.0  # small trees are not worth it
-        self._coef = np.empty((sizes.size * self.kept, p))
-        self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1]))
-
-    def forget(self) -> None:
-        """Know nothing."""
-        self.floor[:] = -np.inf
-
-    def settle(self, gamma: float, tie: float, found: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Sizes that are still to be searched; the best supports of the others go to ``found``."""
-        sure: NDArray[np.bool_] = np.isfinite(self.floor) & (self.gamma <= gamma)
-        if not sure.any():
-            return np.ones(self.sizes.size, dtype=bool)
-        objective = np.full((self.sizes.size, self.kept), np.inf)
-        values = np.empty(self.sizes.size * self.kept)
-        pool = self.pool.reshape(-1, self.pool.shape[2])
-        failed = fits.ridge_fits(
-            self.columns, gamma / 2.0, self.triangular, pool, self._coef, values, *self._work, EPS
-        )
-        if failed >= 0:
-            return np.ones(self.sizes.size, dtype=bool)
-        for i in np.flatnonzero(sure):
-            n = self.count[i]
-            objective[i, :n] = values[i * self.kept : i * self.kept + n]
-        best = objective.min(axis=1)
-        close = (objective <= best[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
-        sure &= (best * (1.0 + tie) < self.floor * (1.0 - tie)) & (close == 1)
-        for i in np.flatnonzero(sure):
-            found[i] = self.pool[i, int(np.argmin(objective[i]))]
-        if 2 * np.count_nonzero(sure) < sure.size:  # γ has begun to matter, and will more
-            self.margin = 0.0
-        return np.asarray(~sure)
-
-    def note(self, state: kernels.TreeState, gamma: float, searched: NDArray[np.bool_]) -> None:
-        """Take over what a finished tree knows of the sizes it was asked for."""
-        if self.margin == 0.0:
-            self.floor[searched] = -np.inf
-            return
-        full, window = float(state.settings[0].full_loss), 1.0 + float(state.settings[0].tie)
-        for i in np.flatnonzero(searched):
-            size = int(self.sizes[i])
-            n = int(state.found_n[size, 0])
-            losses = state.found_loss[size, 0, :n]
-            order = np.argsort(losses, kind="stable")
-            floor = float(state.best[size]) * window
-            if n > self.kept or n == kernels.TIES:
-                floor = min(floor, float(losses[order[min(n - 1, self.kept)]]))
-            self.floor[i], self.gamma[i] = full + floor, gamma
-            self.count[i] = min(n, self.kept)
-            self.pool[i] = -1
-            for c, position in enumerate(order[: self.kept]):
-                self.pool[i, c, :size] = from_mask(state.found[size, 0, position])
 
 
 def _enter_starts(
@@ -525,105 +524,3 @@ def _enter_starts(
             return 0
         found[i, :size] = by_size[int(size)]
     return int(sizes.size)
-
-
-def _settled(
-    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
-) -> Support:
-    """The best of supports that are within rounding of each other, by fresh fits."""
-    n = int(state.found_n[size, 0])
-    window = 1.0 + 2.0 * float(state.settings[0].tie)
-    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)
-    supports = [from_mask(state.found[size, 0, t]) for t in near]
-    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
-
-
-@kernel
-def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
-    """Set the tree up for another γ; False where γ is lost beside dependent columns."""
-    p = st.A.shape[0]
-    least = np.sqrt(ridge)
-    for a in range(p):
-        st.columns[a] = a
-    if not fits.ridge_triangle(st.R, columns, st.columns, p, ridge, triangular, work, eps):
-        return False
-    settings = st.settings[0]
-    settings.tie, settings.tolerance = 0.0, 0.0
-    settings.full_loss, settings.least = st.R[p, p] ** 2, least
-    for s in range(p + 2):
-        st.best[s] = st.cut[s] = st.slack[s] = np.inf
-    for s in range(p + 1):
-        st.found_n[s, 0] = 0
-        for t in range(st.found_loss.shape[2]):
-            st.found_loss[s, 0, t] = np.inf
-    st.loss[0], st.fixed[0] = 0.0, 0
-    for w in range(st.mask.shape[1]):
-        st.mask[0, w] = np.uint64(0)
-    for a in range(p):
-        st.free[0, a] = a
-        st.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
-    st.counts[0].level, st.counts[0].nodes = 0, 1
-    factorise(st, 0)
-    inflation = 0.0
-    for a in range(p):
-        column, length = st.free[0, a], 0.0
-        for q in range(p):
-            length += st.R[q, column] * st.R[q, column]
-        inflation = max(inflation, st.A[0, a, a] * length)
-    settings.tie = min(1e-11 + 20.0 * eps * inflation, 1e-5)
-    for w in range(st.mask.shape[1]):
-        st.found[p, 0, 0, w] = st.mask[0, w]
-    st.found_loss[p, 0, 0], st.found_n[p, 0] = 0.0, 1
-    st.best[p] = st.cut[p] = st.cut[p + 1] = 0.0
-    return True
-
-
-@kernel
-def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
-    """Incumbents: backward elimination, and what lies on the way to supports known already."""
-    p = st.A.shape[0]
-    for a in range(p):
-        rank[a] = 0
-    kernels.advance(st, 1, rank)
-    for i in range(known):
-        size = sizes[i]
-        if size == p:
-            continue
-        for w in range(st.support.shape[0]):
-            st.support[w] = np.uint64(0)
-        for a in range(p):
-            rank[a] = 1
-        for a in range(size):
-            column = supports[i, a]
-            rank[column] = 0
-            st.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
-        new = True
-        for t in range(st.found_n[size, 0]):
-            equal = True
-            for w in range(st.support.shape[0]):
-                equal = equal and st.found[size, 0, t, w] == st.support[w]
-            new = new and not equal
-        if new:
-            kernels.advance(st, 1, rank)
-
-
-@kernel
-def answers(st, sizes, supports, near, wanted):  # type: ignore[no-untyped-def]
-    """The best support of every wanted size, and how many are within rounding of it."""
-    p = st.A.shape[0]
-    for i in range(sizes.shape[0]):
-        size = sizes[i]
-        if not wanted[i]:
-            continue
-        best, near[i] = 0, 0
-        for t in range(st.found_n[size, 0]):
-            if st.found_loss[size, 0, t] < st.found_loss[size, 0, best]:
-                best = t
-            if st.found_loss[size, 0, t] <= st.best[size] * (1.0 + 2.0 * st.settings[0].tie):
-                near[i] += 1
-        position = 0
-        for column in range(p):
-            word = st.found[size, 0, best, column >> 6]
-            if (word >> np.uint64(column & 63)) & np.uint64(1) != 0:
-                supports[i, position] = column
-                position += 1

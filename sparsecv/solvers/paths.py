@@ -41,6 +41,7 @@ from .supports.path import heuristic_path
 from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
+LATE = 0.1  # seconds for swaps at each γ once the time is up
 Support = NDArray[np.intp]
 
 
@@ -325,7 +326,9 @@ class _Walk:
         elif active_columns(problem).size == 0:
             by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
         else:
-            by_size = heuristic_path(problem, self.sizes.tolist(), warm_starts=self.known)
+            by_size = heuristic_path(
+                problem, self.sizes.tolist(), warm_starts=self.known, limits=self._for_swaps(solver)
+            )
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             tree = best_subsets(
@@ -341,6 +344,13 @@ class _Walk:
             self.n_nodes[g] = tree.n_nodes
             self.unfinished[g] = tree
         self.enter(g, supports)
+
+    def _for_swaps(self, solver: str) -> Limits | None:
+        """What is left of the time, and a moment where nothing is: estimates are finished then."""
+        left = self.limits.remaining()
+        if solver == "heuristic" or left is None:
+            return None
+        return Limits(max(left, LATE), None, self.limits.stop)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
         for t, support in enumerate(supports):
@@ -449,11 +459,16 @@ def fit_supports(
     array([[[1.5, 0. ],
             [0.5, 1.5]]])
     """
+    if problem.p > TREE_ONLY and gammas.size > 1:  # each γ has few of the columns
+        apart = [fit_supports(problem, gammas[[g]], supports[[g]]) for g in range(gammas.size)]
+        return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
     used, inside = np.unique(supports, return_inverse=True)
     inside = inside.reshape(supports.shape).astype(np.int64)
     if used.size and used[0] < 0:
         used, inside = used[1:], inside - 1
     base = problem._base[:, np.append(used, problem.p)]
+    if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
+        base = np.asarray(np.linalg.qr(base, mode="r"))  # many fits on few columns
     columns, most = np.ascontiguousarray(base.T), supports.shape[2]
     triangular = not np.tril(base, -1).any()
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])

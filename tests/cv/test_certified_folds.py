@@ -19,7 +19,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import Limits, Status, solve
+from sparsecv.solvers import Limits, Status, best_subsets, solve
 from tests.cv_brute_force import brute_force, inside, standardised
 from tests.fresh import draws
 
@@ -130,3 +130,30 @@ def test_random_fold_schemes() -> None:
         tol = float(rng.choice([0.0, 0.1]))
         settings = Settings(method, bounds=bounds, tol=tol)
         check(X, y, scheme(rng, n), 10.0 ** rng.uniform(-4, 2), refit, settings, note)
+
+
+@pytest.mark.parametrize("method", ["exact", "search"])
+def test_joint_leave_one_out_beyond_45_columns(method: str) -> None:
+    """One tree of all rows for every fold, against a tree of the other kind for each."""
+    for note, rng in draws(3, 31):
+        n, p = int(rng.integers(22, 40)), int(rng.integers(47, 54))
+        X = rng.normal(size=(n, p)) + rng.uniform(0, 1.5) * rng.normal(size=(n, 1))
+        y = X[:, :3] @ rng.normal(size=3) + 10.0 ** rng.uniform(-1, 0.5) * rng.normal(size=n)
+        data = RowFolds(X, y, make_folds("loo", n), bool(rng.random() < 0.5))
+        gamma, taus = 10.0 ** rng.uniform(-1, 2), np.arange(1, 4)
+        h = np.zeros(taus.size)
+        for j in range(n):
+            training = data.training(j).replace(gamma=gamma)
+            best = best_subsets(training, sizes=taus, tol=0.0)
+            assert best.proved.all()
+            H, t = data.held_out(j)
+            for i, support in enumerate(best.supports):
+                h[i] += np.square(t - H[:, support] @ training.fit(support).coef).sum() / n
+        for limit in (0.05, None):
+            settings = Settings(method, tol=0.0, prove="all", time_limit=limit)
+            result = cross_validate(data, [gamma], taus, settings)
+            lower, upper = result.table("lower")[0], result.table("upper")[0]
+            assert (lower <= h * (1.0 + 1e-7)).all(), note
+            assert (upper >= h * (1.0 - 1e-7)).all(), note
+            if limit is None:
+                assert h[result.best().tau_index] == pytest.approx(h.min(), rel=1e-7), note

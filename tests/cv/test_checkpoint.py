@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import sparsecv
 from sparsecv.cv import estimate, grid, prove
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
@@ -18,6 +23,7 @@ from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning, InputError
 from sparsecv.selection.study import Study
 from sparsecv.tables.sources import ArraySource
+from tests.fresh import draws
 
 Array = NDArray[np.float64]
 GAMMAS = np.array([0.1, 1e-5])
@@ -309,3 +315,36 @@ def test_intervals_are_not_kept(tmp_path: Path) -> None:
     patient = run(tmp_path, X, y, gammas=gammas)
     assert patient.complete
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_killed_runs_are_taken_up_again(tmp_path: Path) -> None:
+    """SIGKILL at any moment leaves files that are whole: the last run has what one run has."""
+    X, y = table(40)
+    np.savetxt(
+        tmp_path / "t.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,d,y", comments=""
+    )
+    root = str(Path(sparsecv.__file__).parents[1])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "sparsecv", "cv", "t.csv", "--folds", "loo", "--json"]
+    stored = tmp_path / "stored"
+    for _, rng in draws(2, 32):
+        run_on = [*command, "killed.json", "--checkpoint", str(stored)]
+        before = len(list(stored.glob("*")))
+        process = subprocess.Popen(run_on, cwd=tmp_path, env=env, stderr=subprocess.DEVNULL)
+        while process.poll() is None and len(list(stored.glob("*"))) == before:
+            time.sleep(0.001)
+        time.sleep(10.0 ** rng.uniform(-4, -1.5))
+        process.kill()
+        process.wait()
+    found = []
+    for more in (["--checkpoint", str(stored)], []):
+        done = subprocess.run(
+            [*command, "whole.json", *more], cwd=tmp_path, env=env, capture_output=True, check=True
+        )
+        assert b"Warning" not in done.stderr
+        found.append(json.loads((tmp_path / "whole.json").read_text()))
+    assert found[0]["best"] == pytest.approx(found[1]["best"], rel=1e-12)
+    assert found[0]["model"]["support"] == found[1]["model"]["support"]
+    for one, other in zip(found[0]["results"], found[1]["results"], strict=True):
+        for name in ("cv_error", "lower", "upper"):
+            assert one[name] == pytest.approx(other[name], rel=1e-12), name

@@ -194,7 +194,7 @@ def test_ellipsoids_hold_the_optimum() -> None:
 
 def test_wide_problems_of_both_trees() -> None:
     """36 to 59 columns of ordinary data: the two trees agree, and so do a search cut short."""
-    for note, rng in draws(6, 13):
+    for note, rng in draws(12, 13):
         n, p = int(rng.integers(20, 80)), int(rng.integers(36, 60))
         X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
         y = X[:, :4] @ rng.normal(size=4) + rng.normal(size=n)

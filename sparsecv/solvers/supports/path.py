@@ -12,7 +12,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
 from .beam import promising_columns
-from .greedy import forward_order
+from .greedy import complete_support, forward_order
 from .swaps import swap_search
 
 Support = NDArray[np.intp]
@@ -95,7 +95,13 @@ def heuristic_path(
             try_start(G, b, problem.gamma / 2.0, supports, gains, trial, k, allowed, work, SWAPS)
     data = (G, b, problem.gamma / 2.0, supports, gains, trial)
     for k in range(1, most + 1):
-        step_up(*data, k, allowed, work, SWAPS if limits.reached(0) is None else 0)
+        if limits.reached(0) is not None:
+            order = complete_support(G, b, problem.gamma / 2.0, supports[k - 1, : k - 1], most)
+            for size in range(k, most + 1):
+                if gains[size] == -np.inf:
+                    supports[size, :size] = order[:size]
+            break
+        step_up(*data, k, allowed, work, SWAPS)
     for k in range(most - 1, 0, -1):
         if limits.reached(0) is not None:
             break

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -237,7 +236,7 @@ class Surface:
 
     def _search(self, page: Page, limits: Limits) -> None:
         """Algorithm 1 in place of the exact h at every τ."""
-        started = time.perf_counter()
+        clock = Limits()
 
         def tell(done: int) -> None:
             self.tell(f"γ = {page.gamma:.4g}", done, self.data.folds.k)
@@ -255,7 +254,7 @@ class Surface:
         )
         if limits.reached(0) is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        page.seconds += time.perf_counter() - started
+        page.seconds += clock.elapsed()
 
 
 @contextmanager

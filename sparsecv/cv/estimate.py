@@ -7,7 +7,6 @@ arguments that can be pickled, and know nothing of each other.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -93,7 +92,7 @@ def fill_pages(
         return
     data, taus = pages[0].data, pages[0].taus
     k, deleted = data.folds.k, shares_a_tree(data)
-    started = time.perf_counter()
+    clock = Limits()
     large = set()
     missing = [page for page in pages if not page.models]
     if missing:
@@ -124,7 +123,7 @@ def fill_pages(
         save([page])
         _refuse_interrupt(limits)
     for page in pages:
-        page.seconds += (time.perf_counter() - started) / len(pages)
+        page.seconds += clock.elapsed() / len(pages)
 
 
 def shares_a_tree(data: FoldData) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
@@ -81,7 +80,6 @@ class Study:
         self.repeats, self.seed = checked_repeats(repeats), seed
         self.folder, self._progress = checkpoint, progress
         self.limits = Limits(settings.seconds(data.p)[0])
-        self.started = time.perf_counter()
         self.pending = 0.0  # surfaces that a rule will ask for after the one that is worked on
         self.estimates = False  # beyond trees the rule needs no proof of the least error
         self.reused: list[float] = []
@@ -146,7 +144,7 @@ class Study:
                     last = result.gammas[g]
         return np.array(sorted(kept), dtype=np.intp)
 
-    @cached_property
+    @property
     def evaluated(self) -> list[CVResult]:
         """h(γ, τ) of every partition at the γ apart, the first among them."""
         first, at = self.surface, self.apart

@@ -18,7 +18,7 @@ from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm
-from . import driver
+from . import driver, node
 from .search import Search, Tree
 
 MOST_LEAVES = 5_000  # more cost a neighbour more than a search of its own
@@ -72,7 +72,7 @@ def certify(
     level = np.sort(gram.b**2 / (problem.gamma / 2.0 + gram.D))[::-1]
     lam = np.array([0.5 * float(np.sqrt(level[min(problem.tau, p) - 1]))])
     tree = Tree(gram, problem, 0.0)
-    tree.now["mode"], tree.now["tolerance"] = driver.RECORD, -margin
+    tree.now["mode"], tree.now["tolerance"] = node.RECORD, -margin
     tree.enter(support)
     tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), lam)
     while limits.reached(int(tree.now["nodes"][0])) is None:

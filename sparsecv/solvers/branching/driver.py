@@ -22,6 +22,8 @@ from .node import (
     CHEAP,
     IN,
     OUT,
+    RECORD,
+    SETTLE,
     SMALL,
     bound_here,
     count_node,
@@ -34,9 +36,6 @@ from .node import (
     try_rounding,
 )
 
-# what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither
-# branch nor enumerate, keep what stays open
-SEARCH, RECORD, SETTLE = 0, 1, 2
 DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried

@@ -18,7 +18,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.gram import TOLERANCE, relaxation_work
 from ..result import Status
-from . import driver, pool_kernels
+from . import driver, node, pool_kernels
 from . import families_kernels as joint_kernels
 from .left_out import LeftOut
 from .search import Search, Tree
@@ -237,7 +237,7 @@ def settle(
 
 def _settled(tree: Tree, limits: Limits) -> Status:
     """Close what relaxations alone close; again while the incumbent improves."""
-    tree.now["mode"] = driver.SETTLE
+    tree.now["mode"] = node.SETTLE
     while True:
         before = float(tree.now["upper"][0])
         while True:

@@ -21,9 +21,12 @@ from ..supports.swaps import swap_search
 # a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
 STEP, OPERATION = 400.0, 0.14
 CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
-FIRST_NODE = 2e4  # supports, while nothing is known
+LEAST_NODE = 2e4  # supports a node is worth at least
 NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2
+# what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither
+# branch nor enumerate, keep what stays open
+SEARCH, RECORD, SETTLE = 0, 1, 2
 
 NOW = np.dtype(
     [
@@ -35,7 +38,7 @@ NOW = np.dtype(
         ("work", "f8"),  # of all relaxations, in supports
         ("nodes", "i8"),  # whose bound was computed
         ("branched", "i8"),
-        ("mode", "i8"),  # what becomes of nodes: see ``driver``
+        ("mode", "i8"),  # SEARCH, RECORD or SETTLE
     ]
 )
 
@@ -206,13 +209,20 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
-    """Whether choosing k of n columns is enumerated in the time of so many nodes."""
+    """Whether choosing k of n columns is enumerated in the time of so many nodes.
+
+    Two picks are about the price of one relaxation.
+    """
     if k <= 1:
         return True
     if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
         return False
+    if k == 2 and nodes >= 1.0:
+        return True
     now = st.now[0]
-    node = (FIRST_NODE + now.work) / (1.0 + now.nodes)
+    node = LEAST_NODE
+    if now.mode != RECORD:  # leaves for another problem: it must be able to enumerate them as well
+        node = max(node, now.work / max(now.nodes, 1))
     return combinations(n, k, nodes * node) <= nodes * node
 
 

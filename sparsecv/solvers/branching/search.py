@@ -15,7 +15,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
-from ..relaxation.newton import newton_work
+from ..relaxation.newton import gradient, newton_work
 from ..result import Status, relative_gap
 from . import driver, node
 
@@ -26,6 +26,8 @@ COMPLETE_LEVELS = 4
 STEP = 0.98  # of the gap last noted: the next entry of the history
 LATER = 1.02  # times the seconds of the entry before
 FIRST_ROWS = 256
+FEW_ACTIVE = 16  # columns: Newton steps are cheap whatever the conditioning
+AS_GOOD = 0.85  # of the other method's gain
 
 
 Nodes = tuple[NDArray[np.int8], Array, Array, Array]  # states, β, √λ and bounds
@@ -80,14 +82,34 @@ class Tree:
             driver.push(self.open, row)
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
-        """Begin at the root, its relaxation solved."""
+        """Begin at the root, its relaxation solved and a support entered."""
+        if np.count_nonzero(beta) > FEW_ACTIVE:
+            self._choose_method(beta, root_lam, bound)
         self.add(np.zeros((1, beta.size), dtype=np.int8), beta[None], np.array([root_lam]), bound)
+
+    def _choose_method(self, beta: Array, root_lam: float, bound: float) -> None:
+        """Try one child by Newton steps and by coordinate descent: the cheaper one, if as good."""
+        st, ch, p = self.st, self.ch, beta.size
+        st.state[:], st.beta[:], st.lam[0] = node.FREE, beta, root_lam
+        gradient(st.Q, st.terms.b, st.beta, st.g)
+        largest = int(np.argmax(np.abs(beta) * st.root_w))
+        target = float(self.now["upper"][0])
+        gains, costs = [], []
+        for work in (self.nt, newton_work(p, 1)):
+            driver.load_child(st, ch, 0, largest, node.OUT)
+            before = float(self.now["work"][0])
+            raised = float(driver.solve(st, work, ch, 0, self.problem.tau, target))
+            gains.append(min(raised, target) - bound)
+            costs.append(float(self.now["work"][0]) - before)
+        if gains[1] >= AS_GOOD * gains[0] and costs[1] < costs[0]:
+            self.nt = newton_work(p, FEW_ACTIVE)
 
     def learn_from(self, other: Tree) -> None:
         """Take over the record and what branching on each column has gained."""
         self.now["upper"] = other.now["upper"]
         self.st.support[:] = other.st.support
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
+        self.nt = newton_work(self.gram.b.size, other.nt.active.size)
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
         """States, β, √λ and bounds of some rows."""

@@ -73,8 +73,8 @@ def missing(*packages: str) -> str | None:
     for package in packages:
         if find_spec(package) is None:
             extra = EXTRAS.get(package)
-            how = f'pip install "sparsecv[{extra}]"' if extra else f"pip install {package}"
-            return f"{package} is not installed: {how}"
+            by_extra = f' (or its extra, pip install "sparsecv[{extra}]")' if extra else ""
+            return f"{package} is not installed: pip install {package}{by_extra}"
     return None
 
 

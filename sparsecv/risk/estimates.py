@@ -1,4 +1,4 @@
-"""Estimates of the risk of any learner: K-fold, leave-p-out, corrected, repeated, nested.
+"""Estimates of the risk of any learner: K-fold, leave-p-out, corrected, repeated.
 
 Texts: [C] "Consistent Cross-Validation with Stable Learners", [N] lecture notes "Hyperparameter
 tuning and risk estimates". What each one estimates ([N], last table): cross-validation the risk of

@@ -117,7 +117,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> from sparsecv import SparseRidge, StabilityCV
     >>> X, y = [[i, i % 2] for i in range(6)], list(range(6))
     >>> StabilityCV(SparseRidge(), {"tau": [1, 2]}, cv=3, random_state=0).fit(X, y).best_params_
-    {'tau': 2}
+    {'tau': 1}
     """
 
     def __init__(

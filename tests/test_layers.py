@@ -22,6 +22,7 @@ SOLVERS = [
     ["api", "paths"],
     ["outside"],
     ["branching"],
+    ["fitted"],
     ["leaps"],
     ["relaxation"],
     ["supports"],

@@ -15,7 +15,8 @@ from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, versions
-from ..selection.rules import RULES, Choice
+from ..selection.choice import Choice
+from ..selection.rules import RULES
 from ..solvers import Status
 
 BAR = 24  # characters of the longest bar
@@ -47,11 +48,6 @@ def bar(value: float, longest: float, width: int = BAR) -> str:
     Returns
     -------
     str
-
-    Examples
-    --------
-    >>> bar(1.0, 2.0, 8)
-    '████'
     """
     if not (np.isfinite(value) and longest > 0):
         return ""

@@ -17,13 +17,23 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..solvers import Ellipsoid, Relaxation, SparseRidgeProblem, Spectrum, ellipsoid
+from ..solvers import (
+    Ellipsoid,
+    GramForm,
+    Neighbour,
+    Relaxation,
+    SparseRidgeProblem,
+    Spectrum,
+    ellipsoid,
+    node_bounds,
+)
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 ULPS = 1e-15  # relative, of one operation and then some
 OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
 OF_GAMMA = (1e-3, 0.1, 0.5, 0.9)  # shares kept out of it
+JOINT_NODES = 30  # open nodes up to which a fold of several rows is bounded as a whole
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -266,3 +276,61 @@ def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
     below = [] if least <= 0.0 else [-share * least for share in OF_EIGENVALUE]
     above = [] if spectrum.full_rank else [share * gamma for share in OF_GAMMA]
     return [*below, 0.0, *above]
+
+
+def open_node_range(
+    gram: GramForm,
+    found: Neighbour,
+    tau: int,
+    gamma: float,
+    rows: Array,
+    targets: Array,
+    n: int,
+    spectrum: Spectrum,
+) -> tuple[float, float]:
+    """Bound h_j from the nodes still open: the union of one region of Theorem 1 per node.
+
+    An optimal solution is the incumbent or lies below an open node, in the ellipsoid around that
+    node's coefficients; several ε give several ellipsoids to intersect.
+
+    Parameters
+    ----------
+    gram : GramForm
+        Of the training rows.
+    found : Neighbour
+        Incumbent and open nodes.
+    tau : int
+    gamma : float
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold.
+    n : int
+        Training rows.
+    spectrum : Spectrum
+        Of the same rows.
+
+    Returns
+    -------
+    lower, upper : float
+        Without the incumbent's own error.
+    """
+    upper, beta = found.objective, found.beta
+    m = found.leaves.shape[0]
+    centre = beta @ rows.T
+    ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
+    low, high = np.zeros(m), np.full(m, np.inf)
+    for epsilon in strengths(gamma, spectrum):
+        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
+        room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
+        radius = np.sqrt(room)
+        A, left = spectrum.image(rows, epsilon / 2.0)
+        reach = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
+        reach = reach * (1 + 1e-9) + 1e-12 * np.abs(centre)
+        least, most = squared_error_bounds(centre - reach - targets, centre + reach - targets)
+        low = np.maximum(low, least.sum(axis=1))
+        high = np.minimum(high, most.sum(axis=1))
+        if targets.size > 1 and m <= JOINT_NODES:
+            for i in range(m):
+                region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
+                a, b = region.error_range(rows, targets)
+                low[i], high[i] = max(low[i], a), min(high[i], b)
+    return float(low.min()), float(high.max())

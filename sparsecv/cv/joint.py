@@ -26,9 +26,9 @@ from ..solvers import (
     wants_gram,
     worst,
 )
-from .bounds import OF_EIGENVALUE, OF_GAMMA, squared_error_bounds
+from .bounds import OF_EIGENVALUE, OF_GAMMA, open_node_range, squared_error_bounds
 from .estimate import in_parallel
-from .ledger import Page, open_node_range
+from .ledger import Page
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]

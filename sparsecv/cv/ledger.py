@@ -14,21 +14,17 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers import (
-    Ellipsoid,
-    GramForm,
-    Neighbour,
     OpenNode,
-    Spectrum,
     Status,
     SupportPath,
     deleted_fits,
     known_path,
-    node_bounds,
     prediction_ranges,
     worst,
 )
-from .bounds import objective_gap_bound, squared_error_bounds, strengths
+from .bounds import objective_gap_bound, squared_error_bounds
 from .results import GammaResult, mean_over_folds, stacked
+from .sealed import checked_array, checked_number, checked_support
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -43,11 +39,16 @@ _ARRAYS = (
     "whole_trees",
 )
 SAFE = 1e-5  # least 1 − leverage at which a row is deleted from a fit instead of refitting
-JOINT_NODES = 30  # open nodes up to which a fold of several rows is bounded as a whole
 
 
 class Page:
     """One γ: incumbents and bounds of h_j, shape (τ, k) each, in the units of y²; and the models.
+
+    Parameters
+    ----------
+    data : FoldData
+    gamma : float
+    taus : ndarray of int, shape (τ,)
 
     Attributes
     ----------
@@ -94,11 +95,25 @@ class Page:
         return bool(self.models) and (proved or found)
 
     def met(self, status: Status) -> None:
-        """Remember a limit that was met."""
+        """Remember a limit that was met.
+
+        Parameters
+        ----------
+        status : Status
+        """
         self.status = worst([self.status, status])
 
     def take_fold(self, j: int, path: SupportPath, g: int, error: Array) -> None:
-        """Enter fold j from a path along γ, at its position g; proved sizes become exact."""
+        """Enter fold j from a path along γ, at its position g; proved sizes become exact.
+
+        Parameters
+        ----------
+        j, g : int
+            Fold, and position on the path.
+        path : SupportPath
+        error : array, shape (γ, τ)
+            Squared errors on the fold.
+        """
         self.objective[:, j], self.error[:, j] = path.objective[g], error[g]
         self.choice[:, j] = [self.index(support) for support in path.at(g)]
         self.searched[:, j] |= path.searched[g]
@@ -112,7 +127,13 @@ class Page:
             self.bracket(j, [] if tree is None else tree.open_nodes)
 
     def take_models(self, path: SupportPath, g: int) -> None:
-        """Enter the models of all rows; those proved already stay."""
+        """Enter the models of all rows; those proved already stay.
+
+        Parameters
+        ----------
+        path : SupportPath
+        g : int
+        """
         if not self.models:
             self.models = [np.empty(0, dtype=np.intp)] * self.taus.size
         for t in np.flatnonzero(~self.model_proved):
@@ -122,7 +143,12 @@ class Page:
             self.model_proved[t] = path.proved[g, t]
 
     def same_models(self, other: Page) -> None:
-        """Take over the models of the same rows in other folds."""
+        """Take over the models of the same rows in other folds.
+
+        Parameters
+        ----------
+        other : Page
+        """
         self.models = list(other.models)
         self.model_objective, self.model_bound = other.model_objective, other.model_bound.copy()
         self.model_proved = other.model_proved.copy()
@@ -131,6 +157,11 @@ class Page:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
 
         Without nodes the root is open: an interval around the fold's ridge fit.
+
+        Parameters
+        ----------
+        j : int
+        nodes : sequence of OpenNode
         """
         left = np.flatnonzero(~self.exact[:, j])
         if left.size == 0:
@@ -149,7 +180,13 @@ class Page:
             self.narrow(int(i), np.array([j]), np.array([t_low]), np.array([t_high]))
 
     def offer(self, t: int, folds: NDArray[np.intp], support: Support) -> None:
-        """Make a support the incumbent of those folds where it is better than what they have."""
+        """Make a support the incumbent of those folds where it is better than what they have.
+
+        Parameters
+        ----------
+        t : int
+        folds, support : ndarrays of int
+        """
         objective, error = self.fits(folds, support)
         better = objective < self.objective[t, folds]
         chosen = folds[better]
@@ -163,12 +200,25 @@ class Page:
             self.offer(t, np.flatnonzero(np.isinf(self.objective[t])), support)
 
     def prove(self, t: int, folds: NDArray[np.intp]) -> None:
-        """The incumbents are optimal."""
+        """The incumbents are optimal.
+
+        Parameters
+        ----------
+        t : int
+        folds : ndarray of int
+        """
         self.exact[t, folds] = True
         self.lower[t, folds] = self.upper[t, folds] = self.error[t, folds]
 
     def narrow(self, t: int, folds: NDArray[np.intp], low: Array, high: Array) -> None:
-        """Intersect with another interval; the incumbent's own error stays inside."""
+        """Intersect with another interval; the incumbent's own error stays inside.
+
+        Parameters
+        ----------
+        t : int
+        folds : ndarray of int, shape (m,)
+        low, high : arrays, shape (m,)
+        """
         error = self.error[t, folds]
         self.lower[t, folds] = np.minimum(np.maximum(self.lower[t, folds], low), error)
         self.upper[t, folds] = np.maximum(np.minimum(self.upper[t, folds], high), error)
@@ -177,6 +227,12 @@ class Page:
         """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once.
 
         u* is of all rows, so a fold's training and held-out rows must be all rows.
+
+        Parameters
+        ----------
+        t : int
+        full_lower : float
+            u*, or any lower bound on the optimal objective of all rows.
         """
         left = np.flatnonzero(~self.exact[t]).tolist()
         folds = np.array([j for j in left if self.data.folds.covers(j)], dtype=np.intp)
@@ -189,7 +245,17 @@ class Page:
             self.bracket(int(j))
 
     def fits(self, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
-        """Training objective and held-out error of one support on some of the folds."""
+        """Training objective and held-out error of one support on some of the folds.
+
+        Parameters
+        ----------
+        folds : ndarray of int, shape (m,)
+        support : ndarray of int
+
+        Returns
+        -------
+        objective, error : ndarrays, shape (m,)
+        """
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
@@ -211,15 +277,34 @@ class Page:
         return objective, error
 
     def support(self, t: int, j: int) -> Support:
-        """The incumbent's columns."""
+        """The incumbent's columns.
+
+        Parameters
+        ----------
+        t, j : int
+
+        Returns
+        -------
+        ndarray of intp
+        """
         return self.supports[int(self.choice[t, j])]
 
     def sums(self) -> tuple[Array, Array]:
-        """Bounds on Σ_j h_j, shape (τ,) each."""
+        """Bounds on Σ_j h_j, shape (τ,) each.
+
+        Returns
+        -------
+        lower, upper : ndarrays
+        """
         return self.lower.sum(axis=1), self.upper.sum(axis=1)
 
     def summary(self) -> GammaResult:
-        """Cross-validation at this γ, as it stands."""
+        """Cross-validation at this γ, as it stands.
+
+        Returns
+        -------
+        GammaResult
+        """
         rows = self.data.total
         exact = np.asarray(self.exact.all(axis=1))
         error, std_error = mean_over_folds(self.error, self.data.fold_weight)
@@ -252,7 +337,16 @@ class Page:
         )
 
     def index(self, support: Support) -> int:
-        """Number of a support, each distinct one stored once."""
+        """Number of a support, each distinct one stored once.
+
+        Parameters
+        ----------
+        support : ndarray of int
+
+        Returns
+        -------
+        int
+        """
         key = support.tobytes()
         if key not in self._seen:
             self._seen[key] = len(self.supports)
@@ -260,7 +354,12 @@ class Page:
         return self._seen[key]
 
     def proved(self) -> dict[str, Any] | None:
-        """Plain lists and numbers for a checkpoint; None where nothing is proved."""
+        """Plain lists and numbers for a checkpoint; None where nothing is proved.
+
+        Returns
+        -------
+        dict or None
+        """
         if not (self.exact.any() or self.complete):
             return None
         lists = {name: getattr(self, name).tolist() for name in _ARRAYS}
@@ -274,6 +373,10 @@ class Page:
     def restore(self, stored: dict[str, Any]) -> None:
         """Enter what :meth:`proved` gave; errors and objectives are computed afresh.
 
+        Parameters
+        ----------
+        stored : dict
+
         Raises
         ------
         ValueError, TypeError, KeyError
@@ -282,9 +385,9 @@ class Page:
         if stored["gamma"] != self.gamma or stored["taus"] != self.taus.tolist():
             raise ValueError("it is of other γ or τ")
         p = self.data.p
-        supports = [_checked_support(s, p) for s in stored["supports"]]
-        models = [_checked_support(s, p) for s in stored["models"]]
-        arrays = {name: _checked_array(name, stored[name], self) for name in _ARRAYS}
+        supports = [checked_support(s, p) for s in stored["supports"]]
+        models = [checked_support(s, p) for s in stored["models"]]
+        arrays = {name: checked_array(name, stored[name], getattr(self, name)) for name in _ARRAYS}
         if len(models) != self.taus.size or not supports:
             raise ValueError("supports are missing")
         choice = arrays["choice"]
@@ -298,11 +401,11 @@ class Page:
         if (arrays["lower"] > arrays["upper"]).any():
             raise ValueError("a lower bound exceeds its upper bound")
         status = Status(stored["status"])
-        n_mio, n_nodes = (int(_checked_number(name, stored[name])) for name in ("n_mio", "n_nodes"))
-        seconds = float(_checked_number("seconds", stored["seconds"]))
+        n_mio, n_nodes = (int(checked_number(name, stored[name])) for name in ("n_mio", "n_nodes"))
+        seconds = float(checked_number("seconds", stored["seconds"]))
         if not isinstance(stored["history"], list):
             raise ValueError("the history is not a list")
-        history = [[float(_checked_number("history", v)) for v in row] for row in stored["history"]]
+        history = [[float(checked_number("history", v)) for v in row] for row in stored["history"]]
         for name, value in arrays.items():
             setattr(self, name, value)
         self.supports, self._seen = [], {}
@@ -332,91 +435,3 @@ class Page:
         self.model_bound = np.minimum(self.model_bound, self.model_objective)
         self.lower = np.where(self.exact, self.error, np.minimum(self.lower, self.error))
         self.upper = np.where(self.exact, self.error, np.maximum(self.upper, self.error))
-
-
-def _checked_support(stored: Any, p: int) -> Support:
-    support = np.asarray(stored)
-    if support.ndim != 1 or (support.size and support.dtype.kind != "i"):
-        raise ValueError("a support is not a list of whole numbers")
-    found = support.astype(np.intp)
-    if found.size and (found[0] < 0 or found[-1] >= p or (np.diff(found) <= 0).any()):
-        raise ValueError("a support names columns that do not exist, or not in order")
-    return found
-
-
-def _checked_number(name: str, stored: Any) -> Any:
-    plain = isinstance(stored, (int, float)) and not isinstance(stored, bool)
-    if not (plain and 0.0 <= stored < 1e300):
-        raise ValueError(f"{name} is not a number that can be")
-    if name.startswith("n_") and not isinstance(stored, int):
-        raise ValueError(f"{name} is not a whole number")
-    return stored
-
-
-def _checked_array(name: str, stored: Any, page: Page) -> NDArray[Any]:
-    expected = getattr(page, name)
-    found = np.asarray(stored)
-    if found.shape != expected.shape:
-        raise ValueError(f"{name} has another shape")
-    kinds = {"b": "b", "i": "i", "f": "fi"}[expected.dtype.kind]
-    if found.size and found.dtype.kind not in kinds:
-        raise ValueError(f"{name} holds values of another kind")
-    if expected.dtype.kind == "f" and not (found >= 0.0).all():
-        raise ValueError(f"{name} holds values that cannot be")
-    return found.astype(expected.dtype)
-
-
-def open_node_range(
-    gram: GramForm,
-    found: Neighbour,
-    tau: int,
-    gamma: float,
-    rows: Array,
-    targets: Array,
-    n: int,
-    spectrum: Spectrum,
-) -> tuple[float, float]:
-    """Bound h_j from the nodes still open: the union of one region of Theorem 1 per node.
-
-    An optimal solution is the incumbent or lies below an open node, in the ellipsoid around that
-    node's coefficients; several ε give several ellipsoids to intersect.
-
-    Parameters
-    ----------
-    gram : GramForm
-        Of the training rows.
-    found : Neighbour
-        Incumbent and open nodes.
-    rows, targets : arrays, shape (m, p) and (m,)
-        The fold.
-    n : int
-        Training rows.
-    spectrum : Spectrum
-        Of the same rows.
-
-    Returns
-    -------
-    lower, upper : float
-        Without the incumbent's own error.
-    """
-    upper, beta = found.objective, found.beta
-    m = found.leaves.shape[0]
-    centre = beta @ rows.T
-    ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
-    low, high = np.zeros(m), np.full(m, np.inf)
-    for epsilon in strengths(gamma, spectrum):
-        bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
-        room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
-        radius = np.sqrt(room)
-        A, left = spectrum.image(rows, epsilon / 2.0)
-        reach = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
-        reach = reach * (1 + 1e-9) + 1e-12 * np.abs(centre)
-        least, most = squared_error_bounds(centre - reach - targets, centre + reach - targets)
-        low = np.maximum(low, least.sum(axis=1))
-        high = np.minimum(high, most.sum(axis=1))
-        if targets.size > 1 and m <= JOINT_NODES:
-            for i in range(m):
-                region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
-                a, b = region.error_range(rows, targets)
-                low[i], high[i] = max(low[i], a), min(high[i], b)
-    return float(low.min()), float(high.max())

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import CheckpointWarning
 
 FORMAT = 2
@@ -84,3 +87,83 @@ def write_sealed(path: Path, key: str, content: Any) -> None:
 
 def _hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def checked_support(stored: Any, p: int) -> NDArray[np.intp]:
+    """Validate a stored support: columns in 0..p−1, increasing.
+
+    Parameters
+    ----------
+    stored : object
+    p : int
+
+    Returns
+    -------
+    ndarray of intp
+
+    Raises
+    ------
+    ValueError
+        It is no such list.
+    """
+    support = np.asarray(stored)
+    if support.ndim != 1 or (support.size and support.dtype.kind != "i"):
+        raise ValueError("a support is not a list of whole numbers")
+    found = support.astype(np.intp)
+    if found.size and (found[0] < 0 or found[-1] >= p or (np.diff(found) <= 0).any()):
+        raise ValueError("a support names columns that do not exist, or not in order")
+    return found
+
+
+def checked_number(name: str, stored: Any) -> Any:
+    """Validate a stored number, at least 0; whole where its name begins with "n_".
+
+    Parameters
+    ----------
+    name : str
+    stored : object
+
+    Returns
+    -------
+    int or float
+
+    Raises
+    ------
+    ValueError
+        It is no such number.
+    """
+    plain = isinstance(stored, (int, float)) and not isinstance(stored, bool)
+    if not (plain and 0.0 <= stored < 1e300):
+        raise ValueError(f"{name} is not a number that can be")
+    if name.startswith("n_") and not isinstance(stored, int):
+        raise ValueError(f"{name} is not a whole number")
+    return stored
+
+
+def checked_array(name: str, stored: Any, expected: NDArray[Any]) -> NDArray[Any]:
+    """Validate stored values of the shape and kind of an array; floats are at least 0.
+
+    Parameters
+    ----------
+    name : str
+    stored : object
+    expected : ndarray
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        Another shape, or values of another kind.
+    """
+    found = np.asarray(stored)
+    if found.shape != expected.shape:
+        raise ValueError(f"{name} has another shape")
+    kinds = {"b": "b", "i": "i", "f": "fi"}[expected.dtype.kind]
+    if found.size and found.dtype.kind not in kinds:
+        raise ValueError(f"{name} holds values of another kind")
+    if expected.dtype.kind == "f" and not (found >= 0.0).all():
+        raise ValueError(f"{name} holds values that cannot be")
+    return found.astype(expected.dtype)

@@ -52,7 +52,16 @@ class Folds:
         return self.label is not None and self.k == self.n
 
     def covers(self, j: int) -> bool:
-        """Whether fold j trains on every row that it does not hold out."""
+        """Whether fold j trains on every row that it does not hold out.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        bool
+        """
         return self.label is not None or sum(rows.size for rows in self.pairs[j]) == self.n
 
     def split(self, j: int) -> tuple[Index, Index]:

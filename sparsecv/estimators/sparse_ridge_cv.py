@@ -84,7 +84,7 @@ class SparseRidgeCV(SparseLinearModel):
         the ridge weight of the projection.
     rule_ : str
         The rule, "auto" resolved.
-    choices_ : dict of str to sparsecv.selection.rules.Choice
+    choices_ : dict of str to sparsecv.selection.choice.Choice
         What rules choose: the one asked for, those that cost nothing more, all with ``compare``.
     cv_error_ : float
         Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions;

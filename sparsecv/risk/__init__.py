@@ -13,16 +13,13 @@ from .bounds import (
     stability_bound,
     training_error_bound,
 )
+from .candidates import Development, NestedEstimate, development_set, nested_cv
 from .estimates import (
-    Development,
-    NestedEstimate,
     RiskEstimate,
     corrected_k_fold,
-    development_set,
     k_fold,
     leave_one_out,
     leave_p_out,
-    nested_cv,
     repeated_k_fold,
 )
 from .lower_bound import LowerBoundExample, lower_bound_example

@@ -264,7 +264,7 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     Returns
     -------
     float
-        Negative, and then empty, where n is small.
+        Negative where n < 4K²: it says nothing then.
 
     Examples
     --------

@@ -7,7 +7,7 @@ once. A new rule is a subclass of :class:`Rule` in ``RULES``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,66 +17,13 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.model import FittedModel
 from ..errors import InputError
 from .averaging import averaged_model, model_weights
+from .choice import Choice
 from .criterion import criterion
 from .partial_errors import checked_partition
-from .projection import Projection
 from .study import Study, redrawn
 
 AUTO_COLUMNS, AUTO_NODES = 30, 5_000_000  # up to which other partitions are solved by default
 MOST_PAIRS = 25_000_000  # rows of all pairs of folds together: 200 MB
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a rule chooses.
-
-    Attributes
-    ----------
-    rule : str
-    gamma_index, tau_index : int
-    gamma : float
-    tau : int
-    cv_error : float
-        h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
-    lower, upper : float
-        Bounds on it.
-    criterion : float
-        What the rule minimises: h, h + λ·stability, the corrected error or the mean of h over
-        partitions. Of the rule averaged: Σ w·h, which the CV error of the average does not exceed.
-    certified : bool
-        Whether no pair that was looked at can be better by that criterion: of the grid, or after
-        an alternation, with repeated, of the γ that are not too close. For one-se and averaged,
-        whether everything they look at is proved.
-    lambda_ : float or None
-        λ of the rule stability, chosen by nested folds.
-    weights : ndarray, shape (γ, τ), or None
-        Of the rule averaged (:mod:`sparsecv.selection.averaging`); ``tau`` then is the number of
-        columns in the average, ``gamma`` is NaN, and ``cv_error`` is the same bound as
-        ``criterion``.
-    projection : Projection or None
-        Of the rule projected (:mod:`sparsecv.selection.projection`); ``gamma`` then is γ⊥,
-        ``cv_error`` is that of the projections as they were found, and ``criterion`` their
-        held-out distance to the average.
-    """
-
-    rule: str
-    gamma_index: int
-    tau_index: int
-    gamma: float
-    tau: int
-    cv_error: float
-    lower: float
-    upper: float
-    criterion: float
-    certified: bool
-    lambda_: float | None = None
-    weights: Array | None = field(default=None, compare=False, repr=False)
-    projection: Projection | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether it is a pair (γ, τ) of the grid."""
-        return self.weights is None and self.projection is None
 
 
 class Rule(ABC):

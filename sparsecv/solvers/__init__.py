@@ -10,6 +10,7 @@ from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
 from .branching.sizes import certificates_of, solve_sizes
+from .fitted import SupportPath, fit_supports, known_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets, pad_support
 from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
 from .leaps.open_nodes import OpenNode, prediction_ranges
@@ -17,7 +18,7 @@ from .limits import Limits, StopFlag
 from .outside.benders import outer_approximation
 from .outside.conic import conic_relaxation, export_mosek, solve_conic
 from .outside.extras import SolverUnavailable
-from .paths import SupportPath, fit_supports, known_path, support_path
+from .paths import support_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .relaxation.gram import GramForm, wants_gram

@@ -8,14 +8,13 @@ seeds, answers and fits are compiled, and every γ starts from the supports at t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import best_by_enumeration, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
-from .kernels import fits
+from .fitted import Support, SupportPath, fit_supports
 from .kernels.linalg import Array
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
@@ -42,108 +41,6 @@ from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 LATE = 0.1  # seconds for swaps at each γ once the time is up
-Support = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class SupportPath:
-    """Models of one problem along γ, for every size.
-
-    Attributes
-    ----------
-    gammas : ndarray, shape (γ,)
-    sizes : ndarray of int, shape (τ,)
-    supports : ndarray of int, shape (γ, τ, most)
-        Increasing columns, ended by −1.
-    coef : ndarray, shape (γ, τ, most)
-        In the order of the supports.
-    objective, lower_bound : ndarray, shape (γ, τ)
-        Of eq. (1), main paper, from a QR of the support; proved bounds, 0 where there is none.
-    proved : ndarray of bool, shape (γ, τ)
-        The support is optimal.
-    searched : ndarray of bool, shape (γ, τ)
-        Something was branched on for this size.
-    n_nodes, n_trees : ndarray of int, shape (γ,)
-    status : Status
-        Optimal, or the limit that was met.
-    unfinished : dict of int to BestSubsets
-        By position of γ: trees that were left, with their open nodes.
-    """
-
-    gammas: Array
-    sizes: NDArray[np.intp]
-    supports: NDArray[np.int64]
-    coef: Array
-    objective: Array
-    lower_bound: Array
-    proved: NDArray[np.bool_]
-    searched: NDArray[np.bool_]
-    n_nodes: NDArray[np.int64]
-    n_trees: NDArray[np.int64]
-    status: Status
-    unfinished: dict[int, BestSubsets] = field(default_factory=dict)
-
-    def support(self, g: int, t: int) -> Support:
-        """The columns at one γ and size.
-
-        Parameters
-        ----------
-        g, t : int
-            Positions of γ and size.
-
-        Returns
-        -------
-        ndarray of intp
-        """
-        row = self.supports[g, t]
-        return np.asarray(row[row >= 0], dtype=np.intp)
-
-    def at(self, g: int) -> list[Support]:
-        """The columns at one γ, for every size.
-
-        Parameters
-        ----------
-        g : int
-
-        Returns
-        -------
-        list of ndarray of intp
-        """
-        return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
-
-    def predict(self, rows: Array) -> Array:
-        """Predictions (γ, τ, r) at rows (r, p).
-
-        Parameters
-        ----------
-        rows : array, shape (r, p)
-
-        Returns
-        -------
-        ndarray, shape (γ, τ, r)
-        """
-        found = np.empty((*self.objective.shape, rows.shape[0]))
-        columns = np.ascontiguousarray(rows.T)
-        for g in range(self.gammas.size):
-            fits.predict(columns, self.supports[g], self.coef[g], found[g])
-        return found
-
-    def squared_errors(self, rows: Array, targets: Array) -> Array:
-        """Σ (target − prediction)² over rows (r, p), shape (γ, τ).
-
-        Parameters
-        ----------
-        rows, targets : arrays, shape (r, p) and (r,)
-
-        Returns
-        -------
-        ndarray, shape (γ, τ)
-        """
-        found = np.empty(self.objective.shape)
-        columns, work = np.ascontiguousarray(rows.T), np.empty(targets.size)
-        for g in range(self.gammas.size):
-            fits.squared_errors(columns, targets, self.supports[g], self.coef[g], found[g], work)
-        return found
 
 
 @on_one_thread
@@ -379,109 +276,6 @@ class _Walk:
             worst(self.statuses),
             self.unfinished,
         )
-
-
-def known_path(
-    problem: SparseRidgeProblem,
-    gammas: Sequence[float] | Array,
-    sizes: NDArray[np.intp],
-    supports: NDArray[np.int64],
-) -> SupportPath:
-    """Fits on given supports, nothing proved.
-
-    Parameters
-    ----------
-    problem, gammas, supports
-        As for :func:`fit_supports`.
-    sizes : ndarray of int, shape (τ,)
-
-    Returns
-    -------
-    SupportPath
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, known_path
-    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
-    >>> known_path(problem, [2.0], np.array([1]), np.array([[[1]]])).objective
-    array([[5.5]])
-    """
-    values = np.asarray(gammas, dtype=np.float64)
-    coef, objective = fit_supports(problem, values, supports)
-    nothing, none = np.zeros(objective.shape, dtype=bool), np.zeros(values.size, dtype=np.int64)
-    return SupportPath(
-        values,
-        sizes,
-        supports,
-        coef,
-        objective,
-        np.zeros(objective.shape),
-        nothing,
-        nothing,
-        none,
-        none,
-        Status.OPTIMAL,
-    )
-
-
-def fit_supports(
-    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
-) -> tuple[Array, Array]:
-    """Ridge fits on given supports at every γ.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Its γ and τ are not used.
-    gammas : ndarray, shape (γ,)
-    supports : ndarray of int, shape (γ, τ, most)
-        Increasing columns, ended by −1.
-
-    Returns
-    -------
-    coef : ndarray, shape (γ, τ, most)
-        In the order of the supports, 0 beyond them.
-    objective : ndarray, shape (γ, τ)
-
-    Raises
-    ------
-    ValueError
-        γ too small to tell from zero beside dependent columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, fit_supports
-    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
-    >>> coef, objective = fit_supports(problem, np.array([2.0]), np.array([[[1, -1], [0, 1]]]))
-    >>> coef
-    array([[[1.5, 0. ],
-            [0.5, 1.5]]])
-    """
-    if problem.p > TREE_ONLY and gammas.size > 1:  # each γ has few of the columns
-        apart = [fit_supports(problem, gammas[[g]], supports[[g]]) for g in range(gammas.size)]
-        return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
-    used, inside = np.unique(supports, return_inverse=True)
-    inside = inside.reshape(supports.shape).astype(np.int64)
-    if used.size and used[0] < 0:
-        used, inside = used[1:], inside - 1
-    base = problem._base[:, np.append(used, problem.p)]
-    if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
-        base = np.asarray(np.linalg.qr(base, mode="r"))  # many fits on few columns
-    columns, most = np.ascontiguousarray(base.T), supports.shape[2]
-    triangular = not np.tril(base, -1).any()
-    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
-    R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, base.shape[0]))
-    for g, gamma in enumerate(gammas):
-        failed = fits.ridge_fits(
-            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], R, work, EPS
-        )
-        if failed >= 0:  # raises, with the reason
-            row = supports[g, failed]
-            problem.replace(gamma=float(gamma)).fit(row[row >= 0])
-            raise ValueError(f"gamma = {gamma:g} is too small to tell from zero")
-    return coef, objective
 
 
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:

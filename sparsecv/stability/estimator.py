@@ -33,7 +33,7 @@ from ..selection.partial_errors import (
 )
 from .checkpoint import Shelf
 from .coordinate import Adaptive, Grid
-from .learners import EstimatorLearner, default_loss, folds_for
+from .learners import EstimatorLearner, Renumbered, default_loss, folds_for
 from .losses import LOSSES, Loss, checked_loss
 
 SEARCHES = ("grid", "coordinate")
@@ -78,12 +78,9 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     rescale : str, optional
         A ridge weight (γ) to multiply by n / n_train in the final fit, as folds were fitted to
         fewer rows (Liu & Dobriban).
-    refit : bool
-        Fit the chosen model on all rows.
-    n_jobs : int, optional
-        joblib workers over (folds left out, candidates).
-    random_state : int, RandomState or None
-        Of the shuffle of K folds.
+    refit : bool, fit the chosen model on all rows
+    n_jobs : int, optional, joblib workers over (folds left out, candidates)
+    random_state : int, RandomState or None, of the shuffle of K folds
     checkpoint : str or path, optional
         Folder that keeps finished fits; another run on the same data goes on from it.
     verbose : int
@@ -117,12 +114,10 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sparsecv import SparseRidge, StabilityCV
-    >>> X, y = np.eye(6)[:, :2] + np.arange(6.0)[:, None], np.arange(6.0)
-    >>> search = StabilityCV(SparseRidge(), {"tau": [1, 2]}, cv=3, random_state=0).fit(X, y)
-    >>> sorted(search.best_params_)
-    ['tau']
+    >>> X, y = [[i, i % 2] for i in range(6)], list(range(6))
+    >>> StabilityCV(SparseRidge(), {"tau": [1, 2]}, cv=3, random_state=0).fit(X, y).best_params_
+    {'tau': 1}
     """
 
     def __init__(
@@ -223,7 +218,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Any:
         """The estimator fitted to all rows; without end only where its folds were solved, too."""
         model = clone(self.estimator).set_params(**params)
-        if isinstance(learner, _Renumbered) and learner.path.solver != "exact":
+        if isinstance(learner, Renumbered) and learner.path.solver != "exact":
             model.set_params(time_limit=REFIT_SECONDS)
         return model.fit(X, y, **fit_params)
 
@@ -257,7 +252,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             fit_intercept=self.estimator.fit_intercept,
             standardize=self.estimator.standardize,
         )
-        return _Renumbered(path, grid)
+        return Renumbered(path, grid)
 
     def _check_checkpoint(self, fit_params: dict[str, Any]) -> None:
         """Refuse what stored losses could not be told apart by."""
@@ -281,7 +276,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         kept = learner if shelf is None else shelf.of(learner)
         nested = weights.size > 1
         if self.search == "grid":
-            errors = self._errors(kept, label, grid, nested, isinstance(learner, _Renumbered))
+            errors = self._errors(kept, label, grid, nested, isinstance(learner, Renumbered))
             at = list(range(grid.size))
             self._choose(grid, errors, weights, select(errors, weights) if nested else None, at)
             return
@@ -452,17 +447,3 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags, tags.input_tags = deepcopy(inner.target_tags), inner.input_tags
         tags.target_tags.multi_output = False
         return tags
-
-
-class _Renumbered:
-    """A path over (γ, τ) behind the numbers of a grid."""
-
-    def __init__(self, path: SparseRidgeLearner, grid: Grid) -> None:
-        self.path = path
-        b = grid.names.index("tau")
-        points = np.array([np.unravel_index(c, grid.shape) for c in range(grid.size)])
-        self.number = points[:, 1 - b] * path.taus.size + points[:, b]
-
-    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """See :class:`~sparsecv.partial_errors.Learner`."""
-        return self.path(training, self.number[np.asarray(candidates, dtype=np.intp)].tolist())

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_method_params
 
 from ..design.folds import Folds, make_folds
 from ..errors import InputError
+from ..selection.learner import SparseRidgeLearner
 from ..selection.partial_errors import Array, Index
 from ..solvers.outside.extras import missing
 from .coordinate import Grid
@@ -231,3 +232,24 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     except ValueError as error:  # more folds than rows
         raise InputError(" ".join(str(error).split())) from None
     return make_folds(pairs, n)
+
+
+class Renumbered:
+    """A path over (γ, τ) behind the numbers of a grid.
+
+    Parameters
+    ----------
+    path : SparseRidgeLearner
+    grid : Grid
+        Over "tau" and "gamma", in any order.
+    """
+
+    def __init__(self, path: SparseRidgeLearner, grid: Grid) -> None:
+        self.path = path
+        b = grid.names.index("tau")
+        points = np.array([np.unravel_index(c, grid.shape) for c in range(grid.size)])
+        self.number = points[:, 1 - b] * path.taus.size + points[:, b]
+
+    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
+        """See :class:`~sparsecv.partial_errors.Learner`."""
+        return self.path(training, self.number[np.asarray(candidates, dtype=np.intp)].tolist())

@@ -44,13 +44,38 @@ class Column:
 
     @classmethod
     def of(cls, label: str, name: str, values: FloatArray) -> Column:
-        """A column of numbers in memory."""
+        """A column of numbers in memory.
+
+        Parameters
+        ----------
+        label, name : str
+        values : array, shape (n,)
+
+        Returns
+        -------
+        Column
+        """
         found, codes = np.unique(values, return_inverse=True)
         return cls(label, name, codes.astype(np.intp), [repr(float(v)) for v in found])
 
     @classmethod
     def read(cls, file: TextFile | ParquetFile, name: str) -> Column:
-        """A column of a file, in a pass of its own."""
+        """A column of a file, in a pass of its own.
+
+        Parameters
+        ----------
+        file : TextFile or ParquetFile
+        name : str
+
+        Returns
+        -------
+        Column
+
+        Raises
+        ------
+        InputError
+            The column is neither numeric nor text.
+        """
         import pyarrow as pa
 
         from .parquet import as_text
@@ -85,6 +110,10 @@ class Column:
     def weights(self) -> FloatArray | None:
         """Weights of the rows; None where all are 1.
 
+        Returns
+        -------
+        ndarray, shape (n,), or None
+
         Raises
         ------
         InputError
@@ -109,6 +138,10 @@ class Column:
 
     def groups(self) -> NDArray[np.intp]:
         """Group of every row, numbered in the order of numbers where all are, else of text.
+
+        Returns
+        -------
+        ndarray of intp, shape (n,)
 
         Raises
         ------

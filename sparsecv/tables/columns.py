@@ -146,7 +146,30 @@ def check_names(label: str, names: Sequence[str]) -> None:
 
 
 def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
-    """Columns to leave out: each value is a name, or several separated by commas."""
+    """Columns to leave out: each value is a name, or several separated by commas.
+
+    Parameters
+    ----------
+    label : str
+        Of the table, for the message.
+    names : sequence of str
+        Of all columns.
+    drop : iterable of str
+
+    Returns
+    -------
+    set of str
+
+    Raises
+    ------
+    InputError
+        A name that is no column.
+
+    Examples
+    --------
+    >>> sorted(dropped_columns("t.csv", ["a", "b", "c"], ["a,c"]))
+    ['a', 'c']
+    """
     dropped = set()
     for value in drop:
         parts = [value] if value in names or not value else value.split(",")
@@ -161,7 +184,28 @@ def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> se
 
 
 def find_column(label: str, names: Sequence[str], wanted: str, what: str) -> str:
-    """The column that is wanted as the target, say; in any case if only one is spelt so."""
+    """The column that is wanted as the target, say; in any case if only one is spelt so.
+
+    Parameters
+    ----------
+    label : str
+        Of the table, for the message.
+    names : sequence of str
+        Of all columns.
+    wanted : str
+    what : str
+        What the column is to be, for the message.
+
+    Returns
+    -------
+    str
+        As the table spells it.
+
+    Raises
+    ------
+    InputError
+        There is none, or more than one that differs in case alone.
+    """
     if wanted in names:
         return wanted
     alike = [name for name in names if name.casefold() == wanted.casefold()]

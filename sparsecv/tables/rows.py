@@ -48,7 +48,12 @@ class RowSource(ABC):
     groups_name: str | None = None
 
     def set_aside(self, weights: Column | None, groups: Column | None) -> None:
-        """Take the weights and the groups of the rows from columns that are no features."""
+        """Take the weights and the groups of the rows from columns that are no features.
+
+        Parameters
+        ----------
+        weights, groups : Column, optional
+        """
         if weights is not None:
             self.weights, self.weights_name = weights.weights(), weights.name
         if groups is not None:

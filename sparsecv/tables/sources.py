@@ -63,7 +63,17 @@ def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def npy_names(path: Path) -> list[str]:
-    """Names of the columns of a ``.npy`` file."""
+    """Names of the columns of a ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    list of str
+        x0, x1, ..., and y for the last.
+    """
     count = map_npy(path).shape[1]
     return [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
 

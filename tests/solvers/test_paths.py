@@ -18,8 +18,8 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
+from sparsecv.solvers.fitted import fit_supports
 from sparsecv.solvers.limits import Limits
-from sparsecv.solvers.paths import fit_supports
 from sparsecv.solvers.result import Status
 
 

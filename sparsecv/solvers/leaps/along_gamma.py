@@ -26,6 +26,14 @@ class RunnersUp:
 
     f_S(γ) grows with γ, so whatever is not among them stays above the floor that the tree proved.
     Where one of them is below it at a larger γ, it is the best there and nothing is searched.
+
+    Parameters
+    ----------
+    columns : array, shape (p + 1, r)
+        Of a factor of [X y], one per row.
+    triangular : bool
+        Whether that factor is.
+    sizes : ndarray of int, shape (τ,)
     """
 
     kept = 4  # supports of a size
@@ -47,7 +55,20 @@ class RunnersUp:
         self.floor[:] = -np.inf
 
     def settle(self, gamma: float, tie: float, found: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Sizes that are still to be searched; the best supports of the others go to ``found``."""
+        """Sizes that are still to be searched; the best supports of the others go to ``found``.
+
+        Parameters
+        ----------
+        gamma : float
+        tie : float
+            Relative difference of objectives that rounding may make.
+        found : ndarray of int, shape (τ, p)
+            Changed in place.
+
+        Returns
+        -------
+        ndarray of bool, shape (τ,)
+        """
         sure: NDArray[np.bool_] = np.isfinite(self.floor) & (self.gamma <= gamma)
         if not sure.any():
             return np.ones(self.sizes.size, dtype=bool)
@@ -72,7 +93,14 @@ class RunnersUp:
         return np.asarray(~sure)
 
     def note(self, state: kernels.TreeState, gamma: float, searched: NDArray[np.bool_]) -> None:
-        """Take over what a finished tree knows of the sizes it was asked for."""
+        """Take over what a finished tree knows of the sizes it was asked for.
+
+        Parameters
+        ----------
+        state : TreeState
+        gamma : float
+        searched : ndarray of bool, shape (τ,)
+        """
         if self.margin == 0.0:
             self.floor[searched] = -np.inf
             return
@@ -95,7 +123,21 @@ class RunnersUp:
 def settled(
     state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> Support:
-    """The best of supports that are within rounding of each other, by fresh fits."""
+    """The best of supports that are within rounding of each other, by fresh fits.
+
+    Parameters
+    ----------
+    state : TreeState
+    size : int
+    problem : SparseRidgeProblem
+    active : ndarray of int
+        The problem's columns that the tree's stand for.
+
+    Returns
+    -------
+    ndarray of intp
+        By position in ``active``.
+    """
     n = int(state.found_n[size, 0])
     window = 1.0 + 2.0 * float(state.settings[0].tie)
     near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)

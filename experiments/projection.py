@@ -1,7 +1,7 @@
 """Does projecting the average predict better? Test errors and columns beside other linear models.
 
     python experiments/projection.py [--splits 20] [--rows N] CSV [data set ...]
-    python experiments/projection.py --table CSV ...
+    python experiments/projection.py --table [--base lasso] CSV ...
     python experiments/projection.py --nested data set ...
 
 Every split keeps 20 % of the rows for the test; ``--rows`` fits to at most N of the others. All
@@ -18,8 +18,9 @@ supports beyond) gives
 beside scikit-learn's lasso, elastic net and ridge, the relaxed lasso (least squares on the lasso's
 columns, λ by CV), the lasso with at most k columns (λ by CV among those), and where they are
 installed glmnet, MCP and SCAD (selection_peers.py) and abess. Rows are appended to CSV as they
-come. ``--table`` prints errors relative to the lasso's: geometric means over splits, then over
-data sets, with 95 % intervals from the spread of a set's splits. ``--nested`` compares
+come. ``--table`` prints errors relative to the lasso's (or those of ``--base``), at a size to those
+of the lasso with at most as many columns: geometric means over splits, then over data sets, with
+95 % intervals from the spread of a set's splits. ``--nested`` compares
 ``cv_error_`` with an outer CV around the whole chain on the same folds.
 """
 
@@ -55,7 +56,6 @@ NAMES = (
 )
 GAMMAS = np.geomspace(1e-4, 1e4, 10)
 SIZES = (3, 5, 8)
-BASE = "lasso"
 
 
 class Tried(NamedTuple):
@@ -182,8 +182,8 @@ def run(path: Path, splits: int, most: int | None, names: list[str]) -> None:
                 file.flush()
 
 
-def summarise(paths: list[Path]) -> None:
-    """Errors relative to the lasso's, with columns and intervals."""
+def summarise(paths: list[Path], reference: str) -> None:
+    """Errors relative to those of one way, with columns and intervals."""
     found: dict[str, dict[int, dict[str, tuple[float, float]]]] = defaultdict(
         lambda: defaultdict(dict)
     )
@@ -193,11 +193,11 @@ def summarise(paths: list[Path]) -> None:
                 cell = float(row["error"]), float(row["columns"])
                 found[row["dataset"]][int(row["split"])][row["way"]] = cell
     print(machine())
-    print(f"geometric mean of test MSE over that of the {BASE}, 95 % interval of it, columns\n")
+    print(f"geometric mean of test MSE over that of {reference}, 95 % interval of it, columns\n")
     ways = list(dict.fromkeys(way for s in found.values() for one in s.values() for way in one))
     for free in (True, False):
         for way in (way for way in ways if ("@" not in way) == free):
-            base = BASE if free else f"{BASE}@{way.split('@')[1]}"
+            base = reference if free else f"lasso@{way.split('@')[1]}"
             means, variances, columns = [], [], []
             for of_set in found.values():
                 both = [one for one in of_set.values() if way in one and base in one]
@@ -214,12 +214,12 @@ def summarise(paths: list[Path]) -> None:
             line = f"{np.exp(mean):>7.3f} [{low:.3f}, {high:.3f}] {np.mean(columns):>7.1f}"
             print(f"{way:<16}{line}  {len(means)} sets")
         print()
-    shown = [way for way in ways if "@" not in way and way != BASE]
+    shown = [way for way in ways if "@" not in way and way != reference]
     print(f"{'set':<16}{'splits':>7}" + "".join(f"{way:>15}" for way in shown))
     for name, of_set in found.items():
         cells = []
         for way in shown:
-            ratio = [np.log(o[way][0] / o[BASE][0]) for o in of_set.values() if way in o]
+            ratio = [np.log(o[way][0] / o[reference][0]) for o in of_set.values() if way in o]
             cells.append(f"{np.exp(np.mean(ratio)):>15.3f}" if ratio else f"{'':>15}")
         print(f"{name:<16}{len(of_set):>7}" + "".join(cells))
 
@@ -249,10 +249,11 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--base", default="lasso")
     parser.add_argument("--nested", action="store_true")
     given = parser.parse_args()
     if given.table:
-        summarise([Path(name) for name in given.names])
+        summarise([Path(name) for name in given.names], given.base)
     elif given.nested:
         nested(given.names)
     elif given.names:

@@ -87,6 +87,11 @@ def run(
     time_limit : float, optional
         Seconds for each way at each γ.
 
+    Yields
+    ------
+    Row
+        One for every data set, folding, way and γ.
+
     Raises
     ------
     InputError
@@ -147,7 +152,18 @@ def _one_gamma(
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Write the rows as a table."""
+    """Write the rows as a table.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    path : Path
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, list(Row.__dataclass_fields__))
@@ -158,7 +174,16 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
 
 
 def averages(rows: Sequence[Row]) -> list[tuple[str, str, str, float, float]]:
-    """Mean reductions over γ: (folds, way, data set or "all", problems, nodes)."""
+    """Mean reductions over γ: (folds, way, data set or "all", problems, nodes).
+
+    Parameters
+    ----------
+    rows : sequence of Row
+
+    Returns
+    -------
+    list of tuple
+    """
     found = []
     for folds in dict.fromkeys(row.folds for row in rows):
         for way in dict.fromkeys(row.way for row in rows if row.way != "grid"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -126,12 +125,11 @@ def cv(
     from ..plots import curves as plots
     from ..selection.rules import checked_rule, choose, chosen_model, refuse_rule
     from ..selection.study import Study, checked_repeats
-    from ..solvers import Status
+    from ..solvers import Limits, Status
     from . import grids as options
     from . import report, sizes
 
-    started = time.perf_counter()
-    console = open_console(quiet, json_file)
+    clock, console = Limits(), open_console(quiet, json_file)
     if plot is not None:
         plots.check_writable(str(plot), film=method in ("search", "bounds"))
     check_file("--json", json_file)
@@ -194,7 +192,7 @@ def cv(
             status=study.status,
             method=method,
             backend=backend,
-            seconds=time.perf_counter() - started,
+            seconds=clock.elapsed(),
         )
         if projection is not None:
             document |= sizes.sizes_document(prepared.names, projection)

@@ -44,7 +44,17 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status and calls ``sys.exit`` when run as a script."""
+    """Run the command line; returns the exit status and calls ``sys.exit`` when run as a script.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+    """
     warnings.showwarning = _one_line_warning
     np.seterr(all="ignore")  # kernels report what matters themselves
     for stream in (sys.stdout, sys.stderr):

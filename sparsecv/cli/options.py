@@ -104,7 +104,31 @@ def read(
     weights: str | None = None,
     groups: str | None = None,
 ) -> RowSource:
-    """Open the table a command works on, and say what is noticed about its columns."""
+    """Open the table a command works on, and say what is noticed about its columns.
+
+    Parameters
+    ----------
+    data : str
+        A file, a data set's name, or "-".
+    target : str, optional
+        Response column.
+    one_hot, all_levels : bool
+        Encode text columns, without or with a column for every level.
+    drop : list of str, optional
+        Columns left out.
+    encoding : str
+    quiet : bool
+        Nothing is said.
+
+    Returns
+    -------
+    RowSource
+
+    Raises
+    ------
+    InputError
+        A table or options that cannot be used.
+    """
     from ..tables.datasets import resolve
 
     if all_levels and not one_hot:
@@ -125,12 +149,37 @@ def read(
 
 
 def check_jobs(jobs: int) -> None:
+    """Validate --jobs: a number of threads, or -1 for every core.
+
+    Parameters
+    ----------
+    jobs : int
+
+    Raises
+    ------
+    InputError
+        0, or below -1.
+    """
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
 
 
 def as_limit(text: str) -> float | str | None:
-    """Read --time-limit: "auto", None for none, or seconds."""
+    """Read --time-limit: "auto", None for none, or seconds.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    float, "auto" or None
+
+    Raises
+    ------
+    InputError
+        Any other text, or a negative number.
+    """
     word = text.strip().lower()
     if word in ("auto", "none"):
         return word if word == "auto" else None
@@ -144,7 +193,14 @@ def as_limit(text: str) -> float | str | None:
 
 
 def announce_limit(p: int, limit: float | str | None) -> None:
-    """Say up front that some trees may not end."""
+    """Say up front that some trees may not end.
+
+    Parameters
+    ----------
+    p : int
+        Number of columns.
+    limit : float, "auto" or None
+    """
     from ..cv.settings import PROVING
     from ..solvers import TREE_ONLY
 
@@ -156,32 +212,94 @@ def announce_limit(p: int, limit: float | str | None) -> None:
 
 
 def as_protocol(name: str, scale: str, no_intercept: bool) -> Any:
+    """Build the protocol that the options --protocol, --scale and --no-intercept name.
+
+    Parameters
+    ----------
+    name, scale : str
+    no_intercept : bool
+
+    Returns
+    -------
+    Protocol
+    """
     from ..design.design import Protocol
 
     return Protocol(name, scale, not no_intercept)
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
+    """Split a comma-separated list of names.
+
+    Parameters
+    ----------
+    text : str or None
+
+    Returns
+    -------
+    tuple of str
+    """
     return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def note(text: str) -> None:
+    """Say something beside the results: on standard error.
+
+    Parameters
+    ----------
+    text : str
+    """
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def open_console(quiet: bool, json_file: Path | None = None) -> Console:
-    """Where the tables go: standard output, unless that is for JSON."""
+    """Where the tables go: standard output, unless that is for JSON.
+
+    Parameters
+    ----------
+    quiet : bool
+    json_file : Path, optional
+
+    Returns
+    -------
+    rich.console.Console
+    """
     other = json_file is not None and str(json_file) == "-"
     return Console(quiet=quiet, highlight=False, emoji=False, stderr=other)
 
 
 def check_file(option: str, path: Path | None) -> None:
-    """Find out now, not after the search, that the file cannot be there."""
+    """Find out now, not after the search, that the file cannot be there.
+
+    Parameters
+    ----------
+    option : str
+        For the message.
+    path : Path, optional
+
+    Raises
+    ------
+    InputError
+        It is a folder, or its folder does not exist.
+    """
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise InputError(f"{option} {path}: not a file in an existing folder")
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
+    """Write a document to a file, or to standard output where the path is "-".
+
+    Parameters
+    ----------
+    path : Path
+    document : dict
+        Without NaN or infinite numbers.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     if str(path) == "-":
         sys.stdout.write(text)
@@ -193,7 +311,15 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamma: float) -> None:
-    """Write a model that was fitted to a table."""
+    """Write a model that was fitted to a table.
+
+    Parameters
+    ----------
+    path : Path
+    source : RowSource
+    model : FittedModel
+    tau, gamma : int and float
+    """
     from ..design.saved import SavedModel
 
     names, target, levels = source.feature_names, source.target_name, source.levels
@@ -203,7 +329,17 @@ def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamm
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr where that is a terminal; otherwise nothing."""
+    """A bar on stderr where that is a terminal; otherwise nothing.
+
+    Parameters
+    ----------
+    quiet : bool
+
+    Yields
+    ------
+    callable
+        Takes a text, a number done and a total.
+    """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda text, done, total: None

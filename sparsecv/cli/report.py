@@ -23,12 +23,36 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def number(value: float) -> str:
-    """Six significant digits, without an exponent where that is short."""
+    """Six significant digits, without an exponent where that is short.
+
+    Parameters
+    ----------
+    value : float
+
+    Returns
+    -------
+    str
+    """
     return f"{value:.6g}"
 
 
 def bar(value: float, longest: float, width: int = BAR) -> str:
-    """Draw a value as a bar of eighths of a character."""
+    """Draw a value as a bar of eighths of a character.
+
+    Parameters
+    ----------
+    value, longest : float
+    width : int, characters that ``longest`` takes
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> bar(1.0, 2.0, 8)
+    '████'
+    """
     if not (np.isfinite(value) and longest > 0):
         return ""
     eighths = round(8 * width * min(max(value / longest, 0.0), 1.0))
@@ -36,7 +60,12 @@ def bar(value: float, longest: float, width: int = BAR) -> str:
 
 
 def print_trace(console: Console, result: CVResult) -> None:
-    """Print the iterations of the alternating minimisation."""
+    """Print the iterations of the alternating minimisation.
+
+    Parameters
+    ----------
+    console, result : Console and CVResult
+    """
     console.print(
         "alternating minimisation: best τ at γ, then γ for those supports", style="italic"
     )
@@ -58,7 +87,12 @@ def print_trace(console: Console, result: CVResult) -> None:
 
 
 def print_terms(console: Console) -> None:
-    """Say what γ, τ and "proved" mean, in a line each."""
+    """Say what γ, τ and "proved" mean, in a line each.
+
+    Parameters
+    ----------
+    console : Console
+    """
     for word, meaning in (
         ("γ", "weight of the ridge penalty (γ/2)‖β‖², which shrinks coefficients"),
         ("τ", "the largest number of features that a model may have"),
@@ -71,6 +105,11 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Cho
     """Print h(γ, τ) for every γ of a grid, the table of the chosen γ and the choice.
 
     Without a choice, of a run that was interrupted, the γ of the least estimate.
+
+    Parameters
+    ----------
+    console, prepared, result : Console, Prepared and CVResult
+    choice : Choice, optional
     """
     folds, protocol = prepared.folds, prepared.design.protocol
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
@@ -146,7 +185,14 @@ def _proof(result: CVResult, grid: str) -> str:
 
 
 def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """Print what other rules would choose, beside the one that was asked for."""
+    """Print what other rules would choose, beside the one that was asked for.
+
+    Parameters
+    ----------
+    console : Console
+    choices : dict of str to Choice
+    rule : str
+    """
     if len({(c.tau, c.gamma) for c in choices.values() if c.is_pair}) == 1:
         return
     table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
@@ -227,7 +273,13 @@ def _print_gamma(console: Console, result: GammaResult, marks: dict[int, str]) -
 def print_model(
     console: Console, prepared: Prepared, model: FittedModel, objective: str = "training"
 ) -> None:
-    """Print the coefficients in original units and the certificate of an objective."""
+    """Print the coefficients in original units and the certificate of an objective.
+
+    Parameters
+    ----------
+    console, prepared, model : Console, Prepared and FittedModel
+    objective : str, what the objective is called
+    """
     console.print("model on all rows, original units", style="italic")
     table = Table()
     table.add_column("feature", overflow="fold")
@@ -262,7 +314,19 @@ def cv_document(
     backend: str,
     seconds: float,
 ) -> dict[str, Any]:
-    """The document ``sparsecv cv --json`` writes."""
+    """The document ``sparsecv cv --json`` writes.
+
+    Parameters
+    ----------
+    prepared, result, model : Prepared, CVResult and FittedModel
+    choices : dict of str to Choice, what each rule chooses; ``rule`` among them
+    rule, method, backend : str
+    status, seconds : Status and float
+
+    Returns
+    -------
+    dict
+    """
     return _surface_document(prepared, result) | {
         "method": method,
         "backend": backend,
@@ -331,7 +395,16 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
 
 
 def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
+    """What ``--json`` writes where Ctrl-C came first: the intervals known by then.
+
+    Parameters
+    ----------
+    prepared, result : Prepared and CVResult
+
+    Returns
+    -------
+    dict
+    """
     return _surface_document(prepared, result) | {"interrupted": True, "model": None}
 
 
@@ -357,7 +430,16 @@ def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
 
 
 def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
-    """The model as it stands in JSON; coefficients have the order of ``support``."""
+    """The model as it stands in JSON; coefficients have the order of ``support``.
+
+    Parameters
+    ----------
+    prepared, model : Prepared and FittedModel
+
+    Returns
+    -------
+    dict
+    """
     return {
         "support": [prepared.names[c] for c in model.support],
         "coef": [float(model.coef[c]) for c in model.support],

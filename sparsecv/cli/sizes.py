@@ -15,7 +15,15 @@ from .report import number
 
 
 def print_sizes(console: Console, names: Sequence[str], found: Projection) -> None:
-    """Say what was done, and print error, distance and the change of columns for every size."""
+    """Say what was done, and print error, distance and the change of columns for every size.
+
+    Parameters
+    ----------
+    console : Console
+    names : sequence of str
+        Of the raw columns.
+    found : Projection
+    """
     t, distance = found.chosen, found.of_size(found.distance)
     share = distance[t] / found.reference if found.reference > 0.0 else 0.0
     near = (
@@ -53,7 +61,17 @@ def print_sizes(console: Console, names: Sequence[str], found: Projection) -> No
 
 
 def sizes_document(names: Sequence[str], found: Projection) -> dict[str, Any]:
-    """The same for ``--json``."""
+    """The same for ``--json``.
+
+    Parameters
+    ----------
+    names : sequence of str
+    found : Projection
+
+    Returns
+    -------
+    dict
+    """
     tables = {name: found.of_size(getattr(found, name)) for name in ("distance", "cv_error")}
     tables["std_error"] = found.of_size(found.std_error)
     return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -73,11 +72,11 @@ def stability(
     from ..design.prepare import versions
     from ..plots import curves as plots
     from ..plots import heatmaps
+    from ..solvers import Limits
     from ..stability import job as work
     from . import grids as options
 
-    started = time.perf_counter()
-    console = shared.open_console(quiet, json_file)
+    clock, console = Limits(), shared.open_console(quiet, json_file)
     if plot is not None:
         plots.check_writable(str(plot))
         if learner != "sparse-ridge" or search == "coordinate":
@@ -112,7 +111,7 @@ def stability(
         "n": source.n,
         "p": source.p,
         **work.document(done),
-        "seconds": time.perf_counter() - started,
+        "seconds": clock.elapsed(),
         "versions": versions(),
     }
     show(console, found)
@@ -134,7 +133,14 @@ def _weights(text: str | None) -> Any:
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print λ, the choice and what it is worth."""
+    """Print λ, the choice and what it is worth.
+
+    Parameters
+    ----------
+    console : Console
+    found : dict
+        As :func:`sparsecv.stability.job.document` gives it, with the data set and the seconds.
+    """
     console.print(
         f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
         f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"

@@ -51,14 +51,29 @@ def run_path(name: str) -> None:
 
 
 def rows(n: int, p: int) -> tuple[Any, Any]:
-    """A tiny table whose first three columns matter."""
+    """A tiny table whose first three columns matter.
+
+    Parameters
+    ----------
+    n, p : int
+
+    Returns
+    -------
+    X, y : ndarrays, shape (n, p) and (n,)
+    """
     random = np.random.default_rng(0)
     X = random.standard_normal((n, p))
     return X, X[:, :3].sum(axis=1) + random.standard_normal(n)
 
 
 def validate(n: int, p: int, folds: str, method: str = "auto") -> None:
-    """Cross-validate a tiny table."""
+    """Cross-validate a tiny table.
+
+    Parameters
+    ----------
+    n, p : int
+    folds, method : str
+    """
     from ..cv.engine import cross_validate
     from ..cv.settings import Settings
     from ..design.design import Protocol, Summary, make_design

@@ -74,7 +74,26 @@ def alternate(
 def alternation(
     surface: Surface, *, start: float | None = None, iterations: int = ITERATIONS
 ) -> CVResult:
-    """The same on a surface that nothing has been asked of yet."""
+    """Alternating minimisation on a surface that nothing has been asked of yet.
+
+    Parameters
+    ----------
+    surface : Surface
+    start : float, optional
+        The first γ.
+    iterations : int
+        At most.
+
+    Returns
+    -------
+    CVResult
+        Of the γ visited, increasing; ``trace`` has one entry per iteration.
+
+    Raises
+    ------
+    InputError
+        Fewer than 1 iteration.
+    """
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
     walk = _Alternation(surface, iterations)

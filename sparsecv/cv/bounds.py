@@ -30,6 +30,22 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     """Least and greatest square of numbers known to lie in [low, high]: Corollary 2, main paper.
 
     For a prediction in [ξ_lo, ξ_hi] call it with low = ξ_lo − y and high = ξ_hi − y.
+
+    Parameters
+    ----------
+    low, high : arrays of one shape
+        Ends of the intervals.
+
+    Returns
+    -------
+    least, greatest : ndarrays of the same shape
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> least, greatest = squared_error_bounds(np.array([-1.0, 2.0]), np.array([3.0, 4.0]))
+    >>> least.round(6), greatest.round(6)
+    (array([0., 4.]), array([ 9., 16.]))
     """
     least = np.maximum(np.maximum(low, -high), 0.0)
     return least**2 * (1.0 - ULPS), np.maximum(low**2, high**2) * (1.0 + ULPS)
@@ -59,7 +75,16 @@ def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds
 def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
     """Bound h_j for the whole fold at once: Corollary 1, main paper, with W the held-out rows.
 
-    Parameters and returns as in :func:`row_bounds`.
+    Parameters
+    ----------
+    region : Ellipsoid
+        Around a point, with the optimal coefficients inside (Theorem 1).
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold.
+
+    Returns
+    -------
+    lower, upper : float
     """
     H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     error = float(np.linalg.norm(np.asarray(targets, dtype=np.float64) - H @ region.centre))
@@ -71,7 +96,15 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     """Bound h_j by its least and greatest value over the ellipsoid: problem (9), main paper.
 
     At least as good as :func:`row_bounds` and :func:`spread_bounds` where XᵀX is nonsingular.
-    Parameters and returns as in :func:`row_bounds`.
+
+    Parameters
+    ----------
+    region, rows, targets
+        As for :func:`spread_bounds`.
+
+    Returns
+    -------
+    lower, upper : float
     """
     return region.error_range(rows, targets)
 
@@ -86,6 +119,10 @@ def in_sample_bound(beta: ArrayLike, rows: ArrayLike, targets: ArrayLike) -> flo
     beta : array, shape (p,)
         An optimal solution of the problem on all rows.
     rows, targets : arrays, shape (m, p) and (m,)
+
+    Returns
+    -------
+    float
     """
     H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     error = np.asarray(targets, dtype=np.float64) - H @ np.asarray(beta, dtype=np.float64)
@@ -105,6 +142,10 @@ def full_objective_bound(
         At most τ columns.
     rows, targets : arrays, shape (m, p) and (m,)
         The fold: data such that training rows and these are all rows.
+
+    Returns
+    -------
+    float
     """
     columns = np.asarray(support, dtype=np.intp)
     fit = training.fit(columns)
@@ -122,6 +163,11 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
         u*, or any lower bound on the optimal objective on all rows at the same γ and τ.
     fold_upper : float
         Objective of any support of at most τ columns on the rows outside the fold.
+
+    Returns
+    -------
+    float
+        At least 0.
     """
     difference = full_lower - fold_upper
     return max(difference - ULPS * (abs(full_lower) + abs(fold_upper)), 0.0)
@@ -204,7 +250,18 @@ def fold_bounds(
 
 
 def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
-    """Values of ε worth trying: 0, shares of γ, and shares of the eigenvalue there is."""
+    """Values of ε worth trying: 0, shares of γ, and shares of the eigenvalue there is.
+
+    Parameters
+    ----------
+    gamma : float
+    spectrum : Spectrum
+        Of the training rows.
+
+    Returns
+    -------
+    list of float
+    """
     least = 2.0 * spectrum.least() * (1.0 - 1e-9)
     below = [] if least <= 0.0 else [-share * least for share in OF_EIGENVALUE]
     above = [] if spectrum.full_rank else [share * gamma for share in OF_GAMMA]

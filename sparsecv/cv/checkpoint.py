@@ -52,7 +52,13 @@ class Checkpoint:
         return self.folder / f"cv-{self._key[:16]}-{gamma!r}.json"
 
     def load(self, page: Page) -> None:
-        """Enter what is proved of a page's γ; a file that cannot be believed counts as none."""
+        """Enter what is proved of a page's γ; a file that cannot be believed counts as none.
+
+        Parameters
+        ----------
+        page : Page
+            Changed in place.
+        """
         path, anew = self._path(page.gamma), f"γ = {page.gamma:g} is computed anew"
 
         def take(content: Any) -> bool:
@@ -63,7 +69,18 @@ class Checkpoint:
             self.reused.append(page.gamma)
 
     def save(self, page: Page) -> None:
-        """Store what is proved of a page; the file appears whole or not at all."""
+        """Store what is proved of a page; the file appears whole or not at all.
+
+        Parameters
+        ----------
+        page : Page
+            Nothing is written where nothing of it is proved.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
         content = page.proved()
         if content is None:
             return

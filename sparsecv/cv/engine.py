@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -131,7 +130,13 @@ class Surface:
         return self.limits.reached(0) is not None
 
     def visit(self, gammas: Sequence[float] | Array) -> None:
-        """Estimate h at some γ: exact up to 45 columns, limits permitting."""
+        """Estimate h at some γ: exact up to 45 columns, limits permitting.
+
+        Parameters
+        ----------
+        gammas : sequence of float
+            Those visited before cost nothing.
+        """
         fresh = [float(g) for g in dict.fromkeys(np.asarray(gammas, dtype=np.float64).tolist())]
         fresh = [g for g in fresh if g not in self.pages]
         self.order += np.asarray(gammas, dtype=np.float64).tolist()
@@ -184,13 +189,26 @@ class Surface:
         self._prover.prove_model(*self._prover.best())
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
-        """The model of all rows at one pair, with what is left of the time."""
+        """The model of all rows at one pair, with what is left of the time.
+
+        Parameters
+        ----------
+        gamma : float
+            One that has been visited.
+        tau_index : int
+            Position of τ.
+        """
         if self._prover is not None:
             with self:
                 self._prover.prove_model(list(self.pages).index(gamma), tau_index)
 
     def result(self) -> CVResult:
-        """Everything visited, in the order it was asked for."""
+        """Everything visited, in the order it was asked for.
+
+        Returns
+        -------
+        CVResult
+        """
         summaries = {gamma: page.summary() for gamma, page in self.pages.items()}
         order = [gamma for gamma in self.order if gamma in summaries]
         return CVResult(
@@ -218,7 +236,7 @@ class Surface:
 
     def _search(self, page: Page, limits: Limits) -> None:
         """Algorithm 1 in place of the exact h at every τ."""
-        started = time.perf_counter()
+        clock = Limits()
 
         def tell(done: int) -> None:
             self.tell(f"γ = {page.gamma:.4g}", done, self.data.folds.k)
@@ -236,12 +254,22 @@ class Surface:
         )
         if limits.reached(0) is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        page.seconds += time.perf_counter() - started
+        page.seconds += clock.elapsed()
 
 
 @contextmanager
 def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
-    """Have Ctrl-C raise a flag before anything waits for the worker threads."""
+    """Have Ctrl-C raise a flag before anything waits for the worker threads.
+
+    Parameters
+    ----------
+    stop : StopFlag
+
+    Yields
+    ------
+    StopFlag
+        The same.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

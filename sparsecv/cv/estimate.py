@@ -7,7 +7,6 @@ arguments that can be pickled, and know nothing of each other.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -45,7 +44,24 @@ def fold_unit(
     solver: str,
     limits: Limits,
 ) -> tuple[SupportPath, Array]:
-    """One fold: its models along γ, and Σ (t − Hβ)² over its held-out rows, shape (γ, τ)."""
+    """One fold: its models along γ, and Σ (t − Hβ)² over its held-out rows, shape (γ, τ).
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Of the training rows.
+    held_out : pair of arrays, shape (m, p) and (m,)
+    gammas : array, shape (γ,)
+    taus : ndarray of int, shape (τ,)
+    solver : str
+        As for :func:`support_path`.
+    limits : Limits
+
+    Returns
+    -------
+    path : SupportPath
+    error : ndarray, shape (γ, τ)
+    """
     path = support_path(problem, gammas, taus, solver=solver, limits=limits)
     return path, path.squared_errors(*held_out)
 
@@ -76,7 +92,7 @@ def fill_pages(
         return
     data, taus = pages[0].data, pages[0].taus
     k, deleted = data.folds.k, shares_a_tree(data)
-    started = time.perf_counter()
+    clock = Limits()
     large = set()
     missing = [page for page in pages if not page.models]
     if missing:
@@ -107,13 +123,21 @@ def fill_pages(
         save([page])
         _refuse_interrupt(limits)
     for page in pages:
-        page.seconds += (time.perf_counter() - started) / len(pages)
+        page.seconds += clock.elapsed() / len(pages)
 
 
 def shares_a_tree(data: FoldData) -> bool:
     """Whether one tree can serve all leave-one-out folds.
 
     With fewer rows, supports interpolate: then no row is taken out safely.
+
+    Parameters
+    ----------
+    data : FoldData
+
+    Returns
+    -------
+    bool
     """
     rows = isinstance(data, RowFolds) and data.folds.leave_one_out
     return rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
@@ -197,7 +221,20 @@ def _delete_rows(page: Page, limits: Limits, n_jobs: int | None) -> None:
 def in_parallel(
     unit: Callable[[Task], Item], tasks: Sequence[Task], n_jobs: int | None
 ) -> Iterator[Item]:
-    """Run ``unit`` on every task and yield results in order; threads, kernels hold no GIL."""
+    """Run ``unit`` on every task and yield results in order; threads, kernels hold no GIL.
+
+    Parameters
+    ----------
+    unit : callable
+    tasks : sequence
+    n_jobs : int or None
+        As in joblib.
+
+    Yields
+    ------
+    object
+        One result per task.
+    """
     if effective_n_jobs(n_jobs) == 1 or len(tasks) == 1:
         yield from map(unit, tasks)
     else:

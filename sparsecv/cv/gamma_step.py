@@ -38,6 +38,10 @@ class FixedSupports:
         ----------
         data : FoldData
         supports : sequence of k arrays of int
+
+        Returns
+        -------
+        FixedSupports
         """
         most = max(support.size for support in supports)
         coefs, squares, targets = [], [], []
@@ -61,11 +65,29 @@ class FixedSupports:
         )
 
     def error(self, gamma: float) -> float:
-        """h(γ) with the supports fixed."""
+        """h(γ) with the supports fixed.
+
+        Parameters
+        ----------
+        gamma : float
+
+        Returns
+        -------
+        float
+        """
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[0]) / self.rows
 
     def slope(self, gamma: float) -> float:
-        """Its derivative with respect to γ."""
+        """Its derivative with respect to γ.
+
+        Parameters
+        ----------
+        gamma : float
+
+        Returns
+        -------
+        float
+        """
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
 
 
@@ -109,6 +131,10 @@ def gamma_step(
     previous : float
         γ of the iteration before; projected to the interval.
     low, high : float
+
+    Returns
+    -------
+    GammaStep
 
     Raises
     ------

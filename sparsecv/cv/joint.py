@@ -37,7 +37,18 @@ SURE = 1e-9  # relative gap at which an incumbent counts as optimal
 
 
 def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:
-    """The folds as rows left out of one Gram matrix; None where that form does not serve."""
+    """The folds as rows left out of one Gram matrix; None where that form does not serve.
+
+    Parameters
+    ----------
+    data : FoldData
+    problem : SparseRidgeProblem
+        Of all rows.
+
+    Returns
+    -------
+    LeftOut or None
+    """
     if not isinstance(data, RowFolds) or not wants_gram(problem):
         return None
     return data.left_out(GramForm.of(problem))
@@ -81,6 +92,11 @@ class JointFolds:
         limits : Limits
         branch : bool
             Solve every fold; otherwise what relaxations leave open is bracketed.
+
+        Returns
+        -------
+        Status
+            OPTIMAL, or the limit that was reached.
         """
         table = self.table
         problem = self.full.replace(tau=int(table.taus[t]))
@@ -176,7 +192,17 @@ class JointFolds:
         return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
 
     def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
-        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them."""
+        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them.
+
+        Parameters
+        ----------
+        t : int
+            Index of τ.
+        relaxation : Relaxation
+            Of all rows.
+        extract : bool
+            Move a share of the least eigenvalue into the perspective (ε < 0).
+        """
         left_out, table = self.left_out, self.table
         everyone = np.arange(left_out.count)
         H, targets = self.held_out
@@ -209,14 +235,28 @@ class JointFolds:
             table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
-        """Branch on what is open of one fold until it is solved."""
+        """Branch on what is open of one fold until it is solved.
+
+        Parameters
+        ----------
+        t, j : int
+            Index of τ, and fold.
+        limits : Limits
+        """
         problem = self.full.replace(tau=int(self.table.taus[t]))
         found = settle(self.left_out, problem, j, self.open[t, j], limits, branch=True)
         self.n_nodes += found.n_nodes
         self.enter(t, j, found)
 
     def enter(self, t: int, j: int, found: Neighbour) -> None:
-        """Take over a fold's incumbent, and bracket its error where nodes are open."""
+        """Take over a fold's incumbent, and bracket its error where nodes are open.
+
+        Parameters
+        ----------
+        t, j : int
+            Index of τ, and fold.
+        found : Neighbour
+        """
         table, here = self.table, np.array([j])
         table.searched[t, j] |= found.branched
         table.offer(t, here, found.support)

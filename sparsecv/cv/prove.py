@@ -7,11 +7,11 @@ round a problem gets four times the seconds it had in the round before.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..solvers import (
     Certificate,
@@ -85,11 +85,7 @@ class Prover:
             while cells and self.limits.reached(0) is None:
                 g, t = cells[0]
                 tried.add((g, t))
-                self.tell(
-                    f"proving γ = {self.pages[g].gamma:.4g}, τ = {self.pages[g].taus[t]}",
-                    int(sum(int(page.exact.all(axis=1).sum()) for page in self.pages)),
-                    len(self.pages) * self.pages[0].taus.size,
-                )
+                self._tell(g, t)
                 self._prove(g, t, seconds)
                 self.save([self.pages[g]])
                 cells = [cell for cell in self._open_cells() if cell not in tried]
@@ -103,7 +99,13 @@ class Prover:
             self.pages[g].met(reached or Status.PRECISION)
 
     def prove_model(self, g: int, t: int) -> None:
-        """The problem of all rows at the chosen cell, with all the time that is left."""
+        """The problem of all rows at the chosen cell, with all the time that is left.
+
+        Parameters
+        ----------
+        g, t : int
+            Positions of γ and τ.
+        """
         page = self.pages[g]
         if page.model_proved[t]:
             return
@@ -113,15 +115,38 @@ class Prover:
         self.save([page])
 
     def best(self) -> tuple[int, int]:
-        """Cell of least estimate."""
-        error = np.array([page.error.sum(axis=1) for page in self.pages])
+        """Cell of least estimate.
+
+        Returns
+        -------
+        g, t : int
+            Positions of γ and τ.
+        """
+        error = self._over_folds("error")
         g, t = divmod(int(np.argmin(error)), int(error.shape[1]))
         return g, t
 
+    def _over_folds(self, name: str) -> Array:
+        """What the pages know of every fold, summed: shape (γ, τ)."""
+        return np.array([getattr(page, name).sum(axis=1) for page in self.pages])
+
+    def _tell(self, g: int, t: int) -> None:
+        """The cell that is worked on, the gap of the least error, the time that is left."""
+        error, least = float(self._over_folds("error").min()), self._over_folds("lower").min()
+        gap = (error - float(least)) / error if error > 0.0 else 0.0
+        left = self.limits.remaining()
+        proved = [page.exact.all(axis=1) for page in self.pages]
+        self.tell(
+            f"proving γ = {self.pages[g].gamma:.4g}, τ = {self.pages[g].taus[t]}, "
+            f"gap of the least error {100.0 * gap:.3g} %"
+            + ("" if left is None else f", {left:.0f} s left"),
+            int(np.sum(proved)),
+            int(np.size(proved)),
+        )
+
     def _open_cells(self) -> list[tuple[int, int]]:
         """Cells still to be proved, the most urgent first."""
-        error = np.array([page.error.sum(axis=1) for page in self.pages])
-        lower = np.array([page.lower.sum(axis=1) for page in self.pages])
+        error, lower = self._over_folds("error"), self._over_folds("lower")
         exact = np.array([page.exact.all(axis=1) for page in self.pages])
         wanted = ~exact & ~self.stuck
         if not self.everything:
@@ -135,7 +160,7 @@ class Prover:
     def _prove(self, g: int, t: int, seconds: float) -> None:
         """Every fold of one cell, each within so many seconds."""
         page, k = self.pages[g], self.data.folds.k
-        started = time.perf_counter()
+        clock = Limits()
         joint = self._jointly(g)
         self._model(g, t, self.limits.within(seconds))
         if joint is not None:
@@ -163,7 +188,7 @@ class Prover:
             ended = [s for s in statuses if s is not Status.OPTIMAL]
             self.stuck[g, t] = bool(ended) and all(s is Status.PRECISION for s in ended)
         page.narrow_by_objective(t, float(page.model_bound[t]))
-        page.seconds += time.perf_counter() - started
+        page.seconds += clock.elapsed()
 
     def _fold(
         self, page: Page, t: int, j: int, certificate: Certificate | None, limits: Limits

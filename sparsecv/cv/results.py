@@ -54,7 +54,17 @@ class GammaResult:
     fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
 
     def padded(self, j: int | None) -> NDArray[np.int64]:
-        """Supports of fold j, or of all rows, shape (τ, most), ended by −1."""
+        """Supports of fold j, or of all rows, shape (τ, most), ended by −1.
+
+        Parameters
+        ----------
+        j : int or None
+            None: all rows.
+
+        Returns
+        -------
+        ndarray of int64, shape (τ, most)
+        """
         most = int(self.taus[-1])
         if j is None:
             return stacked(self.models, most)
@@ -62,7 +72,18 @@ class GammaResult:
 
 
 def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
-    """Supports as rows of ``most`` columns, ended by −1."""
+    """Supports as rows of ``most`` columns, ended by −1.
+
+    Parameters
+    ----------
+    supports : sequence of supports
+    most : int
+        At least the size of the largest.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, most)
+    """
     rows = np.full((len(supports), most), -1, dtype=np.int64)
     for t, support in enumerate(supports):
         rows[t, : support.size] = support
@@ -70,7 +91,23 @@ def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
-    """Position (γ, τ) of the least value; of equal ones the smaller τ, then the larger γ."""
+    """Position (γ, τ) of the least value; of equal ones the smaller τ, then the larger γ.
+
+    Parameters
+    ----------
+    surface : array, shape (γ, τ)
+    taus, gammas : arrays, shape (τ,) and (γ,)
+
+    Returns
+    -------
+    g, t : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> least(np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1, 2]), np.array([0.1, 1.0]))
+    (1, 0)
+    """
     smallest = surface.min()
     tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
     g, t = min(tied, key=lambda gt: (taus[gt[1]], -gammas[gt[0]]))
@@ -189,7 +226,17 @@ class CVResult:
         return worst(Status(r.status) for r in self.by_gamma)
 
     def table(self, name: str) -> Array:
-        """Stack an array of the results, shape (γ, τ)."""
+        """Stack an array of the results, shape (γ, τ).
+
+        Parameters
+        ----------
+        name : str
+            A field of :class:`GammaResult` with one entry per τ.
+
+        Returns
+        -------
+        ndarray, shape (γ, τ)
+        """
         return np.array([getattr(r, name) for r in self.by_gamma])
 
     def best(self) -> Best:
@@ -197,6 +244,10 @@ class CVResult:
 
         What is not proved counts by its estimate, the error at the best supports known. A search
         that ended knows more: the τ of least upper bound is within the tolerance of every other.
+
+        Returns
+        -------
+        Best
         """
         searched = self.tolerance is not None and self.finished
         error = self.table("upper" if searched else "cv_error")

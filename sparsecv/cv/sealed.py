@@ -64,6 +64,13 @@ def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str)
 def write_sealed(path: Path, key: str, content: Any) -> None:
     """Store ``content``, plain JSON values, so that the file appears whole or not at all.
 
+    Parameters
+    ----------
+    path : Path
+    key : str
+        As for :func:`read_sealed`.
+    content : object
+
     Raises
     ------
     OSError

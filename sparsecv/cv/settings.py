@@ -84,7 +84,16 @@ class Settings:
             raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
 
     def seconds(self, p: int) -> tuple[float | None, float | None]:
-        """Seconds for everything, and seconds of proving, with p columns; None: no limit."""
+        """Seconds for everything, and seconds of proving, with p columns; None: no limit.
+
+        Parameters
+        ----------
+        p : int
+
+        Returns
+        -------
+        total, proving : float or None
+        """
         if self.time_limit == "auto":
             return None, None if p <= TREE_ONLY else PROVING
         return (None if self.time_limit is None else float(self.time_limit)), None
@@ -102,14 +111,34 @@ class Settings:
 
 
 def checked_jobs(n_jobs: Any) -> None:
-    """Validate a number of threads: None or a whole number other than 0, as in joblib."""
+    """Validate a number of threads: None or a whole number other than 0, as in joblib.
+
+    Parameters
+    ----------
+    n_jobs : object
+
+    Raises
+    ------
+    InputError
+        Anything else.
+    """
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and n_jobs != 0):
         raise InputError(f"n_jobs must be None or a whole number other than 0; got {n_jobs!r}")
 
 
 def checked_limit(limit: Any) -> None:
-    """Validate a time limit: "auto", None or seconds >= 0."""
+    """Validate a time limit: "auto", None or seconds >= 0.
+
+    Parameters
+    ----------
+    limit : object
+
+    Raises
+    ------
+    InputError
+        Anything else.
+    """
     if limit is None or limit == "auto":
         return
     number = isinstance(limit, Real) and not isinstance(limit, bool)
@@ -118,7 +147,21 @@ def checked_limit(limit: Any) -> None:
 
 
 def checked_gammas(gammas: Sequence[float] | Array) -> Array:
-    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept."""
+    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept.
+
+    Parameters
+    ----------
+    gammas : float or sequence of float
+
+    Returns
+    -------
+    ndarray, shape (γ,)
+
+    Raises
+    ------
+    InputError
+        None, one that is not finite and > 0, or more than one dimension.
+    """
     try:
         values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
     except (TypeError, ValueError):
@@ -134,7 +177,23 @@ def checked_gammas(gammas: Sequence[float] | Array) -> Array:
 
 
 def checked_taus(taus: Sequence[int] | NDArray[np.intp], p: int) -> NDArray[np.intp]:
-    """Validate sparsities: whole numbers in 1..p, returned increasing and distinct."""
+    """Validate sparsities: whole numbers in 1..p, returned increasing and distinct.
+
+    Parameters
+    ----------
+    taus : int or sequence of int
+    p : int
+        Number of columns that are not constant.
+
+    Returns
+    -------
+    ndarray of intp, shape (τ,)
+
+    Raises
+    ------
+    InputError
+        None, one that is not a whole number in 1..p, or more than one dimension.
+    """
     try:
         values = np.atleast_1d(np.asarray(taus))
     except ValueError:
@@ -159,6 +218,15 @@ def default_taus(n: int, p: int) -> NDArray[np.intp]:
 
     All of 1..p while trees can be searched; beyond that the main paper's largest τ with
     τ log τ ≤ min(n, p) (Section 4.2).
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and columns.
+
+    Returns
+    -------
+    ndarray of intp
     """
     top = p
     if p > MAX_COLUMNS:
@@ -168,7 +236,17 @@ def default_taus(n: int, p: int) -> NDArray[np.intp]:
 
 
 def log_grid(low: float, high: float, count: int) -> Array:
-    """``count`` values spaced evenly in the logarithm from ``low`` to ``high``."""
+    """``count`` values spaced evenly in the logarithm from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    low, high : float
+    count : int
+
+    Returns
+    -------
+    ndarray, shape (count,)
+    """
     return np.geomspace(low, high, count)
 
 

@@ -68,7 +68,17 @@ class Summary:
 
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
-        """Summarise rows in memory; those of weight 0 do not count."""
+        """Summarise rows in memory; those of weight 0 do not count.
+
+        Parameters
+        ----------
+        X, y : arrays, shape (n, p) and (n,)
+        weights : array, shape (n,), optional
+
+        Returns
+        -------
+        Summary
+        """
         if weights is not None:
             used = weights > 0.0
             X, y, weights = X[used], y[used], weights[used]
@@ -130,12 +140,32 @@ class Design:
         return int(self.kept.size)
 
     def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Map raw rows (n, p_raw), (n,) to the solved ones (n, p), (n,)."""
+        """Map raw rows (n, p_raw), (n,) to the solved ones (n, p), (n,).
+
+        Parameters
+        ----------
+        X, y : arrays, shape (n, p_raw) and (n,)
+
+        Returns
+        -------
+        X, y : ndarrays, shape (n, p) and (n,)
+        """
         columns = X if self.kept.size == self.p_raw else X[:, self.kept]
         return (columns - self.x_shift) / self.x_scale, (y - self.y_shift) / self.y_scale
 
     def coefficients(self, beta: Array) -> tuple[Array, float]:
-        """Map solved coefficients (p,) to raw ones (p_raw,) and the intercept."""
+        """Map solved coefficients (p,) to raw ones (p_raw,) and the intercept.
+
+        Parameters
+        ----------
+        beta : array, shape (p,)
+
+        Returns
+        -------
+        coef : ndarray, shape (p_raw,)
+            0 for columns that were dropped.
+        intercept : float
+        """
         coef = np.zeros(self.p_raw)
         coef[self.kept] = beta * (self.y_scale / self.x_scale)
         if not self.protocol.intercept:
@@ -160,6 +190,10 @@ def make_design(
         One per raw column, for messages.
     warn : bool
         False where a part of the data is mapped: what it lacks the whole may have.
+
+    Returns
+    -------
+    Design
 
     Raises
     ------

@@ -29,19 +29,56 @@ class FoldData(Interface):
         """Sum of ``fold_weight``: what the CV error is a mean over."""
 
     def full(self) -> SparseRidgeProblem:
-        """All rows."""
+        """All rows.
+
+        Returns
+        -------
+        SparseRidgeProblem, whose γ and τ are placeholders
+        """
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j. γ and τ are placeholders: replace them."""
+        """Rows outside fold j. γ and τ are placeholders: replace them.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out."""
+        """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        H, t : ndarrays, shape (m, p) and (m,)
+        """
 
     def with_folds(self, folds: Folds) -> FoldData:
-        """The same rows in other folds."""
+        """The same rows in other folds.
+
+        Parameters
+        ----------
+        folds : Folds
+
+        Returns
+        -------
+        FoldData
+        """
 
     def digest(self) -> bytes:
-        """Identify the data, their order and their folds."""
+        """Identify the data, their order and their folds.
+
+        Returns
+        -------
+        bytes
+        """
 
 
 class RowFolds:
@@ -108,18 +145,41 @@ class RowFolds:
         return weighted_rows(X, y, self.weights if rows is None else self.weights[rows])
 
     def with_folds(self, folds: Folds) -> RowFolds:
-        """The same rows in other folds."""
+        """The same rows in other folds.
+
+        Parameters
+        ----------
+        folds : Folds
+
+        Returns
+        -------
+        RowFolds
+        """
         return RowFolds(self.X, self.y, folds, self.refit_intercept, self.weights)
 
     def full(self) -> SparseRidgeProblem:
-        """All rows (centred already where an intercept is fitted)."""
+        """All rows (centred already where an intercept is fitted).
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
         if self._full is None:
             X, y = self._weighted(self.X, self.y)
             self._full = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
         return self._full
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j, centred on their own means where the intercept is refitted."""
+        """Rows outside fold j, centred on their own means where the intercept is refitted.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
         if self._cache is not None and j in self._cache:
             return self._cache[j]
         train, _ = self.folds.split(j)
@@ -138,7 +198,16 @@ class RowFolds:
         return problem
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """Held-out rows and targets, about the training means where the intercept is refitted."""
+        """Held-out rows and targets, about the training means where the intercept is refitted.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        H, t : ndarrays, shape (m, p) and (m,)
+        """
         train, test = self.folds.split(j)
         if self.weights is not None:
             test = test[self.weights[test] > 0.0]
@@ -147,14 +216,29 @@ class RowFolds:
     def about(
         self, train: NDArray[np.intp], rows: NDArray[np.intp] | slice = slice(None)
     ) -> tuple[Array, Array]:
-        """Rows and targets about the means of others, where the intercept is refitted."""
+        """Rows and targets about the means of others, where the intercept is refitted.
+
+        Parameters
+        ----------
+        train : ndarray of int, rows whose means are taken off
+        rows : ndarray of int or slice, rows wanted
+
+        Returns
+        -------
+        X, y : ndarrays
+        """
         X, y = self.X[rows], self.y[rows]
         if self.refit_intercept:
             X, y = X - self._mean(self.X, train), y - self._mean(self.y, train)
         return X, y
 
     def digest(self) -> bytes:
-        """Identify rows and their order."""
+        """Identify rows and their order.
+
+        Returns
+        -------
+        bytes
+        """
         found = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
         found.update(np.ascontiguousarray(self.y).tobytes())
         if self.weights is not None:
@@ -167,6 +251,10 @@ class RowFolds:
         The root of row i's weighted held-out error is the third value (n,) times the deleted
         residual. With an intercept refitted in every fold, deleting row i of weight w from centred
         data of weight W is a down-date by √(wW/(W−w)) times that row.
+
+        Returns
+        -------
+        rows, targets, factor : ndarrays, shape (n, p), (n,) and (n,)
         """
         X, y = self._weighted(self.X, self.y)
         n = y.size
@@ -188,6 +276,14 @@ class RowFolds:
 
         With an intercept refitted in every fold the held-out rows' sum is left out as one more
         row (a row alone is scaled instead): centring on the training means is a rank-one change.
+
+        Parameters
+        ----------
+        gram : GramForm, of all rows
+
+        Returns
+        -------
+        LeftOut or None
         """
         if self.folds.label is None:
             return None
@@ -213,7 +309,17 @@ class RowFolds:
 
 
 def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """Rows times the roots of their weights."""
+    """Rows times the roots of their weights.
+
+    Parameters
+    ----------
+    X, y : arrays, shape (n, p) and (n,)
+    weights : array, shape (n,)
+
+    Returns
+    -------
+    X, y : ndarrays
+    """
     root = np.sqrt(weights)
     return X * root[:, None], y * root
 
@@ -257,16 +363,39 @@ class MomentFolds:
         return float(self.fold_weight.sum())
 
     def with_folds(self, folds: Folds) -> MomentFolds:
-        """The same rows in other folds: they are read again."""
+        """The same rows in other folds: they are read again.
+
+        Parameters
+        ----------
+        folds : Folds
+
+        Returns
+        -------
+        MomentFolds
+        """
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
 
     def full(self) -> SparseRidgeProblem:
-        """All rows."""
+        """All rows.
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
         return _from_joint(self._everything)
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j."""
+        """Rows outside fold j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
         rest = self._moments.without(j)
         centre = rest.mean if self._centre else None
         joint = rest.about(centre, self._design)
@@ -276,14 +405,28 @@ class MomentFolds:
         return _from_joint(joint)
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """p + 1 rows with the same sum of squared errors as fold j, whatever β."""
+        """p + 1 rows with the same sum of squared errors as fold j, whatever β.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        H, t : ndarrays, shape (p + 1, p) and (p + 1,)
+        """
         centre = self._moments.without(j).mean if self._centre else None
         joint = self._moments.fold(j).about(centre, self._design)
         root = gram_root(joint)
         return root[:, : self.p], root[:, self.p]
 
     def digest(self) -> bytes:
-        """Identify the moments of every fold."""
+        """Identify the moments of every fold.
+
+        Returns
+        -------
+        bytes
+        """
         found = hashlib.sha256()
         for part in self._moments.folds:
             found.update(part.mean.tobytes())

@@ -56,7 +56,16 @@ class Folds:
         return self.label is not None or sum(rows.size for rows in self.pairs[j]) == self.n
 
     def split(self, j: int) -> tuple[Index, Index]:
-        """Training and held-out rows of fold j."""
+        """Training and held-out rows of fold j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        train, test : ndarrays of intp
+        """
         if self.label is None:
             return self.pairs[j]
         held = self.label == j
@@ -83,10 +92,20 @@ def make_folds(
     groups : array, shape (n,), optional
         Rows that are held out together.
 
+    Returns
+    -------
+    Folds
+
     Raises
     ------
     InputError
         Unknown text, fewer than 2 or more than n folds, or indices out of range.
+
+    Examples
+    --------
+    >>> from sparsecv.design.folds import make_folds
+    >>> make_folds("loo", 4).k, make_folds(2, 4, seed=0).k
+    (4, 2)
     """
     if isinstance(cv, str):
         text = cv.strip().lower()

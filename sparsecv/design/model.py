@@ -41,7 +41,25 @@ def fitted_model(
     lower_bound: float,
     proved: bool,
 ) -> FittedModel:
-    """Fit ``problem`` on ``support`` and map it back through ``design``."""
+    """Fit ``problem`` on ``support`` and map it back through ``design``.
+
+    Parameters
+    ----------
+    design : Design
+    problem : SparseRidgeProblem
+        Of solved columns, at the γ of the model.
+    support : ndarray of int
+        Solved columns.
+    lower_bound : float
+        On the optimal objective; what exceeds the model's own is cut.
+    proved : bool
+        The support is optimal.
+
+    Returns
+    -------
+    FittedModel
+        In raw columns and units; objective and bound in solved units.
+    """
     fit = problem.fit(support)
     beta = np.zeros(design.p)
     beta[support] = fit.coef

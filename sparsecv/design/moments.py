@@ -29,6 +29,14 @@ class Moments:
 
         The pairwise update of Chan, Golub & LeVeque: no sums of raw squares, so a large mean costs
         no digits.
+
+        Parameters
+        ----------
+        other : Moments
+
+        Returns
+        -------
+        Moments
         """
         if other.n == 0:
             return self
@@ -41,7 +49,18 @@ class Moments:
         return Moments(n, mean, self.scatter + other.scatter + outer)
 
     def about(self, centre: Array | None, design: Design) -> Array:
-        """Second moments about ``centre`` in solved units; None: about the design's own shift."""
+        """Second moments about ``centre`` in solved units; None: about the design's own shift.
+
+        Parameters
+        ----------
+        centre : array, shape (p_raw + 1,), or None
+            Raw means, the response last.
+        design : Design
+
+        Returns
+        -------
+        ndarray, shape (p + 1, p + 1)
+        """
         shift = np.append(design.x_shift, design.y_shift)
         scale = np.append(design.x_scale, design.y_scale)
         keep = np.append(design.kept, self.mean.size - 1)
@@ -59,11 +78,25 @@ class FoldMoments:
     high: Array
 
     def fold(self, j: int) -> Moments:
-        """Rows of fold j."""
+        """Rows of fold j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        Moments
+        """
         return self.folds[j]
 
     def total(self) -> Moments:
-        """All rows."""
+        """All rows.
+
+        Returns
+        -------
+        Moments
+        """
         return reduce(Moments.merged, self.folds)
 
     @cached_property
@@ -78,7 +111,16 @@ class FoldMoments:
         return max(1, math.isqrt(len(self.folds)))
 
     def without(self, j: int) -> Moments:
-        """Rows outside fold j, merged afresh rather than subtracted: nothing cancels."""
+        """Rows outside fold j, merged afresh rather than subtracted: nothing cancels.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        Moments
+        """
         run = self._run
         group, start = j // run, j // run * run
         others = [part for i, part in enumerate(self._groups) if i != group]
@@ -86,7 +128,12 @@ class FoldMoments:
         return reduce(Moments.merged, others + beside)
 
     def summary(self) -> Summary:
-        """What :func:`sparsecv.design.design.make_design` needs of all rows."""
+        """What :func:`sparsecv.design.design.make_design` needs of all rows.
+
+        Returns
+        -------
+        Summary
+        """
         total = self.total()
         return Summary(total.n, total.mean, np.diag(total.scatter).copy(), self.low, self.high)
 
@@ -109,6 +156,10 @@ def fold_moments(
         Number of folds.
     progress : callable, optional
         Called with rows read and rows in all.
+
+    Returns
+    -------
+    FoldMoments
     """
     p = source.p
     empty = Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))

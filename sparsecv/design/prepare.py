@@ -40,7 +40,20 @@ class Prepared:
     def model(
         self, gamma: float, support: NDArray[np.intp], bound: float, proved: bool
     ) -> FittedModel:
-        """Fit all rows at γ on a support of solved columns."""
+        """Fit all rows at γ on a support of solved columns.
+
+        Parameters
+        ----------
+        gamma : float
+        support : ndarray of int
+        bound : float
+            Lower bound on the optimal objective, in solved units.
+        proved : bool
+
+        Returns
+        -------
+        FittedModel
+        """
         problem = self.data.full().replace(gamma=gamma)
         return fitted_model(self.design, problem, support, bound, proved)
 
@@ -54,6 +67,21 @@ def prepare(
     progress: Callable[[int, int], None] | None = None,
 ) -> Prepared:
     """Read a table, whole or in one pass over its rows, and lay out its folds.
+
+    Parameters
+    ----------
+    source : RowSource
+    folds : str
+        "loo", K or "size:M".
+    protocol : Protocol
+    seed : int
+        Of the folds.
+    progress : callable, optional
+        Called with rows read and rows in all.
+
+    Returns
+    -------
+    Prepared
 
     Raises
     ------
@@ -93,7 +121,12 @@ def _moments(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
+    """Versions of what a result depends on.
+
+    Returns
+    -------
+    dict of str to str
+    """
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -77,7 +77,25 @@ class SavedModel:
         gamma: float,
         levels: Mapping[str, Sequence[str]] | None = None,
     ) -> SavedModel:
-        """Take a fitted model's numbers; the arguments are attributes of the same name."""
+        """Take a fitted model's numbers; the arguments are attributes of the same name.
+
+        Parameters
+        ----------
+        model : FittedModel
+        features : sequence of str
+            Names of all raw columns.
+        named : bool
+            The names were given, not made up.
+        target : str
+            Name of the response.
+        tau, gamma : int and float
+        levels : mapping of str to sequence of str, optional
+            Of text columns.
+
+        Returns
+        -------
+        SavedModel
+        """
 
         def known(value: float) -> float | None:
             return None if math.isnan(value) else float(value)
@@ -98,7 +116,12 @@ class SavedModel:
         )
 
     def fitted(self) -> FittedModel:
-        """The model in memory."""
+        """The model in memory.
+
+        Returns
+        -------
+        FittedModel
+        """
         from .model import FittedModel  # imports the solvers, which predictions do without
 
         place = {name: column for column, name in enumerate(self.features)}
@@ -110,7 +133,13 @@ class SavedModel:
         return FittedModel(support, coef, self.intercept, objective, bound, self.proved)
 
     def columns(self) -> dict[str, list[str]]:
-        """Columns of a table that the support needs, with the levels of those of text."""
+        """Columns of a table that the support needs, with the levels of those of text.
+
+        Returns
+        -------
+        dict of str to list of str
+            Empty lists for columns of numbers.
+        """
         coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
         needed = dict.fromkeys(coded.get(name, name) for name in self.support)
         return {name: self.levels.get(name, []) for name in needed}

@@ -61,6 +61,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Returns
         -------
         ndarray, shape (n,)
+
+        Raises
+        ------
+        InputError
+            A frame whose columns have other names, or another order, than the one fitted to.
         """
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)

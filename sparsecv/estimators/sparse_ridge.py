@@ -64,6 +64,15 @@ class SparseRidge(SparseLinearModel):
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had column names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import SparseRidge
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+    >>> model = SparseRidge(tau=1, gamma=0.1).fit(X, 2.0 * X[:, 0] + 1.0)
+    >>> model.support_
+    array([0])
     """
 
     def __init__(

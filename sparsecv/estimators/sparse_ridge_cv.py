@@ -118,6 +118,15 @@ class SparseRidgeCV(SparseLinearModel):
         "optimal" where every fold and every model is proved, else the limit that was reached.
     n_nodes_ : int
         Nodes of all searches the rule asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import SparseRidgeCV
+    >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0], [5.0, 0.0], [6.0, 1.0]])
+    >>> model = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0], rule="minimum").fit(X, 2.0 * X[:, 0])
+    >>> model.certified_, float(model.gamma_)
+    (True, 0.1)
     """
 
     def __init__(

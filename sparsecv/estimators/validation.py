@@ -14,13 +14,32 @@ from ..solvers import checked_backend
 
 
 def frame_names(X: Any) -> list[str] | None:
-    """Column names of a data frame of any library, where all are text."""
+    """Column names of a data frame of any library, where all are text.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+
+    Returns
+    -------
+    list of str or None
+    """
     names = list(getattr(X, "columns", [])) if hasattr(X, "dtypes") else []
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def refuse_bad_columns(X: Any) -> None:
-    """Name the column where a frame holds text or dates, or two columns share a name."""
+    """Name the column where a frame holds text or dates, or two columns share a name.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+
+    Raises
+    ------
+    InputError
+        A column that is not numeric, or a name that occurs twice.
+    """
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
     names = list(X.columns)
@@ -44,7 +63,22 @@ def refuse_bad_columns(X: Any) -> None:
 
 
 def checked_weights(weights: Any, n: int) -> Array | None:
-    """Row weights >= 0, at least two of them above 0; None where they are all 1."""
+    """Row weights >= 0, at least two of them above 0; None where they are all 1.
+
+    Parameters
+    ----------
+    weights : float, array of shape (n,), or None
+    n : int
+
+    Returns
+    -------
+    ndarray, shape (n,), or None
+
+    Raises
+    ------
+    InputError
+        Another shape, values that are not finite and ≥ 0, or fewer than two above 0.
+    """
     if weights is None:
         return None
     try:
@@ -67,7 +101,24 @@ def checked_weights(weights: Any, n: int) -> Array | None:
 def checked_number(
     name: str, value: Any, *, above: float | None = None, least: float | None = None
 ) -> float:
-    """A finite number, above or at least something."""
+    """A finite number, above or at least something.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for the message.
+    value : object
+    above, least : float, optional
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        Not a finite number, or too small.
+    """
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise InputError(f"{name} must be a finite number; got {value!r}")
     number = float(value)
@@ -79,7 +130,23 @@ def checked_number(
 
 
 def checked_tau(tau: Any, p: int, varying: int) -> int:
-    """A sparsity from 1 to p, cut with a warning to the number of columns that vary."""
+    """A sparsity from 1 to p, cut with a warning to the number of columns that vary.
+
+    Parameters
+    ----------
+    tau : object
+    p, varying : int
+        Columns, and those that are not constant.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    InputError
+        Not a whole number in 1..p.
+    """
     if isinstance(tau, bool) or not isinstance(tau, Integral):
         raise InputError(f"tau must be a whole number or None; got {tau!r}")
     if not 1 <= int(tau) <= p:
@@ -94,7 +161,17 @@ def checked_tau(tau: Any, p: int, varying: int) -> int:
 
 
 def known_backend(name: str) -> None:
-    """Refuse a solver that is unknown or cannot run here."""
+    """Refuse a solver that is unknown or cannot run here.
+
+    Parameters
+    ----------
+    name : str
+
+    Raises
+    ------
+    InputError
+        There is no such solver, or its package or licence is missing.
+    """
     try:
         checked_backend(name)
     except ValueError as error:

@@ -31,6 +31,14 @@ class Frame:
 def frames(result: GammaResult) -> Iterator[Frame]:
     """The bounds of phase 1, then one frame for every step of phase 2.
 
+    Parameters
+    ----------
+    result : GammaResult
+
+    Yields
+    ------
+    Frame
+
     Raises
     ------
     InputError
@@ -94,6 +102,11 @@ def animate_bounds(
     -------
     int
         Frames written.
+
+    Raises
+    ------
+    InputError
+        No history, matplotlib is missing, or the file cannot be written.
     """
     every = list(frames(result))
     if most_frames is not None and len(every) > most_frames:

@@ -16,6 +16,10 @@ MOST_LABELS = 12
 def pyplot() -> Any:
     """Import matplotlib for writing files.
 
+    Returns
+    -------
+    module
+
     Raises
     ------
     InputError
@@ -36,6 +40,11 @@ def check_writable(path: str, *, film: bool = False) -> None:
 
     ``film`` allows .gif, which only newer versions of matplotlib write as a still picture.
 
+    Parameters
+    ----------
+    path : str
+    film : bool
+
     Raises
     ------
     InputError
@@ -54,6 +63,11 @@ def check_writable(path: str, *, film: bool = False) -> None:
 
 def save(figure: Any, path: str) -> None:
     """Write a figure and close it.
+
+    Parameters
+    ----------
+    figure : matplotlib figure
+    path : str
 
     Raises
     ------

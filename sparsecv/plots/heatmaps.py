@@ -14,6 +14,11 @@ def plot(job: Job, path: str, title: str) -> None:
 
     The stability paper's Figures 1 and 2; minimisers are marked.
 
+    Parameters
+    ----------
+    job : Job
+    path, title : str
+
     Raises
     ------
     InputError

@@ -13,6 +13,12 @@ from .curves import pyplot, save
 def plot(rows: Sequence[Any], path: str) -> None:
     """Draw the distributions of the reductions over γ (Figures 2 and 3, main paper).
 
+    Parameters
+    ----------
+    rows : sequence of Row
+        As :func:`sparsecv.cli.comparison.run` yields them.
+    path : str
+
     Raises
     ------
     InputError

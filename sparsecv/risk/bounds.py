@@ -63,10 +63,21 @@ def stability_bound(
         M: 0 ≤ loss ≤ M always.
     delta : float
 
+    Returns
+    -------
+    float
+
     Raises
     ------
     InputError
         k does not divide n, an estimate above M, or numbers out of range.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import stability_bound
+    >>> bound = stability_bound(0.1, 0.001, n=100, k=5, loss_bound=1.0, delta=0.1)
+    >>> round(bound, 4)
+    1.1149
     """
     n, k = _whole("n", n, 2), _whole("k", k, 2)
     _divisible(n, k)
@@ -84,6 +95,33 @@ def training_error_bound(
 
     With probability 1 − δ, risk ≤ empirical risk + √((M² + 12 M n μ_p)/(2nδ)), μ_p the pointwise
     hypothesis stability.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean loss on the rows trained on.
+    pointwise_stability : float
+        μ_p.
+    n : int
+        Rows.
+    loss_bound : float
+        M: 0 ≤ loss ≤ M always.
+    delta : float
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        A risk above M, or numbers out of range.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import training_error_bound
+    >>> round(training_error_bound(0.1, 1e-4, n=100, loss_bound=1.0, delta=0.1), 4)
+    0.3366
     """
     n = _whole("n", n, 1)
     M, mu = (
@@ -116,6 +154,22 @@ def cv_deviation(
         L: 0 ≤ loss ≤ L always.
     delta : float
         Below 1/2.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        n_T + n_V ≠ n, or numbers out of range.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import cv_deviation
+    >>> rows = {"n": 1000, "n_train": 900, "n_validation": 100}
+    >>> round(cv_deviation(**rows, stability=1.0, loss_bound=1.0, delta=0.05), 4)
+    0.3046
     """
     n = _whole("n", n, 2)
     train, held = _whole("n_train", n_train, 1), _whole("n_validation", n_validation, 1)
@@ -128,7 +182,30 @@ def cv_deviation(
 def leave_p_out_deviation(
     *, n: int, p: int, stability: float, loss_bound: float, delta: float
 ) -> float:
-    """Corollary 3.1 of [C]: |R_lpo − R| ≤ λp/(n−p) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ."""
+    """Corollary 3.1 of [C]: |R_lpo − R| ≤ λp/(n−p) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows, and rows held out together.
+    stability, loss_bound, delta : float
+        As for :func:`cv_deviation`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        p ≥ n, or numbers out of range.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import leave_p_out_deviation
+    >>> round(leave_p_out_deviation(n=1000, p=1, stability=1.0, loss_bound=1.0, delta=0.05), 4)
+    0.1945
+    """
     n, p = _whole("n", n, 2), _whole("p", p, 1)
     if p >= n:
         raise InputError(f"leave-p-out needs p < n; got p = {p}, n = {n}")
@@ -141,6 +218,23 @@ def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, del
     """Corollary 3.2 of [C]: |R_Kfold − R| ≤ λ/(K−1) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ.
 
     It does not vanish as n grows, and neither does the error (Theorem 4.1).
+
+    Parameters
+    ----------
+    n, k : int
+        Rows and folds; k divides n.
+    stability, loss_bound, delta : float
+        As for :func:`cv_deviation`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sparsecv.risk import k_fold_deviation
+    >>> round(k_fold_deviation(n=1000, k=10, stability=1.0, loss_bound=1.0, delta=0.05), 4)
+    0.3046
     """
     n, k = _whole("n", n, 2), _whole("k", k, 2)
     _divisible(n, k)
@@ -159,6 +253,24 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     """Theorem 4.1 of [C]: some learner with β_t = 3λ/t has E|R_Kfold − R| ≥ λ/(2K²) − 2λ/n.
 
     The construction is :func:`sparsecv.risk.lower_bound_example`.
+
+    Parameters
+    ----------
+    n, k : int
+        Rows and folds; k divides n.
+    stability : float
+        λ.
+
+    Returns
+    -------
+    float
+        Negative, and then empty, where n is small.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import k_fold_lower_bound
+    >>> round(k_fold_lower_bound(n=1000, k=2, stability=1.0), 4)
+    0.123
     """
     n, k = _whole("n", n, 2), _whole("k", k, 2)
     _divisible(n, k)
@@ -169,7 +281,31 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
 def corrected_deviation(
     *, n: int, n_train: int, stability: float, loss_bound: float, delta: float
 ) -> float:
-    """Theorem 5.1 of [C]: |R_corr − R| ≤ 2λ(1/n + 1/n_T) + 3(4λ+L)√(ln(1/δ)/2n), 1 − 6δ."""
+    """Theorem 5.1 of [C]: |R_corr − R| ≤ 2λ(1/n + 1/n_T) + 3(4λ+L)√(ln(1/δ)/2n), 1 − 6δ.
+
+    Parameters
+    ----------
+    n, n_train : int
+        Rows, and rows trained on in a fold.
+    stability, loss_bound, delta : float
+        As for :func:`cv_deviation`; δ below 1/6.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        n_T ≥ n, or numbers out of range.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import corrected_deviation
+    >>> rows = {"n": 1000, "n_train": 900}
+    >>> round(corrected_deviation(**rows, stability=1.0, loss_bound=1.0, delta=0.05), 4)
+    0.5848
+    """
     n, train = _whole("n", n, 2), _whole("n_train", n_train, 1)
     if train >= n:
         raise InputError(f"n_train must be below n = {n}; got {train}")
@@ -181,7 +317,26 @@ def corrected_deviation(
 def corrected_k_fold_deviation(
     *, n: int, k: int, stability: float, loss_bound: float, delta: float
 ) -> float:
-    """Corollary 5.1 of [C]: |R_corr − R| ≤ 6λ/n + 3(4λ+L)√(ln(1/δ)/2n), probability 1 − 6δ."""
+    """Corollary 5.1 of [C]: |R_corr − R| ≤ 6λ/n + 3(4λ+L)√(ln(1/δ)/2n), probability 1 − 6δ.
+
+    Parameters
+    ----------
+    n, k : int
+        Rows and folds; k divides n.
+    stability, loss_bound, delta : float
+        As for :func:`cv_deviation`; δ below 1/6.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sparsecv.risk import corrected_k_fold_deviation
+    >>> learner = {"stability": 1.0, "loss_bound": 1.0}
+    >>> round(corrected_k_fold_deviation(n=1000, k=10, **learner, delta=0.05), 4)
+    0.5865
+    """
     n, k = _whole("n", n, 2), _whole("k", k, 2)
     _divisible(n, k)
     lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
@@ -194,6 +349,23 @@ def selection_excess(
     """Theorem 6.1 of [C]: excess risk of the model the corrected K-fold error selects.
 
     ≤ 12M/n + 6(4M+L)√(ln(|models|/δ)/n) with probability 1 − 6δ, every model with β_t ≤ M/t.
+
+    Parameters
+    ----------
+    n, models : int
+        Rows, and models chosen from.
+    stability, loss_bound, delta : float
+        As for :func:`cv_deviation`, the stability M; δ below 1/6.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sparsecv.risk import selection_excess
+    >>> round(selection_excess(n=1000, models=20, stability=1.0, loss_bound=1.0, delta=0.05), 4)
+    2.3341
     """
     n, count = _whole("n", n, 1), _whole("models", models, 1)
     M, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
@@ -216,6 +388,16 @@ def development_set_bound(
         |Θ₀|.
     delta : float
     loss_bound : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from sparsecv.risk import development_set_bound
+    >>> round(development_set_bound(n_dev=1000, models=20, delta=0.05), 4)
+    0.1156
     """
     n, count = _whole("n_dev", n_dev, 1), _whole("models", models, 1)
     L = _positive("loss_bound", loss_bound)
@@ -248,6 +430,12 @@ def ridge_stability(
         λ with β_t ≤ λ/t.
     loss_bound : float
         L: the squared loss never exceeds it.
+
+    Examples
+    --------
+    >>> from sparsecv.risk import ridge_stability
+    >>> ridge_stability(gamma=2.0, n=1, row_bound=1.0, target_bound=1.0)
+    (16.0, 4.0)
     """
     rho = _positive("gamma", gamma, zero=False) / (2.0 * _whole("n", n, 1))
     kappa, B = _positive("row_bound", row_bound), _positive("target_bound", target_bound)

@@ -54,7 +54,18 @@ class RiskEstimate:
 
     @classmethod
     def of(cls, parts: Iterable[float], exact: bool = True) -> RiskEstimate:
-        """Their mean, and its standard error."""
+        """Their mean, and its standard error.
+
+        Parameters
+        ----------
+        parts : iterable of float
+        exact : bool
+            False where they are a sample of all parts.
+
+        Returns
+        -------
+        RiskEstimate
+        """
         found = np.asarray(list(parts), dtype=np.float64)
         spread = float(found.std(ddof=1) / np.sqrt(found.size)) if found.size > 1 else np.nan
         return cls(float(found.mean()), found, spread, exact)
@@ -114,6 +125,15 @@ def k_fold(
     Returns
     -------
     RiskEstimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import k_fold
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> round(k_fold(Ridge(), X, y, cv=3).value, 4)
+    0.314
     """
     fits = _Fits(estimator, X, y, loss, n_jobs)
     pairs = fits.pairs(cv, random_state)
@@ -126,7 +146,26 @@ def k_fold(
 def leave_one_out(
     estimator: Any, X: Any, y: Any, *, loss: Function = "auto", n_jobs: int | None = None
 ) -> RiskEstimate:
-    """Leave-one-out: unbiased for the risk of the learner on n − 1 rows (Theorem 1 of [N])."""
+    """Leave-one-out: unbiased for the risk of the learner on n − 1 rows (Theorem 1 of [N]).
+
+    Parameters
+    ----------
+    estimator, X, y, loss, n_jobs
+        As for :func:`k_fold`.
+
+    Returns
+    -------
+    RiskEstimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import leave_one_out
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> leave_one_out(Ridge(), X, y).parts.size
+    6
+    """
     return k_fold(estimator, X, y, cv="loo", loss=loss, n_jobs=n_jobs)
 
 
@@ -145,15 +184,30 @@ def leave_p_out(
 
     Parameters
     ----------
+    estimator, X, y, loss, random_state, n_jobs
+        As for :func:`k_fold`.
     p : int
         Rows held out.
     most : int
         Where there are more sets than this, so many are drawn at random and ``exact`` is False.
 
+    Returns
+    -------
+    RiskEstimate
+
     Raises
     ------
     InputError
         p out of 1..n−1, or ``most`` below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import leave_p_out
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> leave_p_out(Ridge(), X, y, p=2).parts.size
+    15
     """
     fits = _Fits(estimator, X, y, loss, n_jobs)
     n = fits.n
@@ -187,6 +241,24 @@ def corrected_k_fold(
     R_CV + R̂[A([n]), [n]] − (1/K) Σ_j R̂[A(T_j), [n]]: what the folds lose by their fewer rows is
     taken off, as far as losses on the rows seen show it. ``parts`` are the K-fold terms with each
     fold's own correction.
+
+    Parameters
+    ----------
+    estimator, X, y, cv, loss, random_state, n_jobs
+        As for :func:`k_fold`.
+
+    Returns
+    -------
+    RiskEstimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import corrected_k_fold
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> round(corrected_k_fold(Ridge(), X, y, cv=3).value, 4)
+    0.2506
     """
     fits = _Fits(estimator, X, y, loss, n_jobs)
     pairs = fits.pairs(cv, random_state)
@@ -211,6 +283,15 @@ def repeated_k_fold(
 ) -> RiskEstimate:
     """K-fold error averaged over several random partitions.
 
+    Parameters
+    ----------
+    estimator, X, y, loss, random_state, n_jobs
+        As for :func:`k_fold`.
+    k, repeats : int
+        Folds and partitions.
+    corrected : bool
+        Of the bias-corrected error (:func:`corrected_k_fold`).
+
     Returns
     -------
     RiskEstimate
@@ -221,6 +302,15 @@ def repeated_k_fold(
     ------
     InputError
         Fewer than 1 repetition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import repeated_k_fold
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> repeated_k_fold(Ridge(), X, y, k=3, repeats=2).parts.size
+    2
     """
     if repeats < 1:
         raise InputError(f"repeats must be at least 1; got {repeats}")
@@ -272,15 +362,32 @@ def development_set(
 
     Parameters
     ----------
+    estimator, X, y, loss, random_state, n_jobs
+        As for :func:`k_fold`.
+    param_grid : mapping of str to sequence
+        Every combination is a candidate.
     size : float
         Share of the rows in the development set.
     delta, loss_bound : float
         Of the guarantee: losses must lie in [0, loss_bound].
 
+    Returns
+    -------
+    Development
+
     Raises
     ------
     InputError
         ``size`` leaves no rows on one side, or a loss above ``loss_bound``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import development_set
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> development_set(Ridge(), {"alpha": [0.1, 10.0]}, X, y, size=0.5, loss_bound=100.0).params
+    {'alpha': 0.1}
     """
     fits = _Fits(estimator, X, y, loss, n_jobs)
     grid = Grid(dict(param_grid))
@@ -336,16 +443,33 @@ def nested_cv(
 
     Parameters
     ----------
+    estimator, X, y, loss, random_state, n_jobs
+        As for :func:`k_fold`.
+    param_grid : mapping of str to sequence
+        Every combination is a candidate.
     cv : int, str, splitter or iterable
         The outer folds; inside, the other folds are the inner folds.
     inner : str
         "cv": cross-validation over the other folds. "development": one of them is the development
         set, so a candidate costs one fit per outer fold and not K − 1.
 
+    Returns
+    -------
+    NestedEstimate
+
     Raises
     ------
     InputError
         Fewer than 3 folds, or an unknown ``inner``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.risk import nested_cv
+    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> round(nested_cv(Ridge(), {"alpha": [0.1, 10.0]}, X, y, cv=3).value, 4)
+    0.2706
     """
     if inner not in ("cv", "development"):
         raise InputError(f'inner must be "cv" or "development"; got {inner!r}')

@@ -47,11 +47,29 @@ class LowerBoundExample:
         return np.asarray(self.M * self.sums + self.noise * sign)
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
-        """n rows, as indices of grid points (0..n−1)."""
+        """n rows, as indices of grid points (0..n−1).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+        """
         return rng.integers(0, self.n, size=self.n)
 
     def predictions(self, training: NDArray[np.intp]) -> Array:
-        """A(T) at every grid point, for training rows given by their grid points."""
+        """A(T) at every grid point, for training rows given by their grid points.
+
+        Parameters
+        ----------
+        training : ndarray of int
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
         t = training.size
         first = np.minimum(np.arange(1, self.n + 1), t)
         x = self.M * self.sums
@@ -59,15 +77,48 @@ class LowerBoundExample:
         return np.asarray(self.stability * self.sums[first - 1] + self.noise * np.sign(median - x))
 
     def losses(self, training: NDArray[np.intp]) -> Array:
-        """|A(T)(x) − y| at every grid point."""
+        """|A(T)(x) − y| at every grid point.
+
+        Parameters
+        ----------
+        training : ndarray of int
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
         return np.abs(self.predictions(training) - self.targets)
 
     def risk(self, training: NDArray[np.intp]) -> float:
-        """The true risk: points are equally likely."""
+        """The true risk: points are equally likely.
+
+        Parameters
+        ----------
+        training : ndarray of int
+
+        Returns
+        -------
+        float
+        """
         return float(self.losses(training).mean())
 
     def k_fold_error(self, rows: NDArray[np.intp], k: int) -> float:
-        """K-fold estimate with folds of consecutive rows (rows are exchangeable)."""
+        """K-fold estimate with folds of consecutive rows (rows are exchangeable).
+
+        Parameters
+        ----------
+        rows : ndarray of int
+        k : int
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InputError
+            k does not divide the number of rows.
+        """
         if rows.size % k:
             raise InputError(f"{k} does not divide {rows.size} rows")
         held = np.array_split(np.arange(rows.size), k)
@@ -87,10 +138,22 @@ def lower_bound_example(n: int, stability: float, M: float | None = None) -> Low
     M : float, optional
         At least log n; the larger of log n and 2λ by default.
 
+    Returns
+    -------
+    LowerBoundExample
+
     Raises
     ------
     InputError
         Values the theorem does not allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.risk import lower_bound_example
+    >>> example = lower_bound_example(100, 1.0)
+    >>> example.draw(np.random.default_rng(0)).shape
+    (100,)
     """
     if n < 2:
         raise InputError(f"n must be at least 2; got {n}")

@@ -54,6 +54,14 @@ class Selection:
 def checked_lambdas(lambdas: ArrayLike | None) -> Array:
     """Distinct weights λ ≥ 0, increasing; by default 0 and ten from 1e-4 to 1e4.
 
+    Parameters
+    ----------
+    lambdas : float or array, optional
+
+    Returns
+    -------
+    ndarray, shape (l,)
+
     Raises
     ------
     InputError
@@ -73,7 +81,27 @@ def checked_lambdas(lambdas: ArrayLike | None) -> Array:
 
 
 def criterion(errors: PartialErrors, weight: float) -> Array:
-    """Criterion (7): k-fold error + λ·μ̂_h of every candidate, shape (m,)."""
+    """Criterion (7): k-fold error + λ·μ̂_h of every candidate, shape (m,).
+
+    Parameters
+    ----------
+    errors : PartialErrors
+    weight : float
+        λ ≥ 0.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability import PartialErrors, criterion
+    >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
+    >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
+    >>> criterion(errors, 0.5)
+    array([2.5 , 2.25])
+    """
     return np.asarray(errors.cv_error + weight * errors.stability)
 
 
@@ -95,6 +123,16 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
     ------
     InputError
         λ < 0, or errors without the inner ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability import PartialErrors, select
+    >>> held_out, change = np.array([[1.0, 3.0, 2.0], [2.0, 2.5, 2.0]]), np.array([1.0, 0.0])
+    >>> inner, inner_change = held_out, np.array([[1.0] * 3, [0.0] * 3])
+    >>> errors = PartialErrors(held_out, change, inner, inner_change, change, held_out)
+    >>> select(errors, [0.0, 1.0]).choice
+    array([0, 1])
     """
     weights = checked_lambdas(lambdas)
     if errors.inner is None or errors.inner_stability is None:
@@ -113,9 +151,28 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
 def at_weight(errors: PartialErrors, weight: float) -> int:
     """θ that minimises criterion (7) at a given λ; no nesting is needed.
 
+    Parameters
+    ----------
+    errors : PartialErrors
+    weight : float
+        λ ≥ 0.
+
+    Returns
+    -------
+    int
+
     Raises
     ------
     InputError
         λ < 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability import PartialErrors, at_weight
+    >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
+    >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
+    >>> at_weight(errors, 0.0), at_weight(errors, 0.5)
+    (0, 1)
     """
     return int(np.argmin(criterion(errors, float(checked_lambdas(weight)[0]))))

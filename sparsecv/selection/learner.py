@@ -22,7 +22,23 @@ EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
 
 
 def largest_tau(n: int, p: int) -> int:
-    """The largest τ with τ log τ ≤ n (both papers' numerics), at most p."""
+    """The largest τ with τ log τ ≤ n (both papers' numerics), at most p.
+
+    Parameters
+    ----------
+    n, p : int
+        Rows and columns.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from sparsecv.stability import largest_tau
+    >>> largest_tau(10, 20)
+    5
+    """
     tau = 1
     while tau < p and (tau + 1) * np.log(tau + 1) <= n:
         tau += 1
@@ -90,7 +106,19 @@ class SparseRidgeLearner:
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
     def predictions(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Predictions (c, n) on all rows of the models fitted to some."""
+        """Predictions (c, n) on all rows of the models fitted to some.
+
+        Parameters
+        ----------
+        training : ndarray of int
+            Rows fitted to.
+        candidates : sequence of int
+            Positions in the grid of γ and τ, γ by γ.
+
+        Returns
+        -------
+        ndarray, shape (c, n)
+        """
         wanted = np.asarray(candidates, dtype=np.intp)
         a, b = np.divmod(wanted, self.taus.size)
         design, problem = self._prepared(training)

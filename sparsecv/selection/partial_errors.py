@@ -67,13 +67,40 @@ class PartialErrors:
 
 
 def subsets(k: int, nested: bool = True) -> list[Subset]:
-    """What is left out of the models Algorithm 1 needs: nothing, one fold, two folds."""
+    """What is left out of the models Algorithm 1 needs: nothing, one fold, two folds.
+
+    Parameters
+    ----------
+    k : int
+        Number of folds.
+    nested : bool
+        With pairs of folds.
+
+    Returns
+    -------
+    list of tuple of int
+
+    Examples
+    --------
+    >>> subsets(3)
+    [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    """
     single: list[Subset] = [(), *((t,) for t in range(k))]
     return single + (list(itertools.combinations(range(k), 2)) if nested else [])
 
 
 def checked_partition(label: Any, n: int) -> tuple[Index, int]:
     """Fold of every row and the number of folds.
+
+    Parameters
+    ----------
+    label : array of int, shape (n,), or None
+    n : int
+
+    Returns
+    -------
+    label : ndarray of intp, shape (n,)
+    k : int
 
     Raises
     ------
@@ -92,7 +119,18 @@ def checked_partition(label: Any, n: int) -> tuple[Index, int]:
 
 
 def training_rows(label: Index, left_out: Subset) -> Index:
-    """Rows of every fold that is not left out."""
+    """Rows of every fold that is not left out.
+
+    Parameters
+    ----------
+    label : ndarray of int, shape (n,)
+    left_out : tuple of int
+        Folds.
+
+    Returns
+    -------
+    ndarray of intp
+    """
     return np.flatnonzero(~np.isin(label, left_out))
 
 
@@ -118,7 +156,16 @@ class Table:
         self._waiting: dict[tuple[int, int], dict[int, Array]] = {}
 
     def enter(self, left_out: Subset, candidates: Sequence[int], losses: Array) -> None:
-        """Take over the losses (c, n) of some candidates' models, in any order."""
+        """Take over the losses (c, n) of some candidates' models, in any order.
+
+        Parameters
+        ----------
+        left_out : tuple of int
+            The folds those models have not seen: none, one or two.
+        candidates : sequence of int
+        losses : array, shape (c, n)
+            On all rows.
+        """
         at = np.asarray(candidates, dtype=np.intp)
         if len(left_out) == 0:
             self.full[at] = losses
@@ -146,14 +193,34 @@ class Table:
         self.change[t, other, at] = apart.mean(axis=1)
 
     def inner(self, t: int, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
-        """s̃ and μ of some candidates with outer fold t left out."""
+        """s̃ and μ of some candidates with outer fold t left out.
+
+        Parameters
+        ----------
+        t : int
+        candidates : sequence of int
+
+        Returns
+        -------
+        score, change : ndarrays, shape (c,)
+        """
         at = np.asarray(candidates, dtype=np.intp)
         others = [j for j in range(self.k) if j != t]
         score, change = self.score[t][:, at][others], self.change[t][:, at][others]
         return score.mean(axis=0), change.max(axis=0)
 
     def outer(self, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
-        """Held-out errors (c, k) and μ̂_h (c,) of some candidates."""
+        """Held-out errors (c, k) and μ̂_h (c,) of some candidates.
+
+        Parameters
+        ----------
+        candidates : sequence of int
+
+        Returns
+        -------
+        held_out : ndarray, shape (c, k)
+        stability : ndarray, shape (c,)
+        """
         at = np.asarray(candidates, dtype=np.intp)
         held = np.stack(
             [self.single[t, at][:, self.label == t].mean(axis=1) for t in range(self.k)], axis=1
@@ -162,7 +229,18 @@ class Table:
         return held, np.asarray(change)
 
     def errors(self, candidates: Sequence[int] | Index, nested: bool = True) -> PartialErrors:
-        """Everything about candidates whose models have all been entered."""
+        """Everything about candidates whose models have all been entered.
+
+        Parameters
+        ----------
+        candidates : sequence of int
+        nested : bool
+            With what the choice of λ needs.
+
+        Returns
+        -------
+        PartialErrors
+        """
         at = np.asarray(candidates, dtype=np.intp)
         held, stability = self.outer(at)
         inner = inner_stability = None
@@ -206,6 +284,17 @@ def partial_errors(
     ------
     InputError
         The folds do not hold out every row exactly once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability import partial_errors
+    >>> y = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> def learner(training, candidates):  # predicts c times the mean
+    ...     return np.array([(y - c * y[training].mean()) ** 2 for c in candidates])
+    >>> partial_errors(learner, [0, 1, 0, 1], 2, nested=False).held_out
+    array([[2., 5.],
+           [2., 2.]])
     """
     label, k = checked_partition(label, np.asarray(label).size if label is not None else 0)
     if nested and k < 3:

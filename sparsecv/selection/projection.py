@@ -79,7 +79,16 @@ class Projection:
     proved: bool
 
     def of_size(self, values: Array) -> Array:
-        """Entries of a table (γ⊥, τ) at the γ⊥ of every size."""
+        """Entries of a table (γ⊥, τ) at the γ⊥ of every size.
+
+        Parameters
+        ----------
+        values : array, shape (γ⊥, τ)
+
+        Returns
+        -------
+        ndarray, shape (τ,)
+        """
         return np.asarray(values[self.at, np.arange(self.sizes.size)])
 
 

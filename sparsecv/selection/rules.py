@@ -102,19 +102,51 @@ class Rule(ABC):
     all_sizes = False
 
     def refuse(self, data: FoldData) -> None:  # noqa: B027 - most rules take any folds
-        """Raise an InputError where these folds do not allow the rule."""
+        """Raise an InputError where these folds do not allow the rule.
+
+        Parameters
+        ----------
+        data : FoldData
+        """
 
     def surfaces(self, study: Study) -> float:
-        """Surfaces it asks for beyond the first, which then leaves them their share of the time."""
+        """Surfaces it asks for beyond the first, which then leaves them their share of the time.
+
+        Parameters
+        ----------
+        study : Study
+
+        Returns
+        -------
+        float
+        """
         return 0.0
 
     def free(self, study: Study) -> bool:
-        """Whether the study knows by now all that the rule needs."""
+        """Whether the study knows by now all that the rule needs.
+
+        Parameters
+        ----------
+        study : Study
+
+        Returns
+        -------
+        bool
+        """
         return False
 
     @abstractmethod
     def choose(self, study: Study) -> Choice:
-        """The choice, from what the study evaluates for it."""
+        """The choice, from what the study evaluates for it.
+
+        Parameters
+        ----------
+        study : Study
+
+        Returns
+        -------
+        Choice
+        """
 
 
 class _Minimum(Rule):
@@ -297,6 +329,10 @@ RULES: dict[str, Rule] = {
 def checked_rule(rule: str) -> None:
     """Refuse an unknown rule.
 
+    Parameters
+    ----------
+    rule : str
+
     Raises
     ------
     InputError
@@ -307,6 +343,11 @@ def checked_rule(rule: str) -> None:
 
 def refuse_rule(rule: str, data: FoldData, settings: Settings) -> None:
     """Refuse what cannot be chosen by here, before anything is computed.
+
+    Parameters
+    ----------
+    rule : str
+    data, settings : FoldData and Settings
 
     Raises
     ------
@@ -368,7 +409,16 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
 
 
 def chosen_model(study: Study, choice: Choice) -> FittedModel:
-    """Fit what a rule chooses to all rows."""
+    """Fit what a rule chooses to all rows.
+
+    Parameters
+    ----------
+    study, choice : Study and Choice
+
+    Returns
+    -------
+    FittedModel
+    """
     if choice.projection is not None:
         return choice.projection.models[choice.projection.chosen]
     if choice.weights is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
@@ -81,7 +80,6 @@ class Study:
         self.repeats, self.seed = checked_repeats(repeats), seed
         self.folder, self._progress = checkpoint, progress
         self.limits = Limits(settings.seconds(data.p)[0])
-        self.started = time.perf_counter()
         self.pending = 0.0  # surfaces that a rule will ask for after the one that is worked on
         self.estimates = False  # beyond trees the rule needs no proof of the least error
         self.reused: list[float] = []
@@ -146,7 +144,7 @@ class Study:
                     last = result.gammas[g]
         return np.array(sorted(kept), dtype=np.intp)
 
-    @cached_property
+    @property
     def evaluated(self) -> list[CVResult]:
         """h(γ, τ) of every partition at the γ apart, the first among them."""
         first, at = self.surface, self.apart
@@ -217,7 +215,17 @@ class Study:
         return np.asarray(path.objective - penalty)
 
     def projection(self, weights: Array) -> Projection:
-        """The average of the models at the γ apart, projected onto the sizes asked for."""
+        """The average of the models at the γ apart, projected onto the sizes asked for.
+
+        Parameters
+        ----------
+        weights : array, shape (γ, τ)
+            Of the average; they sum to 1.
+
+        Returns
+        -------
+        Projection
+        """
         partitions = [
             (self.data.with_folds(result.folds) if number else self.data, result)
             for number, result in enumerate(self.evaluated[:PARTITIONS])
@@ -238,7 +246,16 @@ class Study:
     # the model
 
     def model(self, gamma_index: int, tau_index: int) -> FittedModel:
-        """The model of all rows at one pair, proved with the time that is left."""
+        """The model of all rows at one pair, proved with the time that is left.
+
+        Parameters
+        ----------
+        gamma_index, tau_index : int
+
+        Returns
+        -------
+        FittedModel
+        """
         result = self.surface
         gamma = float(result.gammas[gamma_index])
         assert self._first is not None
@@ -318,12 +335,29 @@ class Study:
 
 
 def redrawn(folds: Folds) -> bool:
-    """Whether other partitions of the same kind can be drawn."""
+    """Whether other partitions of the same kind can be drawn.
+
+    Parameters
+    ----------
+    folds : Folds
+
+    Returns
+    -------
+    bool
+    """
     return folds.kind in ("kfold", "size")
 
 
 def checked_repeats(repeats: Any) -> int:
     """Validate a number of partitions.
+
+    Parameters
+    ----------
+    repeats : object
+
+    Returns
+    -------
+    int
 
     Raises
     ------
@@ -344,6 +378,10 @@ def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
     seed : int, RandomState or None
     number : int
         1, 2, ...: with a whole number as the seed each has its own partition.
+
+    Returns
+    -------
+    Folds
 
     Raises
     ------

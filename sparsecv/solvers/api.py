@@ -40,17 +40,52 @@ TREE_COLUMNS = 35  # up to here the all-sizes tree is the faster way to one size
 
 
 def register_backend(name: str, backend: Backend) -> None:
-    """Make a solver available to :func:`solve` under ``name``."""
+    """Make a solver available to :func:`solve` under ``name``.
+
+    Parameters
+    ----------
+    name : str
+        A name in use is replaced.
+    backend : callable
+        Takes a problem and the keywords of :func:`solve`, with ``warm_starts`` a list of supports;
+        returns a :class:`Solution`.
+
+    Examples
+    --------
+    >>> from sparsecv.solvers import best_by_enumeration, register_backend, solve
+    >>> register_backend("all", lambda problem, **options: best_by_enumeration(problem))
+    """
     _BACKENDS[name] = backend
 
 
 def available_backends() -> list[str]:
-    """Names of the solvers that can run here, as :func:`solve` takes them."""
+    """Names of the solvers that can run here, as :func:`solve` takes them.
+
+    Returns
+    -------
+    list of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> from sparsecv.solvers import available_backends
+    >>> "native" in available_backends()
+    True
+    """
     return sorted(name for name in _BACKENDS if lacking(name) is None)
 
 
 def checked_backend(name: str) -> str:
     """Return the solver that ``name`` stands for; "auto" is the native one.
+
+    Parameters
+    ----------
+    name : str
+        As :func:`solve` takes it, or "auto".
+
+    Returns
+    -------
+    str
 
     Raises
     ------
@@ -58,6 +93,12 @@ def checked_backend(name: str) -> str:
         No such backend.
     SolverUnavailable
         Its package or licence is missing.
+
+    Examples
+    --------
+    >>> from sparsecv.solvers import checked_backend
+    >>> checked_backend("auto")
+    'native'
     """
     if name == "auto":
         return "native"
@@ -116,6 +157,15 @@ def solve(
         An outside solver's package or licence is missing; also a ValueError.
     ValueError
         Unknown backend, a negative tolerance or limit, or a warm start outside 0..p−1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, solve
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    >>> found = solve(problem)
+    >>> found.support, str(found.status)
+    (array([1, 2]), 'optimal')
     """
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0; got {tol}")

@@ -31,7 +31,12 @@ class StopFlag:
         self._event.set()
 
     def is_set(self) -> bool:
-        """Whether the flag has been raised."""
+        """Whether the flag has been raised.
+
+        Returns
+        -------
+        bool
+        """
         return self._event.is_set()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -42,7 +47,28 @@ class StopFlag:
 
 
 class Limits:
-    """Time and node limits of one search, counted from its creation; compiling is not counted."""
+    """Time and node limits of one search, counted from its creation; compiling is not counted.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds, at least 0; none by default.
+    node_limit : int, optional
+        At least 0; none by default.
+    stop : StopFlag, optional
+        Ends the search when it is raised.
+
+    Raises
+    ------
+    ValueError
+        A negative limit.
+
+    Examples
+    --------
+    >>> from sparsecv.solvers import Limits
+    >>> Limits(node_limit=10).reached(10)
+    <Status.NODE_LIMIT: 'node limit'>
+    """
 
     def __init__(
         self,
@@ -70,32 +96,77 @@ class Limits:
         return self._node_limit
 
     def restarted(self) -> Limits:
-        """What is left of these limits, counted from now; of the nodes nothing is taken off."""
+        """What is left of these limits, counted from now; of the nodes nothing is taken off.
+
+        Returns
+        -------
+        Limits
+        """
         return Limits(self.remaining(), self._node_limit, self._stop)
 
     def share(self, pieces: float) -> Limits:
-        """Limits of the next of ``pieces`` equal pieces of what is left of the time."""
+        """Limits of the next of ``pieces`` equal pieces of what is left of the time.
+
+        Parameters
+        ----------
+        pieces : float
+            How many equal pieces are still to come; below 1 it counts as 1.
+
+        Returns
+        -------
+        Limits
+            Without a node limit.
+        """
         left = self.remaining()
         return Limits(None if left is None else left / max(pieces, 1.0), None, self._stop)
 
     def within(self, seconds: float | None) -> Limits:
-        """These limits, and at most so many seconds from now."""
+        """These limits, and at most so many seconds from now.
+
+        Parameters
+        ----------
+        seconds : float or None
+            None: no more than these limits.
+
+        Returns
+        -------
+        Limits
+        """
         left = self.remaining()
         known = [limit for limit in (left, seconds) if limit is not None]
         return Limits(min(known, default=None), self._node_limit, self._stop)
 
     def elapsed(self) -> float:
-        """Seconds since the search began."""
+        """Seconds since the search began.
+
+        Returns
+        -------
+        float
+        """
         return _now() - self.started
 
     def remaining(self) -> float | None:
-        """Seconds left, not below 0; None without a time limit."""
+        """Seconds left, not below 0; None without a time limit.
+
+        Returns
+        -------
+        float or None
+        """
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - _now())
 
     def reached(self, nodes: int) -> Status | None:
-        """Return the limit that has been reached after ``nodes`` nodes, or None."""
+        """Return the limit that has been reached after ``nodes`` nodes, or None.
+
+        Parameters
+        ----------
+        nodes : int
+
+        Returns
+        -------
+        Status or None
+        """
         if self._stop is not None and self._stop.is_set():
             return Status.INTERRUPTED
         if self._deadline is not None and _now() >= self._deadline:
@@ -105,10 +176,29 @@ class Limits:
         return None
 
     def affords(self, flops: float) -> bool:
-        """Whether so many operations of dense linear algebra fit into what is left of the time."""
+        """Whether so many operations of dense linear algebra fit into what is left of the time.
+
+        Parameters
+        ----------
+        flops : float
+
+        Returns
+        -------
+        bool
+        """
         left = self.remaining()
         return left is None or flops <= FLOPS * left
 
     def nodes_left(self, nodes: int, chunk: int) -> int:
-        """Return how many nodes to run before looking at the clock again."""
+        """Return how many nodes to run before looking at the clock again.
+
+        Parameters
+        ----------
+        nodes, chunk : int
+            Nodes run so far, and how many to run at most.
+
+        Returns
+        -------
+        int
+        """
         return chunk if self._node_limit is None else min(chunk, self._node_limit - nodes)

@@ -83,16 +83,44 @@ class SupportPath:
     unfinished: dict[int, BestSubsets] = field(default_factory=dict)
 
     def support(self, g: int, t: int) -> Support:
-        """The columns at one γ and size."""
+        """The columns at one γ and size.
+
+        Parameters
+        ----------
+        g, t : int
+            Positions of γ and size.
+
+        Returns
+        -------
+        ndarray of intp
+        """
         row = self.supports[g, t]
         return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
-        """The columns at one γ, for every size."""
+        """The columns at one γ, for every size.
+
+        Parameters
+        ----------
+        g : int
+
+        Returns
+        -------
+        list of ndarray of intp
+        """
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
 
     def predict(self, rows: Array) -> Array:
-        """Predictions (γ, τ, r) at rows (r, p)."""
+        """Predictions (γ, τ, r) at rows (r, p).
+
+        Parameters
+        ----------
+        rows : array, shape (r, p)
+
+        Returns
+        -------
+        ndarray, shape (γ, τ, r)
+        """
         found = np.empty((*self.objective.shape, rows.shape[0]))
         columns = np.ascontiguousarray(rows.T)
         for g in range(self.gammas.size):
@@ -100,7 +128,16 @@ class SupportPath:
         return found
 
     def squared_errors(self, rows: Array, targets: Array) -> Array:
-        """Σ (target − prediction)² over rows (r, p), shape (γ, τ)."""
+        """Σ (target − prediction)² over rows (r, p), shape (γ, τ).
+
+        Parameters
+        ----------
+        rows, targets : arrays, shape (r, p) and (r,)
+
+        Returns
+        -------
+        ndarray, shape (γ, τ)
+        """
         found = np.empty(self.objective.shape)
         columns, work = np.ascontiguousarray(rows.T), np.empty(targets.size)
         for g in range(self.gammas.size):
@@ -347,6 +384,18 @@ def known_path(
     problem, gammas, supports
         As for :func:`fit_supports`.
     sizes : ndarray of int, shape (τ,)
+
+    Returns
+    -------
+    SupportPath
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, known_path
+    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
+    >>> known_path(problem, [2.0], np.array([1]), np.array([[[1]]])).objective
+    array([[5.5]])
     """
     values = np.asarray(gammas, dtype=np.float64)
     coef, objective = fit_supports(problem, values, supports)
@@ -389,6 +438,16 @@ def fit_supports(
     ------
     ValueError
         γ too small to tell from zero beside dependent columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, fit_supports
+    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
+    >>> coef, objective = fit_supports(problem, np.array([2.0]), np.array([[[1, -1], [0, 1]]]))
+    >>> coef
+    array([[[1.5, 0. ],
+            [0.5, 1.5]]])
     """
     used, inside = np.unique(supports, return_inverse=True)
     inside = inside.reshape(supports.shape).astype(np.int64)
@@ -411,7 +470,19 @@ def fit_supports(
 
 
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
-    """The τ largest entries of the perspective relaxation, for every τ (greedy rounding)."""
+    """The τ largest entries of the perspective relaxation, for every τ (greedy rounding).
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used.
+    sizes : ndarray of int
+
+    Returns
+    -------
+    dict of int to ndarray of intp
+        Increasing columns by size.
+    """
     found: dict[int, Support] = {}
     relaxed: Relaxation | None = None
     for size in sizes.tolist():

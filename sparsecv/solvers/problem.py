@@ -67,6 +67,14 @@ class SparseRidgeProblem:
     -----
     The data are held as [X y] or as a triangular factor of it, formed when first needed, so that
     the digits lost in forming XᵀX are kept where X itself is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=2.0, tau=2)
+    >>> round(problem.objective([1, 2]), 6)
+    7.5
     """
 
     def __init__(self, X: ArrayLike, y: ArrayLike, *, gamma: float, tau: int) -> None:
@@ -88,10 +96,21 @@ class SparseRidgeProblem:
     ) -> SparseRidgeProblem:
         """Build the problem from G = XᵀX (p, p), b = Xᵀy (p,) and yy = yᵀy.
 
+        Parameters
+        ----------
+        G, b : arrays, shape (p, p) and (p,)
+        yy, gamma : float
+        tau : int
+
+        Returns
+        -------
+        SparseRidgeProblem
+
         Raises
         ------
         ValueError
-            Also where [[G, b], [bᵀ, yy]] is clearly not positive semidefinite: no data have it.
+            Shapes, values, γ or τ as for the class, or [[G, b], [bᵀ, yy]] clearly not positive
+            semidefinite: no data have it.
         """
         G = np.asarray(G, dtype=np.float64)
         b = np.asarray(b, dtype=np.float64)
@@ -119,7 +138,17 @@ class SparseRidgeProblem:
         self._last_fit: tuple[bytes, SubsetFit] | None = None
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
-        """Return the same data at another γ or τ; the factorisation of the data is shared."""
+        """Return the same data at another γ or τ; the factorisation of the data is shared.
+
+        Parameters
+        ----------
+        gamma : float, optional
+        tau : int, optional
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
         other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
         other._data = self._data
         other._init(
@@ -131,12 +160,27 @@ class SparseRidgeProblem:
         return other
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
-        """The same columns, with the predictions Xβ of a model in place of y."""
+        """The same columns, with the predictions Xβ of a model in place of y.
+
+        Parameters
+        ----------
+        coef : array, shape (p,)
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
         X = self._rows[:, : self.p]
         return SparseRidgeProblem(X, X @ np.asarray(coef), gamma=self.gamma, tau=self.tau)
 
     def compressed(self) -> SparseRidgeProblem:
-        """This problem, its data reduced to at most p + 1 rows here and now: for many solves."""
+        """This problem, its data reduced to at most p + 1 rows here and now: for many solves.
+
+        Returns
+        -------
+        SparseRidgeProblem
+            Itself.
+        """
         self._data.compressed()
         return self
 
@@ -164,6 +208,15 @@ class SparseRidgeProblem:
         times ℓ_y² + Σ ℓ_i²β_i² do not exceed the objective. ``upper`` is one that a support of at
         most ``size`` columns (τ by default) attains; twice as much covers what it is off by itself,
         or else nothing below it is left to bound.
+
+        Parameters
+        ----------
+        upper : float
+        size : int, optional
+
+        Returns
+        -------
+        float
         """
         if self._data.given is None or not upper < math.inf:
             return 0.0
@@ -204,7 +257,12 @@ class SparseRidgeProblem:
         return int(min(self._rows.shape[0] if self.n is None else self.n, self.p))
 
     def factor(self) -> Array:
-        """Upper triangular R, (p+1, p+1), with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]]."""
+        """Upper triangular R, (p+1, p+1), with RᵀR = [[XᵀX + γ/2 I, Xᵀy], [yᵀX, yᵀy]].
+
+        Returns
+        -------
+        ndarray, shape (p + 1, p + 1)
+        """
         if self._factor is None:
             self._factor = self._augmented_triangle(np.arange(self.p))
         return self._factor
@@ -214,6 +272,19 @@ class SparseRidgeProblem:
 
         Solved by QR of [X_S; √(γ/2) I], not through the Gram matrix: reported objectives and
         coefficients come from here.
+
+        Parameters
+        ----------
+        support : array of int
+
+        Returns
+        -------
+        SubsetFit
+
+        Raises
+        ------
+        ValueError
+            γ is too small to tell from zero beside dependent columns.
         """
         columns = np.asarray(support, dtype=np.intp).ravel()
         s = columns.size
@@ -232,7 +303,16 @@ class SparseRidgeProblem:
         return fit
 
     def objective(self, support: ArrayLike) -> float:
-        """f_S(γ): the least objective over coefficients supported on ``support``."""
+        """f_S(γ): the least objective over coefficients supported on ``support``.
+
+        Parameters
+        ----------
+        support : array of int
+
+        Returns
+        -------
+        float
+        """
         return self.fit(support).objective
 
     def _augmented_triangle(self, columns: NDArray[np.intp]) -> Array:
@@ -280,10 +360,28 @@ class SparseRidgeProblem:
 def gram_root(joint: Array) -> Array:
     """Square matrix with rootᵀ·root = ``joint``, shape (m, m).
 
+    Parameters
+    ----------
+    joint : array, shape (m, m)
+        Symmetric.
+
+    Returns
+    -------
+    ndarray, shape (m, m)
+
     Raises
     ------
     ValueError
         ``joint`` is clearly not positive semidefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import gram_root
+    >>> joint = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> root = gram_root(joint)
+    >>> bool(np.allclose(root.T @ root, joint))
+    True
     """
     return _root_and_least(joint)[0]
 

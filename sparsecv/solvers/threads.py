@@ -31,6 +31,10 @@ def one_blas_thread() -> Iterator[None]:
 
     Only that thread may: from another one a restoration can be without effect, and last for good.
 
+    Yields
+    ------
+    None
+
     Examples
     --------
     >>> from sparsecv.solvers.threads import one_blas_thread
@@ -55,7 +59,16 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
-    """Decorate an entry whose first argument is a problem: one thread where that is small."""
+    """Decorate an entry whose first argument is a problem: one thread where that is small.
+
+    Parameters
+    ----------
+    entry : callable
+
+    Returns
+    -------
+    callable
+    """
 
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:

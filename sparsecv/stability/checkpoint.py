@@ -46,7 +46,16 @@ class Shelf:
         self.key, self.n = str(joblib.hash((X, y, label, settings))), int(label.size)
 
     def of(self, learner: Learner) -> Learner:
-        """The learner, looking here first."""
+        """The learner, looking here first.
+
+        Parameters
+        ----------
+        learner : Learner
+
+        Returns
+        -------
+        Learner
+        """
 
         def losses(training: Index, candidates: Sequence[int]) -> Array:
             digest = hashlib.sha256(self.key.encode())

@@ -35,6 +35,17 @@ class Grid:
     start : mapping, optional
         Values the descent starts from; a hyperparameter without one starts at its first value.
         Those without a start are minimised over first.
+
+    Raises
+    ------
+    InputError
+        A hyperparameter without values, none at all, or a start of one that is not there.
+
+    Examples
+    --------
+    >>> from sparsecv.stability import Grid
+    >>> Grid({"depth": [1, 2, 3], "width": [1, 5]}).params(3)
+    {'depth': 2, 'width': 5}
     """
 
     def __init__(
@@ -62,16 +73,46 @@ class Grid:
         return int(np.prod(self.shape))
 
     def number(self, point: tuple[int, ...]) -> int:
-        """Candidate at a point."""
+        """Candidate at a point.
+
+        Parameters
+        ----------
+        point : tuple of int
+            A position in every list.
+
+        Returns
+        -------
+        int
+        """
         return int(np.ravel_multi_index(point, self.shape))
 
     def params(self, number: int) -> dict[str, Any]:
-        """Hyperparameters of a candidate."""
+        """Hyperparameters of a candidate.
+
+        Parameters
+        ----------
+        number : int
+
+        Returns
+        -------
+        dict of str to object
+        """
         point = np.unravel_index(number, self.shape)
         return {name: v[int(i)] for name, v, i in zip(self.names, self.values, point, strict=True)}
 
     def line(self, point: tuple[int, ...], axis: int) -> list[int]:
-        """Candidates that differ from a point in one hyperparameter."""
+        """Candidates that differ from a point in one hyperparameter.
+
+        Parameters
+        ----------
+        point : tuple of int
+        axis : int
+            Which hyperparameter.
+
+        Returns
+        -------
+        list of int
+        """
         return [
             self.number((*point[:axis], i, *point[axis + 1 :])) for i in range(self.shape[axis])
         ]
@@ -92,6 +133,14 @@ def descend(grid: Grid, value: Callable[[list[int]], Array], most: int = ITERATI
     -------
     int
         The best candidate found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability import Grid, descend
+    >>> grid = Grid({"depth": [1, 2, 3], "width": [1, 5]})
+    >>> descend(grid, lambda candidates: np.array([(c - 3.0) ** 2 for c in candidates]))
+    3
     """
     point, seen = grid.start, set()
     best, least = grid.number(point), np.inf
@@ -132,7 +181,14 @@ class Adaptive:
         self.n_fits = 0
 
     def need(self, left_out: Sequence[Subset], candidates: Sequence[int]) -> None:
-        """Fit what is missing."""
+        """Fit what is missing.
+
+        Parameters
+        ----------
+        left_out : sequence of tuples of int
+            Sets of folds.
+        candidates : sequence of int
+        """
         tasks = [
             (subset, c)
             for subset in left_out
@@ -151,7 +207,18 @@ class Adaptive:
         return self.learner(self._rows[subset], [candidate])
 
     def inside(self, t: int, weight: float) -> int:
-        """θ chosen with outer fold t left out."""
+        """θ chosen with outer fold t left out.
+
+        Parameters
+        ----------
+        t : int
+        weight : float
+            λ.
+
+        Returns
+        -------
+        int
+        """
         pairs: list[Subset] = [(min(t, j), max(t, j)) for j in range(self.k) if j != t]
 
         def value(candidates: list[int]) -> Array:
@@ -162,7 +229,17 @@ class Adaptive:
         return descend(self.grid, value)
 
     def outside(self, weight: float) -> int:
-        """θ chosen on all rows."""
+        """θ chosen on all rows.
+
+        Parameters
+        ----------
+        weight : float
+            λ.
+
+        Returns
+        -------
+        int
+        """
         left_out: list[Subset] = [(), *((t,) for t in range(self.k))]
 
         def value(candidates: list[int]) -> Array:
@@ -174,6 +251,14 @@ class Adaptive:
 
     def select(self, lambdas: ArrayLike | None = None) -> Selection:
         """Algorithm 1: λ by nested cross-validation, then θ on all rows.
+
+        Parameters
+        ----------
+        lambdas : array, optional
+
+        Returns
+        -------
+        Selection
 
         Raises
         ------
@@ -198,7 +283,14 @@ class Adaptive:
         return Selection(weights, outer, nested, inner_choice, choice, best)
 
     def visited(self) -> tuple[list[int], PartialErrors]:
-        """Candidates fitted on all rows and their errors."""
+        """Candidates fitted on all rows and their errors.
+
+        Returns
+        -------
+        candidates : list of int
+        errors : PartialErrors
+            In the same order.
+        """
         left_out: list[Subset] = [(), *((t,) for t in range(self.k))]
         every = set.intersection(*(self.known.get(subset, set()) for subset in left_out))
         at = sorted(every)

@@ -114,6 +114,15 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     whole paths (``SparseRidgeLearner``), by ``solver``. Where that proves nothing, the final model
     is the best that 10 s of ``SparseRidge`` find. With a backend or a time limit of its own every
     model is fitted alone, as any other estimator's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import SparseRidge, StabilityCV
+    >>> X, y = np.eye(6)[:, :2] + np.arange(6.0)[:, None], np.arange(6.0)
+    >>> search = StabilityCV(SparseRidge(), {"tau": [1, 2]}, cv=3, random_state=0).fit(X, y)
+    >>> sorted(search.best_params_)
+    ['tau']
     """
 
     def __init__(
@@ -159,10 +168,16 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         **fit_params
             Handed to the estimator's ``fit``.
 
+        Returns
+        -------
+        StabilityCV
+
         Raises
         ------
         InputError
             Folds that are no partition, an unknown loss, search or hyperparameter, or λ < 0.
+        ValueError
+            No y.
         """
         if self.solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
@@ -360,22 +375,58 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
-        """Predict with the chosen model."""
+        """Predict with the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
         return self._model("predict")(X)
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the chosen model."""
+        """Class probabilities of the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        ndarray, shape (n, classes)
+        """
         return self._model("predict_proba")(X)
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """Decision function of the chosen model."""
+        """Decision function of the chosen model.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        ndarray
+        """
         return self._model("decision_function")(X)
 
     @available_if(_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any) -> float:
-        """Score of the chosen model."""
+        """Score of the chosen model.
+
+        Parameters
+        ----------
+        X, y : array-like, shape (n, p) and (n,)
+
+        Returns
+        -------
+        float
+        """
         return float(self._model("score")(X, y))
 
     @property

@@ -60,6 +60,22 @@ def recipe(
 
     Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
 
+    Parameters
+    ----------
+    learner : str
+        "sparse-ridge", "cart", "xgboost" or "svm".
+    n, p : int
+        Rows and columns.
+    classification : bool
+    seed : int
+        Of the learner.
+    taus, gammas : sequences or None
+        Grids of sparse ridge in place of its own.
+
+    Returns
+    -------
+    Recipe
+
     Raises
     ------
     InputError
@@ -126,6 +142,10 @@ def run(
     solver : str
         Of sparse ridge; see :class:`StabilityCV`.
 
+    Returns
+    -------
+    Job
+
     Raises
     ------
     InputError
@@ -191,7 +211,16 @@ def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array, solve
 
 
 def document(job: Job) -> dict[str, Any]:
-    """The results as JSON has them."""
+    """The results as JSON has them.
+
+    Parameters
+    ----------
+    job : Job
+
+    Returns
+    -------
+    dict
+    """
     found = job.search
     results, weights = found.cv_results_, found.lambda_results_
     return {

@@ -48,7 +48,18 @@ class EstimatorLearner:
         self.fit_params = fit_params or {}
 
     def model(self, training: Index, candidate: int) -> Any:
-        """A fitted clone."""
+        """A fitted clone.
+
+        Parameters
+        ----------
+        training : ndarray of int
+            Rows.
+        candidate : int
+
+        Returns
+        -------
+        scikit-learn estimator
+        """
         model = clone(self.estimator).set_params(**self.grid.params(candidate))
         rows, response = _safe_indexing(self.X, training), _safe_indexing(self.y, training)
         params = _check_method_params(self.X, self.fit_params, indices=training)
@@ -80,6 +91,22 @@ def cart(classification: bool = False, seed: int = 0) -> Recipe:
     """CART with the grids of the stability paper's Section 3.2.
 
     Depth 1..10 and the least number of rows a node is split at 2..10, from depth 5.
+
+    Parameters
+    ----------
+    classification : bool
+        The response holds labels.
+    seed : int
+
+    Returns
+    -------
+    Recipe
+
+    Examples
+    --------
+    >>> from sparsecv.stability import cart
+    >>> cart().start
+    {'max_depth': 5}
     """
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -95,6 +122,16 @@ def xgboost(classification: bool = False, seed: int = 0) -> Recipe:
     """XGBoost with the grids of the stability paper's Section 3.2.
 
     Depth 1..10 and subsample .01..1 in steps of .01, from depth 5.
+
+    Parameters
+    ----------
+    classification : bool
+        The response holds labels.
+    seed : int
+
+    Returns
+    -------
+    Recipe
 
     Raises
     ------
@@ -118,6 +155,23 @@ def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -
 
     The paper minimises the mean loss plus γ_m ||f||, γ_m from 0.1 to 100; scikit-learn's C is
     1/(2nγ_m), here on 20 values of γ_m spaced in the logarithm. Columns are standardised first.
+
+    Parameters
+    ----------
+    classification : bool
+        The response holds labels.
+    p, n, seed : int
+        Columns and rows of the data, which the kernel's width and C are scaled to; and a seed.
+
+    Returns
+    -------
+    Recipe
+
+    Examples
+    --------
+    >>> from sparsecv.stability import svm
+    >>> len(svm(p=3, n=100).param_grid["svr__C"])
+    20
     """
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -132,12 +186,39 @@ def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -
 
 
 def default_loss(estimator: Any) -> str:
-    """Squared error, or the share of wrong labels for a classifier."""
+    """Squared error, or the share of wrong labels for a classifier.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+
+    Returns
+    -------
+    str
+    """
     return "zero-one" if is_classifier(estimator) else "squared"
 
 
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
-    """Folds a user asked for; K of them are stratified for a classifier."""
+    """Folds a user asked for; K of them are stratified for a classifier.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+    cv : int, str, splitter or iterable
+        As for :func:`sparsecv.design.folds.make_folds`.
+    X, y : arrays, shape (n, p) and (n,)
+    seed : int, RandomState or None
+
+    Returns
+    -------
+    Folds
+
+    Raises
+    ------
+    InputError
+        Folds that cannot be made of these rows.
+    """
     n = len(y)
     if isinstance(cv, str) and cv.strip().isdecimal():
         cv = int(cv)

@@ -92,10 +92,24 @@ LOSSES = {
 def checked_loss(loss: str | Callable[[Any, Any], Any]) -> Loss:
     """The loss a name or a function (y, ŷ) → losses stands for.
 
+    Parameters
+    ----------
+    loss : str or callable
+
+    Returns
+    -------
+    Loss
+
     Raises
     ------
     InputError
         An unknown name.
+
+    Examples
+    --------
+    >>> from sparsecv.stability import checked_loss
+    >>> checked_loss("squared").name
+    'squared'
     """
     if callable(loss):
         function = loss

@@ -89,7 +89,16 @@ class ArrowTable:
         return {name: sorted(found) for name, found in levels.items()}
 
     def blocks(self, rows: int) -> Iterator[FloatArray]:
-        """Yield matrices of at most ``rows`` rows, stored by columns; missing values are NaN."""
+        """Yield matrices of at most ``rows`` rows, stored by columns; missing values are NaN.
+
+        Parameters
+        ----------
+        rows : int
+
+        Yields
+        ------
+        ndarray, shape (at most rows, columns)
+        """
         kept, self._file.kept = self._file.kept, []
         if kept:  # what was read to look at the columns, once
             for block in kept:
@@ -178,7 +187,20 @@ class ArrowSource(RowSource):
 
 
 def open_arrow(file: TextFile | ParquetFile, name: str, **options: Any) -> RowSource:
-    """An :class:`ArrowSource`; of text that is not large, its rows in memory."""
+    """An :class:`ArrowSource`; of text that is not large, its rows in memory.
+
+    Parameters
+    ----------
+    file : TextFile or ParquetFile
+    name : str
+        Of the table, for messages.
+    **options
+        As for :class:`ArrowSource`.
+
+    Returns
+    -------
+    RowSource
+    """
     source = ArrowSource(file, name, **options)
     if isinstance(file, ParquetFile) or 8 * source.n * (source.p + 1) > KEPT_BYTES:
         return source

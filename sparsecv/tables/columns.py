@@ -22,20 +22,64 @@ class Selection(NamedTuple):
 
 
 def shown(value: object) -> str:
-    """Quote a value for a one-line message: escaped, and cut when long."""
+    """Quote a value for a one-line message: escaped, and cut when long.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> shown("a" * 100) == "'" + "a" * (_SHOWN - 3) + "...'"
+    True
+    """
     text = str(value)
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
 def listed(names: Iterable[str], limit: int = 8) -> str:
-    """Names for a one-line message, quoted and comma separated, the first ``limit`` of them."""
+    """Names for a one-line message, quoted and comma separated, the first ``limit`` of them.
+
+    Parameters
+    ----------
+    names : iterable of str
+    limit : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], limit=2)
+    "'a', 'b', ... (3 in all)"
+    """
     every = list(names)
     text = ", ".join(shown(name) for name in every[:limit])
     return text + (f", ... ({len(every)} in all)" if len(every) > limit else "")
 
 
 def near(name: str, names: Sequence[str]) -> list[str]:
-    """Names that ``name`` may have been meant for, best first, at most three."""
+    """Names that ``name`` may have been meant for, best first, at most three.
+
+    Parameters
+    ----------
+    name : str
+    names : sequence of str
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> near("Weight", ["height", "weight", "age"])[0]
+    'weight'
+    """
     folded: dict[str, str] = {}
     for other in names:
         folded.setdefault(other.casefold(), other)
@@ -44,18 +88,49 @@ def near(name: str, names: Sequence[str]) -> list[str]:
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:
-    """The end of a message on an unknown column: near matches, or else the names there are."""
+    """The end of a message on an unknown column: near matches, or else the names there are.
+
+    Parameters
+    ----------
+    name : str
+    names : sequence of str
+
+    Returns
+    -------
+    str
+    """
     close = near(name, names)
     return f"did you mean {listed(close)}?" if close else f"the columns are {listed(names)}"
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Accept one name where several are expected."""
+    """Accept one name where several are expected.
+
+    Parameters
+    ----------
+    names : str or iterable of str
+
+    Returns
+    -------
+    tuple of str
+    """
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def check_names(label: str, names: Sequence[str]) -> None:
-    """Refuse empty and repeated column names."""
+    """Refuse empty and repeated column names.
+
+    Parameters
+    ----------
+    label : str
+        Of the table, for the message.
+    names : sequence of str
+
+    Raises
+    ------
+    InputError
+        A name that is empty or occurs twice.
+    """
     for position, name in enumerate(names, start=1):
         if not name.strip():
             raise InputError(
@@ -147,7 +222,20 @@ def select_columns(
 
 
 def check_rows(label: str, n: int, least: int = 2) -> None:
-    """Refuse a table with fewer data rows than are needed."""
+    """Refuse a table with fewer data rows than are needed.
+
+    Parameters
+    ----------
+    label : str
+        Of the table, for the message.
+    n, least : int
+        Rows there are, and rows needed.
+
+    Raises
+    ------
+    InputError
+        Fewer than are needed.
+    """
     if n == 0:
         raise InputError(f"{label}: no data rows (a header only); at least {least} are needed")
     if n < least:
@@ -155,5 +243,14 @@ def check_rows(label: str, n: int, least: int = 2) -> None:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer proper (Python or NumPy, not a bool)."""
+    """Whether a value is an integer proper (Python or NumPy, not a bool).
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+    """
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

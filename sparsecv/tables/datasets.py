@@ -84,7 +84,17 @@ class DatasetInfo:
 
 
 def load_diabetes() -> ArraySource:
-    """Return scikit-learn's diabetes data in the original units: X (442, 10), y (442,)."""
+    """Return scikit-learn's diabetes data in the original units: X (442, 10), y (442,).
+
+    Returns
+    -------
+    ArraySource
+
+    Raises
+    ------
+    InputError
+        scikit-learn is not installed.
+    """
     spec = find_spec("sklearn")
     if spec is None or not spec.submodule_search_locations:
         raise InputError("diabetes comes with scikit-learn, which is not installed")
@@ -352,6 +362,14 @@ def resolve(
 def describe(name: str) -> DatasetInfo:
     """Return what is known of a built-in or registered data set.
 
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    DatasetInfo
+
     Raises
     ------
     InputError
@@ -366,5 +384,10 @@ def describe(name: str) -> DatasetInfo:
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """Return every built-in and registered data set, the built-in ones first."""
+    """Return every built-in and registered data set, the built-in ones first.
+
+    Returns
+    -------
+    list of DatasetInfo
+    """
     return [describe(name) for name in _known_names()]

@@ -28,7 +28,21 @@ _LISTED = 8  # columns that a message names
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a plain number."""
+    """Whether a cell is a plain number.
+
+    Parameters
+    ----------
+    cell : str
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_number("1e3"), is_number("1_000")
+    (True, False)
+    """
     try:
         float(cell)
     except ValueError:
@@ -80,7 +94,13 @@ class Faults:
         self._found: dict[str, dict[str, _Fault]] = {}
 
     def check(self) -> None:
-        """Raise an InputError of one line if there is any fault."""
+        """Raise an InputError of one line if there is any fault.
+
+        Raises
+        ------
+        InputError
+            It names the columns and rows at fault, and what to do about each.
+        """
         faults = [fault for one in self._found.values() for fault in one.values()]
         if not faults:
             return
@@ -99,11 +119,27 @@ class Faults:
         )
 
     def add(self, column: str, what: str, *remedies: str) -> None:
-        """Note a fault in words; the column can be left out in any case."""
+        """Note a fault in words; the column can be left out in any case.
+
+        Parameters
+        ----------
+        column, what : str
+            The column's name and what is wrong, for the message.
+        *remedies : str
+            What to do about it, best first.
+        """
         self._found.setdefault(column, {}).setdefault(what, _Fault(what, list(remedies)))
 
     def rows(self, column: str, kind: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
-        """Note values that are "missing" or "infinite", in rows that count from 0."""
+        """Note values that are "missing" or "infinite", in rows that count from 0.
+
+        Parameters
+        ----------
+        column : str
+        kind : str
+            "missing" or "infinite".
+        rows : sequence of int
+        """
         if not len(rows):
             return
         what = f"{kind} value in column {shown(column)}"
@@ -114,7 +150,16 @@ class Faults:
         fault.count += len(rows)
 
     def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:
-        """Note what is not finite in a block of shape (m, p) or (m,)."""
+        """Note what is not finite in a block of shape (m, p) or (m,).
+
+        Parameters
+        ----------
+        block : array, shape (m, p) or (m,)
+        names : sequence of str
+            One per column.
+        first_row : int
+            Row of the table that the block begins with, from 0.
+        """
         # A sum is finite only if every term is, and costs one pass without a temporary array; an
         # overflow of finite terms merely leads to the full check.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -171,7 +216,16 @@ class Faults:
             self.add(column, f"column {shown(column)} holds {kind} {place}", mend)
 
     def identifier(self, column: str, example: object, why: str) -> None:
-        """Note a text column that one-hot encoding would make no sense of."""
+        """Note a text column that one-hot encoding would make no sense of.
+
+        Parameters
+        ----------
+        column : str
+        example : object
+            One of its values.
+        why : str
+            As in "has 300 different values".
+        """
         self.add(
             column,
             f"text column {shown(column)} {why} (for example {shown(example)}), so it looks like "

@@ -64,7 +64,17 @@ class ParquetFile:
             raise InputError(f"cannot read {self.path}: {reason}") from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, the columns in the order asked for."""
+        """Yield record batches of at most ``rows`` rows, the columns in the order asked for.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        rows : int
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+        """
         with self._opened() as file:
             for batch in file.iter_batches(batch_size=min(rows, _ROWS), columns=list(columns)):
                 if len(batch):  # by name: a column "a" also brings in "a.b"
@@ -75,7 +85,18 @@ class ParquetFile:
     def inspect(
         self, columns: Sequence[str], encode: bool, levels: Collection[str], faults: Faults
     ) -> tuple[int, set[str]]:
-        """How many rows there are, and which columns hold text to encode; see the text reader."""
+        """How many rows there are, and which columns hold text to encode; see the text reader.
+
+        Parameters
+        ----------
+        columns, encode, levels, faults
+            As for :meth:`sparsecv.tables.text.TextFile.inspect`.
+
+        Returns
+        -------
+        n : int
+        text : set of str
+        """
         text = set(levels)
         for name in columns:
             dtype = self._schema.field(name).type
@@ -110,7 +131,17 @@ class ParquetFile:
         faults.rows(name, "missing", range(self._n))
 
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """A numeric column; nulls become NaN."""
+        """A numeric column; nulls become NaN.
+
+        Parameters
+        ----------
+        name : str
+        cells : pyarrow.Array
+
+        Returns
+        -------
+        ndarray of float, shape (m,)
+        """
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         if pa.types.is_decimal(cells.type):
@@ -122,7 +153,16 @@ class ParquetFile:
 
 
 def as_text(cells: Any) -> Any:
-    """The values as strings, nulls kept."""
+    """The values as strings, nulls kept.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array
+
+    Returns
+    -------
+    pyarrow.StringArray
+    """
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     return cells.cast(pa.string())

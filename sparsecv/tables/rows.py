@@ -221,5 +221,10 @@ class ArraySource(RowSource):
     _checked = _read
 
     def load(self) -> tuple[FloatArray, FloatArray]:
-        """Return X of shape (n, p) and y of shape (n,), without copying them."""
+        """Return X of shape (n, p) and y of shape (n,), without copying them.
+
+        Returns
+        -------
+        X, y : ndarrays, shape (n, p) and (n,)
+        """
         return self._X, self._y

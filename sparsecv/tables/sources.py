@@ -31,6 +31,14 @@ _PARQUET_SUFFIXES = {".parquet", ".pq"}
 def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
     """Map a ``.npy`` file into memory.
 
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    ndarray, shape (n, columns)
+
     Raises
     ------
     InputError
@@ -121,7 +129,24 @@ _KNOWN = _TEXT_SUFFIXES | _PARQUET_SUFFIXES | {".npy"}
 
 
 def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFile | Path":
-    """The file behind a path; a ``.npy`` file is handed back as its path."""
+    """The file behind a path; a ``.npy`` file is handed back as its path.
+
+    Parameters
+    ----------
+    path : str or path
+        "-" is standard input, as text.
+    encoding : str
+        Of text.
+
+    Returns
+    -------
+    TextFile, ParquetFile or Path
+
+    Raises
+    ------
+    InputError
+        There is no such file, or it is a folder.
+    """
     place = Path(path).expanduser()
     if str(path) != "-":
         if not place.exists():

@@ -37,6 +37,20 @@ def detect_delimiter(header: str, first: str = "") -> str:
 
     The most frequent one outside quotes wins. The first data line only overrules it when it has
     another number of fields and a rival fits both lines.
+
+    Parameters
+    ----------
+    header, first : str
+        The header line and the first line of data.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> detect_delimiter("a;b;c", "1,5;2,5;3,5")
+    ';'
     """
     counts = {mark: _count_outside_quotes(header, mark) for mark in _DELIMITERS}
     ranked = sorted(_DELIMITERS, key=lambda mark: -counts[mark])
@@ -175,7 +189,17 @@ class TextFile:
     # ------------------------------------------------------------------------ rows
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, each column as stripped strings."""
+        """Yield record batches of at most ``rows`` rows, each column as stripped strings.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        rows : int
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+        """
 
         def ragged(row: Any) -> str:
             if not row.text.strip():
@@ -224,6 +248,13 @@ class TextFile:
             Columns that hold text, whatever their cells look like.
         faults : Faults
             What is wrong is noted here.
+
+        Returns
+        -------
+        n : int
+            Rows.
+        text : set of str
+            Columns that hold text.
         """
         n, text, kept = 0, set(levels), 0
         for batch in self.batches(columns, 1 << 62):
@@ -296,7 +327,17 @@ class TextFile:
         return values
 
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """A column of numbers or of true and false, as settled by :meth:`inspect`."""
+        """A column of numbers or of true and false, as settled by :meth:`inspect`.
+
+        Parameters
+        ----------
+        name : str
+        cells : pyarrow.Array
+
+        Returns
+        -------
+        ndarray of float, shape (m,)
+        """
         values = self._numbers(name, cells)
         if values is None:
             values = _among(cells, _BOOLEANS[1:]).to_numpy(zero_copy_only=False).astype(float)
@@ -312,7 +353,16 @@ def _cells(column: Any) -> Any:
 
 
 def as_numpy(cells: Any) -> Any:
-    """An Arrow array as NumPy's, where possible without Arrow's own way: that imports pandas."""
+    """An Arrow array as NumPy's, where possible without Arrow's own way: that imports pandas.
+
+    Parameters
+    ----------
+    cells : pyarrow.Array
+
+    Returns
+    -------
+    ndarray, shape (m,)
+    """
     if cells.null_count or pa.types.is_boolean(cells.type):
         return cells.to_numpy(zero_copy_only=False)
     return np.from_dlpack(cells)

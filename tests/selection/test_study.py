@@ -103,7 +103,10 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
         ({"cv": "loo"}, {"minimum", "one-se", "averaged"}),
         ({"method": "search"}, {"minimum"}),
         ({"method": "search", "compare": True}, {"minimum"}),
-        ({"cv": KFold(2), "compare": True}, {"minimum", "one-se", "corrected", "averaged"}),
+        (
+            {"cv": KFold(2), "compare": True},
+            {"minimum", "one-se", "corrected", "averaged", "projected"},
+        ),
     )
     for options, rules in shown:
         assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == rules, options
@@ -123,6 +126,7 @@ def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
         "corrected": {"corrected"},
         "repeated": {"others", "apart", "mean_surface"},
         "averaged": {"others", "apart", "mean_surface"},
+        "projected": {"others", "apart", "mean_surface"},
     }
     for rule, wanted in needs.items():
         study = study_of(X, y, repeats=2)
@@ -321,7 +325,7 @@ def test_rules_that_cannot_be_used() -> None:
     with pytest.raises(InputError, match="can be drawn again"):
         partition_again(make_folds("loo", 5), 0, 1)
     fine = SparseRidgeCV(cv=overlapping, gammas=1.0, compare=True).fit(X, y)
-    assert set(fine.choices_) == {"minimum", "one-se", "averaged"}
+    assert set(fine.choices_) == {"minimum", "one-se", "averaged", "projected"}
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

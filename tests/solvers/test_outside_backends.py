@@ -352,7 +352,7 @@ def test_mosek_without_a_licence_says_so_in_one_line(monkeypatch: pytest.MonkeyP
         ("gurobi-big-m", "gurobipy", "sparsecv[gurobi]"),
     ],
 )
-def test_a_missing_package_names_its_extra(
+def test_a_missing_package_is_named_with_its_extra(
     name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = extras.find_spec
@@ -362,6 +362,7 @@ def test_a_missing_package_names_its_extra(
         assert name not in available_backends()
         with pytest.raises(SolverUnavailable) as caught:
             checked_backend(name)
+        assert f"pip install {package} " in str(caught.value)
         assert extra in str(caught.value)
         assert "\n" not in str(caught.value)
         with pytest.raises(SolverUnavailable, match="is not installed"):

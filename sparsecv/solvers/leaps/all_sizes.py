@@ -83,6 +83,14 @@ def best_subsets(
     ------
     ValueError
         Sizes out of 1..p, a warm start that names columns outside 0..p−1, or a bad limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, best_subsets
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    >>> [support.tolist() for support in best_subsets(problem).supports]
+    [[1], [1, 2]]
     """
     limits = Limits(time_limit, node_limit, stop)
     wanted = checked_sizes(problem, sizes)
@@ -110,7 +118,21 @@ def best_subsets(
 
 
 def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) -> Status:
-    """Drive a tree in chunks of nodes until it is exhausted or a limit is reached."""
+    """Drive a tree in chunks of nodes until it is exhausted or a limit is reached.
+
+    Parameters
+    ----------
+    advance : callable
+        Takes the state, a number of nodes and a mode; searches on; True once nothing is left.
+    state : TreeState or SharedState, changed in place
+    limits : Limits
+    chunk : int, nodes between two looks at the clock
+
+    Returns
+    -------
+    Status
+        OPTIMAL, or the limit that was reached.
+    """
     while True:
         nodes = int(state.counts[0].nodes)
         reached = limits.reached(nodes)
@@ -129,6 +151,15 @@ def seed(
     """Enter incumbents: backward elimination, then forward selection or the given supports.
 
     Forward selection takes ``steps`` columns, all of them by default.
+
+    Parameters
+    ----------
+    state : TreeState or SharedState, changed in place
+    starts : sequence of supports
+        By position among the columns of the tree; without any, forward selection.
+    advance : callable
+        As for :func:`run`.
+    steps : int, optional
     """
     p = state.R.shape[0] - 1
 
@@ -156,6 +187,16 @@ def tie_window(R: Array) -> float:
     """Relative difference of losses below which rounding might reverse their order.
 
     Grows with the largest variance inflation factor A_jj·M_jj of M = G + γ/2 I.
+
+    Parameters
+    ----------
+    R : array, shape (p + 1, p + 1)
+        Triangular factor, as :meth:`SparseRidgeProblem.factor` gives it.
+
+    Returns
+    -------
+    float
+        From 1e-11 to 1e-5.
     """
     p = R.shape[0] - 1
     T = R[:p, :p]
@@ -165,14 +206,44 @@ def tie_window(R: Array) -> float:
 
 
 def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
-    """Columns that are not identically zero; the others never enter a fit."""
+    """Columns that are not identically zero; the others never enter a fit.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+
+    Returns
+    -------
+    ndarray of intp
+        Increasing; empty where y is zero.
+    """
     if not problem._rows[:, problem.p].any():
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
 
 
 def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp]:
-    """Fill a support up to ``size`` with the first columns not in it (all zero columns)."""
+    """Fill a support up to ``size`` with the first columns not in it (all zero columns).
+
+    Parameters
+    ----------
+    support : ndarray of int
+        Distinct columns.
+    size, p : int
+        The size wanted and the number of columns there are.
+
+    Returns
+    -------
+    ndarray of intp
+        Increasing; the support itself where it is large enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import pad_support
+    >>> pad_support(np.array([3]), 2, 5)
+    array([0, 3])
+    """
     support = np.sort(support).astype(np.intp)
     if support.size >= size:
         return support
@@ -181,7 +252,23 @@ def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp
 
 
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
-    """Validate the wanted sizes: whole numbers in 1..p, returned increasing and distinct."""
+    """Validate the wanted sizes: whole numbers in 1..p, returned increasing and distinct.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    sizes : array of int, optional
+        1..τ by default.
+
+    Returns
+    -------
+    ndarray of intp
+
+    Raises
+    ------
+    ValueError
+        Not whole numbers, none, or one out of 1..p.
+    """
     if sizes is None:
         return np.arange(1, problem.tau + 1, dtype=np.intp)
     given = np.asarray(sizes)
@@ -194,7 +281,24 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
 
 
 def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
-    """Validate a warm start: distinct columns in 0..p−1."""
+    """Validate a warm start: distinct columns in 0..p−1.
+
+    Parameters
+    ----------
+    p : int
+        Number of columns.
+    support : array of int
+
+    Returns
+    -------
+    ndarray of intp
+        Increasing.
+
+    Raises
+    ------
+    ValueError
+        Not whole numbers, or a column out of 0..p−1.
+    """
     given = np.asarray(support).ravel()
     if given.size and not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"a warm start must list whole numbers; got {given.tolist()}")
@@ -205,7 +309,18 @@ def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
 
 
 def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:
-    """Index of the best fit; ties within rounding go to the lexicographically first support."""
+    """Index of the best fit; ties within rounding go to the lexicographically first support.
+
+    Parameters
+    ----------
+    fits : sequence of SubsetFit
+    supports : sequence of supports
+        One per fit, increasing columns.
+
+    Returns
+    -------
+    int
+    """
     by_gain = fits[0].gain < fits[0].objective
     values = np.array([-f.gain if by_gain else f.objective for f in fits])
     least = values.min()
@@ -229,7 +344,18 @@ def _choose(
 
 
 def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
-    """List the nodes with children not yet searched, in the problem's own columns."""
+    """List the nodes with children not yet searched, in the problem's own columns.
+
+    Parameters
+    ----------
+    state : TreeState or SharedState
+    active : ndarray of int
+        The problem's columns that the tree's stand for.
+
+    Returns
+    -------
+    list of OpenNode, empty where the tree is exhausted
+    """
     nodes = []
     p = state.R.shape[0] - 1
     for level in range(int(state.counts[0].level) + 1):
@@ -254,7 +380,22 @@ def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
 
 
 def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
-    """What is taken off a bound: far more than a QR of this size can lose."""
+    """What is taken off a bound: far more than a QR of this size can lose.
+
+    Parameters
+    ----------
+    value : array
+        Objectives.
+    yy : float or array
+        yᵀy.
+    tie : float
+        Relative window of :func:`tie_window`.
+
+    Returns
+    -------
+    array
+        Of the shape of ``value``, in the units of y².
+    """
     return (
         (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
     )

@@ -111,6 +111,15 @@ def best_subsets_rows_deleted(
     ------
     ValueError
         More columns than one tree can hold (``MAX_COLUMNS``), or rows that do not fit the problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, best_subsets_rows_deleted
+    >>> X, y = np.tile(np.eye(2), (3, 1)), np.array([1.0, 3.0, 1.2, 2.9, 0.9, 3.1])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    >>> str(best_subsets_rows_deleted(problem, X, y).status)
+    'optimal'
     """
     limits = Limits(time_limit, node_limit, stop)
     Z = np.ascontiguousarray(rows, dtype=np.float64)
@@ -151,7 +160,32 @@ def deleted_fits(
     targets: Array,
     with_gain: bool = False,
 ) -> DeletedFits:
-    """Ridge fits on ``support`` with each row deleted in turn, from one QR factorisation."""
+    """Ridge fits on ``support`` with each row deleted in turn, from one QR factorisation.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        With all rows; its τ is not used.
+    support : ndarray of int, shape (s,)
+    rows, targets : arrays, shape (n, p) and (n,)
+        Rows of the problem, each deleted alone.
+    with_gain : bool
+        Compute ``gain``, too; otherwise it is 0.
+
+    Returns
+    -------
+    DeletedFits
+        Arrays of shape (n,). Not to be trusted where ``remain``, 1 less the leverage, is near 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, deleted_fits
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([1.0, 3.0])
+    >>> fits = deleted_fits(SparseRidgeProblem(X, y, gamma=2.0, tau=1), np.array([0]), X, y)
+    >>> np.round(fits.objective, 6)
+    array([4.5, 0.5])
+    """
     s = support.size
     R = problem._augmented_triangle(support)
     T, z = R[:s, :s], R[:s, s]

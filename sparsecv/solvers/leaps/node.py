@@ -43,7 +43,18 @@ SETTINGS = np.dtype(
 
 
 def one(dtype: np.dtype[Any], **values: float) -> Any:
-    """A record whose fields kernels read and write as ``record[0].name``."""
+    """A record whose fields kernels read and write as ``record[0].name``.
+
+    Parameters
+    ----------
+    dtype : structured dtype
+    **values : float
+        Fields by name; the others are 0.
+
+    Returns
+    -------
+    recarray, shape (1,)
+    """
     record = np.zeros(1, dtype=dtype).view(np.recarray)
     for name, value in values.items():
         record[name] = value
@@ -57,6 +68,24 @@ def tree_arrays(
 
     ``want[s]`` is the least wanted size ≥ s. ``found[s, i]`` holds the supports of size s that are
     best for problem i within the tie window, and one spare.
+
+    Parameters
+    ----------
+    R : array, shape (p + 1, p + 1)
+        Triangular factor.
+    sizes : ndarray of int
+        Wanted sizes.
+    problems : int
+        How many share the tree.
+    ties : int
+        Supports kept for a size and problem.
+    **settings : float
+        Fields of the settings.
+
+    Returns
+    -------
+    dict of str to array
+        Fields that the states of both trees have.
     """
     p = R.shape[0] - 1
     words = mask_words(p)
@@ -91,7 +120,17 @@ def tree_arrays(
 
 
 def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
-    """Least wanted size ≥ s for s = 0..p+1; p + 2 where there is none."""
+    """Least wanted size ≥ s for s = 0..p+1; p + 2 where there is none.
+
+    Parameters
+    ----------
+    sizes : ndarray of int
+    p : int
+
+    Returns
+    -------
+    ndarray of int64, shape (p + 2,)
+    """
     want = np.full(p + 2, p + 2, dtype=np.int64)
     for s in range(p, 0, -1):
         want[s] = s if s in sizes else want[s + 1]

@@ -57,7 +57,19 @@ class Children:
 
 
 def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
-    """Evaluate the open children of ``node`` for predictions at ``rows`` (r, p)."""
+    """Evaluate the open children of ``node`` for predictions at ``rows`` (r, p).
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    node : OpenNode
+    rows : array, shape (r, p)
+
+    Returns
+    -------
+    Children
+        Per child its sizes, loss, predictions at the rows, and how far they can spread.
+    """
     members = node.members
     if node.pending < 0 and members.size > problem._base.shape[0]:
         return _expand_dual(problem, members, rows)
@@ -109,7 +121,17 @@ def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: A
 
 
 def size_bounds(children: Children, sizes: NDArray[np.intp]) -> Array:
-    """Least objective bound of the children per wanted size; ∞ where none reaches it."""
+    """Least objective bound of the children per wanted size; ∞ where none reaches it.
+
+    Parameters
+    ----------
+    children : Children
+    sizes : ndarray of int, shape (k,)
+
+    Returns
+    -------
+    ndarray, shape (k,)
+    """
     reach = (children.low[:, None] <= sizes) & (sizes <= children.high)
     return np.asarray(np.where(reach, children.loss[:, None], np.inf).min(axis=0, initial=np.inf))
 
@@ -142,6 +164,18 @@ def prediction_ranges(
     Returns
     -------
     low, high : arrays, shape (k, r)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import OpenNode, SparseRidgeProblem, prediction_ranges
+    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=2.0, tau=1)
+    >>> root = OpenNode(np.empty(0, dtype=np.intp), np.arange(2), -1)
+    >>> size, known, objective = np.array([1]), np.array([[1.5]]), np.array([5.5])
+    >>> row = np.array([[0.0, 1.0]])
+    >>> low, high = prediction_ranges(problem, [root], row, size, known, objective)
+    >>> bool(low[0, 0] <= 1.5 <= high[0, 0])
+    True
     """
     low, high = predicted.copy(), predicted.copy()
     for node in nodes:
@@ -162,6 +196,16 @@ def widen(
 
     ``upper`` is (k, 1) or (k, r), ``loss`` (children, 1) or (children, r): objective values per
     problem, where every prediction belongs to a problem of its own.
+
+    Parameters
+    ----------
+    low, high : arrays, shape (k, r)
+        Changed in place.
+    upper : array, shape (k, 1) or (k, r)
+        Objectives of known supports.
+    loss : array, shape (children, 1) or (children, r)
+    children : Children
+    sizes : ndarray of int, shape (k,)
     """
     for c in range(children.centre.shape[0]):
         first = int(np.searchsorted(sizes, children.low[c]))

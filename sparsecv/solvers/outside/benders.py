@@ -41,7 +41,7 @@ def outer_approximation(
     ----------
     problem : SparseRidgeProblem
     master : callable
-        :func:`~sparsecv.solvers.highs_master.solve_highs`, or Gurobi's or SCIP's.
+        :func:`~sparsecv.solvers.outside.highs.solve_highs`, or Gurobi's or SCIP's.
     warm_starts : supports
         Of at most τ columns.
     tol : float
@@ -61,6 +61,15 @@ def outer_approximation(
     Solution
         ``n_nodes`` are the master's, 0 where the relaxation alone was enough. The lower bound holds
         whenever the master stops, with its own tolerances taken off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, outer_approximation
+    >>> from sparsecv.solvers.outside.highs import solve_highs
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    >>> outer_approximation(problem, solve_highs).support
+    array([1, 2])
     """
     limits = limits or Limits()
     ready = prepare(problem, warm_starts, tol, limits, screening=not plain)

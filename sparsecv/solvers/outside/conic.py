@@ -87,10 +87,12 @@ def perspective_model(
     form : CutForm
     upper : float
         Objective of a support that is known: it bounds the coefficients and is the unit.
-    integer : bool
-        z 0–1; otherwise in [0, 1].
-    big_m : bool
-        Add the rows |u| ≤ Mz.
+    integer : bool, z 0–1; otherwise in [0, 1]
+    big_m : bool, add the rows |u| ≤ Mz
+
+    Returns
+    -------
+    ConicModel
 
     Raises
     ------
@@ -149,6 +151,15 @@ class Scaled:
 
         (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all
         columns.
+
+        Parameters
+        ----------
+        form : CutForm
+        upper : float, objective of a known support
+
+        Returns
+        -------
+        Scaled
         """
         scale = upper if upper > 0.0 else 1.0
         short = 1.0 / np.sqrt(np.diag(form.Q) + form.w)
@@ -179,8 +190,11 @@ def conic_relaxation(
     problem : SparseRidgeProblem
     solver : str
         "CLARABEL", "SCS", "MOSEK", "GUROBI" or "SCIP".
-    extract : bool
-        Move a diagonal of XᵀX into the perspective.
+    extract : bool, move a diagonal of XᵀX into the perspective
+
+    Returns
+    -------
+    ConicRelaxation, with a lower bound that holds whatever the solver's tolerances are
 
     Raises
     ------
@@ -265,7 +279,16 @@ def concluded(
 ) -> Solution:
     """The solution that a solver's claims amount to, its tolerances taken off the bound.
 
-    ``bound`` is in the problem's units, −∞ where there is none; z may be None.
+    Parameters
+    ----------
+    ready, form : Prepared and CutForm
+    bound : float, in the problem's units, −∞ where there is none
+    status, n_nodes : Status and int
+    z : array or None, its largest entries are the support
+
+    Returns
+    -------
+    Solution
     """
     support = ready.support
     if z is not None:
@@ -304,7 +327,16 @@ def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
 
 
 def least_gap(tol: float) -> float:
-    """The gap to ask for, in units of the incumbent's objective: LOSS is taken off afterwards."""
+    """The gap to ask for, in units of the incumbent's objective: LOSS is taken off afterwards.
+
+    Parameters
+    ----------
+    tol : float, the relative gap that was asked for
+
+    Returns
+    -------
+    float
+    """
     return max(tol - 2.0 * LOSS, 1e-7)
 
 

@@ -39,7 +39,16 @@ class Cut:
     slopes: Array
 
     def at(self, z: Array) -> float:
-        """Value at one z."""
+        """Value at one z.
+
+        Parameters
+        ----------
+        z : array, shape (p,)
+
+        Returns
+        -------
+        float
+        """
         return float(self.constant - self.slopes @ z)
 
 
@@ -80,12 +89,30 @@ class CutForm:
         return int(self.b.size)
 
     def cut(self, beta: Array) -> Cut:
-        """The cut of any coefficients, shape (p,)."""
+        """The cut of any coefficients, shape (p,).
+
+        Parameters
+        ----------
+        beta : array, shape (p,)
+
+        Returns
+        -------
+        Cut
+        """
         constant, slopes = bound_terms(self.terms, beta, self.b - self.Q @ beta)
         return Cut(float(constant), slopes)
 
     def at_support(self, support: NDArray[np.intp]) -> Cut:
-        """The cut of the ridge fit on a support: f there, and its gradient."""
+        """The cut of the ridge fit on a support: f there, and its gradient.
+
+        Parameters
+        ----------
+        support : ndarray of int
+
+        Returns
+        -------
+        Cut
+        """
         S = support
         beta = np.zeros(self.p)
         K = self.Q[np.ix_(S, S)] + np.diag(self.w[S])
@@ -93,7 +120,17 @@ class CutForm:
         return self.cut(beta)
 
     def at_point(self, z: Array) -> Cut:
-        """The cut at a fractional z."""
+        """The cut at a fractional z.
+
+        Parameters
+        ----------
+        z : array, shape (p,)
+            In [0, 1].
+
+        Returns
+        -------
+        Cut
+        """
         # in the scaled variables √(w/z)·β nothing is divided by a z of 0
         root = np.sqrt(np.maximum(z, 0.0) / self.w)
         K = np.eye(self.p) + root[:, None] * self.Q * root
@@ -127,6 +164,10 @@ class FrontierCuts:
 
     A cut at the root's relaxation alone leaves the master's bound loose as soon as it branches.
     The tree may be grown further at any time; it need not be finished, the master proves.
+
+    Parameters
+    ----------
+    form : CutForm
     """
 
     def __init__(self, form: CutForm) -> None:
@@ -154,11 +195,25 @@ class FrontierCuts:
         return self._open[0].bound if self._open else np.inf
 
     def cuts(self) -> list[Cut]:
-        """One cut for every leaf."""
+        """One cut for every leaf.
+
+        Returns
+        -------
+        list of Cut
+        """
         return [node.cut for node in self._open] + self._closed
 
     def grow(self, target: float, most: int, limits: Limits) -> None:
-        """Branch on the leaf of least bound until none is below ``target`` or ``most`` are left."""
+        """Branch on the leaf of least bound until none is below ``target`` or ``most`` are left.
+
+        Parameters
+        ----------
+        target : float
+            Leaves whose bound reaches it are not branched on.
+        most : int
+            Leaves.
+        limits : Limits
+        """
         form = self.form
         while self._open and self.size < most and limits.reached(0) is None:
             if self._open[0].bound >= target:

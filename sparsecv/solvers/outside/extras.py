@@ -13,7 +13,12 @@ from typing import Any
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Nothing on the process's standard error meanwhile: for libraries that cannot be told."""
+    """Nothing on the process's standard error meanwhile: for libraries that cannot be told.
+
+    Yields
+    ------
+    None
+    """
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -40,22 +45,49 @@ class SolverUnavailable(ValueError):
 
 
 def no_mosek_licence(text: str) -> str:
-    """What to say where MOSEK finds no licence."""
+    """What to say where MOSEK finds no licence.
+
+    Parameters
+    ----------
+    text : str
+        MOSEK's own message.
+
+    Returns
+    -------
+    str
+    """
     return f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
 
 
 def missing(*packages: str) -> str | None:
-    """Which of the packages is not installed and how to get it; None where all are there."""
+    """Which of the packages is not installed and how to get it; None where all are there.
+
+    Parameters
+    ----------
+    *packages : str
+
+    Returns
+    -------
+    str or None
+    """
     for package in packages:
         if find_spec(package) is None:
             extra = EXTRAS.get(package)
-            how = f'pip install "sparsecv[{extra}]"' if extra else f"pip install {package}"
-            return f"{package} is not installed: {how}"
+            by_extra = f' (or its extra, pip install "sparsecv[{extra}]")' if extra else ""
+            return f"{package} is not installed: pip install {package}{by_extra}"
     return None
 
 
 def required(package: str) -> Any:
     """Import an outside solver.
+
+    Parameters
+    ----------
+    package : str
+
+    Returns
+    -------
+    module
 
     Raises
     ------

@@ -33,6 +33,10 @@ def solve_gurobi(
     fractional : int
         Nodes whose fractional points are cut, too.
 
+    Returns
+    -------
+    MasterResult
+
     Raises
     ------
     SolverUnavailable
@@ -94,14 +98,32 @@ def _solve(
 
 
 def environment(gp: Any) -> Any:
-    """This thread's Gurobi environment."""
+    """This thread's Gurobi environment.
+
+    Parameters
+    ----------
+    gp : module
+        gurobipy.
+
+    Returns
+    -------
+    gurobipy.Env
+        Made once, silent.
+    """
     if not hasattr(_LOCAL, "env"):
         _LOCAL.env = gp.Env(params={"OutputFlag": 0})
     return _LOCAL.env
 
 
 def set_limits(model: Any, limits: Limits, n_jobs: int) -> None:
-    """Threads, time and nodes."""
+    """Threads, time and nodes.
+
+    Parameters
+    ----------
+    model : gurobipy.Model
+    limits : Limits
+    n_jobs : int
+    """
     model.Params.Threads = n_jobs
     remaining = limits.remaining()
     if remaining is not None:
@@ -111,7 +133,17 @@ def set_limits(model: Any, limits: Limits, n_jobs: int) -> None:
 
 
 def progress_of(model: Any) -> tuple[float, int]:
-    """Bound and nodes; −∞ where it was stopped before it had any."""
+    """Bound and nodes; −∞ where it was stopped before it had any.
+
+    Parameters
+    ----------
+    model : gurobipy.Model
+
+    Returns
+    -------
+    bound : float
+    nodes : int
+    """
     try:
         return float(model.ObjBound), int(model.NodeCount)
     except AttributeError:
@@ -119,7 +151,20 @@ def progress_of(model: Any) -> tuple[float, int]:
 
 
 def status_of(gp: Any, model: Any, limits: Limits) -> Status:
-    """How a model's search ended."""
+    """How a model's search ended.
+
+    Parameters
+    ----------
+    gp : module
+        gurobipy.
+    model : gurobipy.Model
+        After its search.
+    limits : Limits
+
+    Returns
+    -------
+    Status
+    """
     known = {
         gp.GRB.OPTIMAL: Status.OPTIMAL,
         gp.GRB.TIME_LIMIT: Status.TIME_LIMIT,
@@ -131,7 +176,13 @@ def status_of(gp: Any, model: Any, limits: Limits) -> Status:
 
 
 class guarded:
-    """Turns Gurobi's complaints about licences into one line."""
+    """Turns Gurobi's complaints about licences into one line.
+
+    Parameters
+    ----------
+    gp : module
+        gurobipy.
+    """
 
     def __init__(self, gp: Any) -> None:
         self.gp = gp

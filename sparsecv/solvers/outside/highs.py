@@ -31,6 +31,10 @@ def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
         Nodes are HiGHS's own, over all rounds.
     n_jobs : int
         Not used: HiGHS shares one scheduler among all its searches, which has one thread here.
+
+    Returns
+    -------
+    MasterResult
     """
     master = _Master(oracle)
     bound, nodes = oracle.bound, 0

@@ -61,6 +61,16 @@ class Oracle:
         """A master's bound less what its tolerances may be worth, in units of the first incumbent.
 
         ``loss`` remembers it, relative to the incumbent.
+
+        Parameters
+        ----------
+        bound : float
+        tolerance : float
+            Of the master's constraints and integrality.
+
+        Returns
+        -------
+        float
         """
         lost = tolerance * (self.form.p + 10.0) * self.scale
         self.loss = lost / self.upper if self.upper > 0.0 else 0.0
@@ -72,7 +82,12 @@ class Oracle:
         return self.frontier.size + len(self._known)
 
     def cuts(self) -> list[Cut]:
-        """Cuts at every support entered and at the frontier."""
+        """Cuts at every support entered and at the frontier.
+
+        Returns
+        -------
+        list of Cut
+        """
         return [*self._known.values(), *(self._bounded(cut) for cut in self.frontier.cuts())]
 
     def _bounded(self, cut: Cut) -> Cut:
@@ -84,11 +99,27 @@ class Oracle:
         return Cut(most, np.minimum(cut.slopes, max(most, 0.0)))
 
     def grow(self, most: int, limits: Limits) -> None:
-        """Refine the frontier to at most so many cuts."""
+        """Refine the frontier to at most so many cuts.
+
+        Parameters
+        ----------
+        most : int
+        limits : Limits
+        """
         self.frontier.grow(self.target, most, limits)
 
     def enter(self, supports: Sequence[NDArray[np.intp]]) -> bool:
-        """Evaluate supports and cut there; whether any was new."""
+        """Evaluate supports and cut there; whether any was new.
+
+        Parameters
+        ----------
+        supports : sequence of supports
+            By position among the columns of the form.
+
+        Returns
+        -------
+        bool
+        """
         before = len(self._known)
         for support in supports:
             self.at(support)
@@ -98,6 +129,15 @@ class Oracle:
         """The cut at a support, which is evaluated if it is new.
 
         Solvers ask about points that have too many ones, too: those are no incumbents.
+
+        Parameters
+        ----------
+        support : ndarray of int
+            Increasing positions among the columns of the form.
+
+        Returns
+        -------
+        Cut
         """
         key = support.tobytes()
         if key not in self._known:

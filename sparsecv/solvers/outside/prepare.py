@@ -76,6 +76,10 @@ class Prepared:
             Relative gap that counts as none for this solver.
         margin : float
             Rounding already taken off the bound.
+
+        Returns
+        -------
+        Solution
         """
         problem = self.problem
         chosen = np.sort(self.columns[support]).astype(np.intp)
@@ -119,6 +123,11 @@ def prepare(
     limits : Limits
     screening : bool
         Without it every column stays, and no relaxation is solved.
+
+    Returns
+    -------
+    Prepared
+        The columns left, the incumbent and the bounds that are known.
     """
     whole = wants_gram(problem) or not screening
     gram = GramForm.of(problem, limits=limits) if whole else None

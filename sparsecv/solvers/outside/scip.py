@@ -27,6 +27,10 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
     n_jobs : int
         Not used: SCIP's tree has one thread.
 
+    Returns
+    -------
+    MasterResult
+
     Raises
     ------
     SolverUnavailable

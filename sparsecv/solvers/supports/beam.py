@@ -50,6 +50,14 @@ def heuristic_support(
     Returns
     -------
     ndarray of intp, shape (τ,), increasing
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, heuristic_support
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    >>> heuristic_support(problem)
+    array([1, 2])
     """
     limits = Limits(time_limit)
     p, tau, ridge = problem.p, problem.tau, problem.gamma / 2.0
@@ -64,7 +72,19 @@ def heuristic_support(
 
 
 def promising_columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArray[np.intp]:
-    """All columns, or the most correlated with y where a Gram matrix of all would be too large."""
+    """All columns, or the most correlated with y where a Gram matrix of all would be too large.
+
+    Parameters
+    ----------
+    head, y : arrays, shape (r, p) and (r,)
+    needed : ndarray of int
+        Columns that stay in any case.
+
+    Returns
+    -------
+    ndarray of intp
+        Increasing.
+    """
     p = head.shape[1]
     if p <= GRAM_COLUMNS:
         return np.arange(p)
@@ -134,7 +154,15 @@ def _distinct(score: Array, supports: Support, width: int) -> tuple[Support, Sup
 
 
 class LocalSearch:
-    """The best support so far on Gram matrices, and moves that improve it."""
+    """The best support so far on Gram matrices, and moves that improve it.
+
+    Parameters
+    ----------
+    G, b : arrays, shape (p, p) and (p,)
+    ridge : float
+        γ/2.
+    tau : int
+    """
 
     def __init__(self, G: Array, b: Array, ridge: float, tau: int) -> None:
         self.G, self.b = np.ascontiguousarray(G), np.ascontiguousarray(b)
@@ -145,7 +173,19 @@ class LocalSearch:
         self.V, self.c, self.d = np.empty((tau + 1, p)), np.empty(p), np.empty(p)
 
     def enter(self, start: Support, allowed: NDArray[np.int8] | None = None) -> bool:
-        """Improve a start by swaps of one; whether it is the new best."""
+        """Improve a start by swaps of one; whether it is the new best.
+
+        Parameters
+        ----------
+        start : ndarray of int
+            Filled up or cut to τ columns.
+        allowed : ndarray of int8, shape (p,), optional
+            0 for columns that are not added at first.
+
+        Returns
+        -------
+        bool
+        """
         support = self._filled(start)
         gain = self._swaps(support, self.anywhere if allowed is None else allowed, 200)
         if allowed is not None and gain < self.gain:
@@ -156,7 +196,15 @@ class LocalSearch:
         return False
 
     def improve(self, starts: Sequence[Support], limits: Limits, width: int = WIDTH) -> None:
-        """Swaps from every start and from the beam, then pair swaps and restarts from the best."""
+        """Swaps from every start and from the beam, then pair swaps and restarts from the best.
+
+        Parameters
+        ----------
+        starts : sequence of supports
+        limits : Limits
+        width : int
+            Of the beam.
+        """
         for number, start in enumerate(starts):
             if number == 0 or limits.reached(0) is None:
                 self.enter(start)
@@ -176,7 +224,12 @@ class LocalSearch:
         return float(found)
 
     def pairs(self, limits: Limits) -> None:
-        """Exchange two members at once while that helps, among the most promising columns."""
+        """Exchange two members at once while that helps, among the most promising columns.
+
+        Parameters
+        ----------
+        limits : Limits
+        """
         if self.tau < 2 or self.b.size < self.tau + 2:
             return
         p, tau = self.b.size, self.tau
@@ -226,7 +279,13 @@ class LocalSearch:
         return offered
 
     def restart(self, limits: Limits, most: int = RESTARTS) -> None:
-        """Drop some members, bar them, refill and swap; until ``most`` in a row did not help."""
+        """Drop some members, bar them, refill and swap; until ``most`` in a row did not help.
+
+        Parameters
+        ----------
+        limits : Limits
+        most : int
+        """
         if self.tau < 2 or self.b.size <= self.tau:
             return
         failed, number = 0, 0

@@ -51,6 +51,14 @@ def heuristic_path(
     ------
     ValueError
         A size out of 1..p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, heuristic_path
+    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=1)
+    >>> heuristic_path(problem, [1, 2])[2]
+    array([1, 2])
     """
     wanted = sorted({int(size) for size in sizes})
     p = problem.p

@@ -1,0 +1,220 @@
+"""One model is presented as the model; limits and what is proved are said as they are."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rich.console import Console
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cli import options
+from sparsecv.cli.main import main
+from sparsecv.cv import estimate
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.prove import Prover
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.solvers.kernels import compiled
+
+Capture = pytest.CaptureFixture[str]
+Array = NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with np.errstate():
+        yield
+
+
+def write(X: Array, y: Array) -> str:
+    lines = [",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])]
+    lines += [",".join(repr(float(v)) for v in (*row, t)) for row, t in zip(X, y, strict=True)]
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    return "t.csv"
+
+
+def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:
+    assert main([*arguments, "--json", "o.json"]) == status
+    document: dict[str, Any] = json.loads(Path("o.json").read_text())
+    return document
+
+
+def wide(noise: float) -> tuple[Array, Array]:
+    """60 correlated columns, 15 in use: with noise 1 proved at once, with 2 or 8 not soon."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((120, 60))
+    for j in range(1, 60):
+        X[:, j] = 0.7 * X[:, j - 1] + 0.7 * X[:, j]
+    return X, X[:, ::4].sum(axis=1) + noise * rng.standard_normal(120)
+
+
+def three_of_eight() -> tuple[Array, Array]:
+    """The first three columns make y; one rule finds them, another takes five."""
+    rng = np.random.default_rng(37)
+    X = rng.standard_normal((40, 8))
+    return X, X[:, :3] @ [2.0, 1.5, 1.0] + 1.5 * rng.standard_normal(40)
+
+
+CORRECTED = ["--gamma", "0.1,1,10", "--rule", "corrected"]
+
+
+def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
+    X, y = three_of_eight()
+    document = run_json("cv", write(X, y), *CORRECTED)
+    chosen, best = document["chosen"], document["best"]
+    assert (chosen["tau"], best["tau"]) == (5, 3)
+    assert len(document["model"]["support"]) == 5
+    assert document["rule"] == chosen["rule"] == "corrected"
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    (row,) = [line for line in lines if "chosen" in line and line.startswith("│")]
+    assert row.split()[1] == "5"
+    (row,) = [line for line in lines if "least" in line and re.match("│ +3 ", line)]
+    flat = " ".join(out.split())
+    assert flat.count("chosen by the rule") == 1
+    assert f"chosen by the rule corrected: τ = 5, γ = {chosen['gamma']:g}, CV error" in flat
+    named = f"least CV error on this grid: τ = 3, γ = {best['gamma']:g}, {best['cv_error']:.6g}"
+    assert flat.index("chosen by the rule") < flat.index(named)
+    assert not re.search(r"best: τ", out)
+
+
+def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    from sparsecv.plots import curves
+
+    figures: list[Any] = []
+    monkeypatch.setattr(curves, "save", lambda figure, path: figures.append(figure))
+    X, y = three_of_eight()
+    document = run_json("cv", write(X, y), *CORRECTED, "--plot", "p.png", "--quiet")
+    (axes,) = figures[0].axes
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [text for text in labels if "chosen" in text] == ["chosen: τ = 5"]
+    assert "least error: τ = 3" in labels
+    (star,) = [line for line in axes.get_lines() if line.get_marker() == "*"]
+    assert star.get_xydata().tolist() == [[5.0, document["chosen"]["cv_error"]]]
+    curves.pyplot().close(figures[0])
+
+
+def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
+    arguments = ["--gamma", "1", "--tau", "2,15", "--time-limit", "0"]
+    document = run_json("cv", write(*wide(8.0)), *arguments, status=1)
+    chosen = document["chosen"]
+    assert chosen["lower"] < chosen["cv_error"] <= chosen["upper"]
+    assert document["best"]["certified"] is chosen["certified"] is False
+    assert document["results"][0]["cv_error"] == [None, None]
+    flat = " ".join(capsys.readouterr().out.split())
+    interval = f"[{chosen['lower']:.6g}, {chosen['upper']:.6g}]"
+    assert f"an estimate: the exact one lies in {interval}" in flat
+    assert "not proved: the least error on this grid lies in [" in flat
+    assert "proved the least" not in flat
+
+
+def test_a_limit_that_is_not_reached_changes_nothing() -> None:
+    """Whatever the rule looks at: the default one draws other partitions."""
+    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--quiet"]
+    documents = [run_json(*arguments), run_json(*arguments, "--time-limit", "60")]
+    for document in documents:
+        for part in (document, *document["results"]):
+            del part["seconds"]
+    assert documents[0] == documents[1]
+    assert documents[0]["rule"] == "repeated"
+
+
+def test_model_left_with_a_gap_exits_with_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The choice is proved, fold by fold; the model of all rows had no time."""
+    real = Prover._model
+    path = write(*wide(1.0))
+    arguments = ["cv", path, "--gamma", "1", "--tau", "15", "--rule", "minimum"]
+    assert run_json(*arguments)["model"]["proved"] is True
+    capsys.readouterr()
+    monkeypatch.setattr(
+        Prover, "_model", lambda self, g, t, limits: real(self, g, t, limits.within(0.0))
+    )
+    document = run_json(*arguments, status=1)
+    assert document["best"]["certified"] is document["chosen"]["certified"] is True
+    model = document["model"]
+    assert model["proved"] is False
+    assert model["gap"] > 0.0
+    assert model["lower_bound"] < model["objective"]
+    assert "relative gap" in " ".join(capsys.readouterr().out.split())
+
+
+# ---------------------------------------------------------------------------- seconds, progress
+
+
+def test_seconds_are_work_alone(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    """A compiler that takes a second in the middle of it all."""
+    real = estimate.support_path
+
+    def compiled_first(*arguments: Any, **options: Any) -> Any:
+        with compiled._compiling:
+            time.sleep(1.0)
+        return real(*arguments, **options)
+
+    path, arguments = write(*three_of_eight()), ["--gamma", "1", "--rule", "minimum"]
+    run_json("cv", path, *arguments, "--quiet")  # compiles, or loads what is compiled
+    monkeypatch.setattr(estimate, "support_path", compiled_first)
+    started = time.perf_counter()
+    document = run_json("cv", path, *arguments)
+    wall = time.perf_counter() - started
+    found = re.search(r"nodes, ([\d.]+) s", capsys.readouterr().out)
+    assert found is not None
+    for seconds in (float(found[1]), document["seconds"], document["results"][0]["seconds"]):
+        assert 0.0 <= seconds <= wall - 0.99
+
+
+SAID = re.compile(
+    r"proving γ = (\S+), τ = (\d+), gap of the least error (\S+) %(?:, (\d+) s left)?"
+)
+
+
+def test_progress_says_what_is_proved() -> None:
+    X, y = wide(2.0)
+    data = RowFolds(X, y, make_folds("5", 120), True)
+    told: list[tuple[str, int, int]] = []
+    settings = Settings(time_limit=4.0, prove="all")
+    cross_validate(data, [1.0, 10.0], [13, 15], settings, progress=lambda *line: told.append(line))
+    proving = [(SAID.fullmatch(text), done, total) for text, done, total in told if "prov" in text]
+    assert proving
+    gaps, left, pairs = [], [], set()
+    for match, done, total in proving:
+        assert match is not None
+        assert 0 <= done < total == 4
+        pairs.add((float(match[1]), int(match[2])))
+        gaps.append(float(match[3]))
+        left.append(int(match[4]))
+    assert pairs <= {(gamma, tau) for gamma in (1.0, 10.0) for tau in (13, 15)}
+    assert all(0.0 <= gap <= 100.0 for gap in gaps)
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] > 0.0
+    assert left == sorted(left, reverse=True)
+    assert 0 <= left[-1] <= left[0] <= 4
+
+
+def test_verbose_and_the_bar_show_it(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    SparseRidgeCV(gammas=1.0, taus=[15], verbose=1, rule="minimum").fit(*wide(1.0))
+    lines = capsys.readouterr().out.splitlines()
+    assert any(SAID.match(line) and "s left: " in line for line in lines)
+
+    screen = Console(file=io.StringIO(), force_terminal=True, width=160)
+    monkeypatch.setattr(options, "Console", lambda **_: screen)
+    with options.progress(quiet=False) as bar:
+        bar("proving γ = 1, τ = 2, gap of the least error 3.2 %, 12 s left", 1, 6)
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "gap of the least error 3.2 %, 12 s left" in shown

@@ -1,0 +1,226 @@
+"""``--weights`` and ``--groups``: as in the estimators, from every kind of table."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.tables.datasets import load_diabetes
+from sparsecv.tables.sources import open_table
+
+Capture = pytest.CaptureFixture[str]
+NAMES = ["w", "a", "b", "c", "d", "town", "y"]
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with np.errstate():
+        yield
+
+
+def table(n: int = 60) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Columns, response, weights (some 0) and twelve groups."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((n, 4)) * [1.0, 5.0, 0.2, 1.0] + 3.0
+    y = X[:, 0] + 0.3 * X[:, 1] + rng.standard_normal(n)
+    return X, y, rng.integers(0, 8, n) / 2.0, rng.integers(0, 12, n)
+
+
+def write(kind: str, towns: list[str]) -> str:
+    """The same table as a file, weights first and groups last but one."""
+    X, y, w, _ = table()
+    numbers = np.column_stack([w, X])
+    path = f"t.{kind}"
+    if kind == "parquet":
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(numbers, columns=NAMES[:5])
+        frame["town"], frame["y"] = towns, y
+        frame.to_parquet(path)
+        return path
+    mark, decimal = (";", ",") if kind == "txt" else (",", ".")
+    lines = [mark.join(NAMES)]
+    for row, town, t in zip(numbers, towns, y, strict=True):
+        cells = [repr(float(v)).replace(".", decimal) for v in row]
+        lines.append(mark.join([*cells, town, repr(float(t)).replace(".", decimal)]))
+    Path(path).write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run_json(*arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json", "o.json", "--quiet"]) == 0
+    document: dict[str, Any] = json.loads(Path("o.json").read_text())
+    return document
+
+
+@pytest.mark.parametrize(
+    ("folds", "rule"), [("4", "minimum"), ("4", "repeated"), ("loo", "minimum")]
+)
+@pytest.mark.parametrize("kind", ["csv", "txt", "parquet"])
+@pytest.mark.parametrize("words", ["text", "numbers"])
+def test_as_in_the_estimator(kind: str, words: str, folds: str, rule: str) -> None:
+    X, y, w, g = table()
+    towns = [f"town {i}" if words == "text" else str(i) for i in g]
+    path = write(kind, towns)
+    groups = towns if words == "text" else g
+    arguments = ["--folds", folds, "--gamma", "0.1,10", "--rule", rule]
+    document = run_json("cv", path, *arguments, "--weights", "w", "--groups", "TOWN")
+    cv: Any = folds if folds == "loo" else int(folds)
+    model = SparseRidgeCV(cv=cv, gammas=[0.1, 10.0], rule=rule).fit(
+        X, y, sample_weight=w, groups=groups
+    )
+    assert (document["weights"], document["groups"]) == ("w", "town")
+    assert document["feature_names"] == ["a", "b", "c", "d"]
+    assert document["folds"]["sizes"] == model.folds_.sizes.tolist()
+    assert document["folds"]["k"] == (12 if folds == "loo" else 4)
+    for one, errors in zip(document["results"], model.surface_["cv_error"], strict=True):
+        np.testing.assert_allclose(one["cv_error"], errors, rtol=1e-10)
+    chosen = document["chosen"]
+    assert (chosen["tau"], chosen["gamma"]) == (model.tau_, model.gamma_)
+    final = document["model"]
+    assert final["support"] == [NAMES[1 + c] for c in model.support_]
+    np.testing.assert_allclose(final["coef"], model.coef_[model.support_], rtol=1e-9)
+    np.testing.assert_allclose(final["intercept"], model.intercept_, rtol=1e-9)
+
+
+def test_whole_weights_are_copies_that_stay_together() -> None:
+    X, y, w, _ = table()
+    count = (2.0 * w).astype(int)
+    lines = ["row,w,a,y"] + [f"r{i},{count[i]},{X[i, 0]},{y[i]}" for i in range(60)]
+    Path("t.csv").write_text("\n".join(lines))
+    copies = [line for i, line in enumerate(lines[1:]) for _ in range(count[i])]
+    Path("copies.csv").write_text("\n".join([lines[0], *copies]))
+    arguments = ["--folds", "loo", "--gamma", "1", "--rule", "minimum"]
+    one = run_json("cv", "t.csv", *arguments, "--weights", "w", "--drop", "row")
+    other = run_json("cv", "copies.csv", *arguments, "--groups", "row", "--drop", "w")
+    assert other["n"] == count.sum()
+    assert one["best"]["cv_error"] == pytest.approx(other["best"]["cv_error"], rel=1e-9)
+    np.testing.assert_allclose(one["model"]["coef"], other["model"]["coef"], rtol=1e-9)
+
+
+def test_fit_with_weights(capsys: Capture) -> None:
+    X, y, w, g = table()
+    path = write("csv", [str(i) for i in g])
+    arguments = ["fit", path, "--tau", "2", "--weights", "w", "--drop", "town"]
+    document = run_json(*arguments)
+    model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
+    assert document["weights"] == "w"
+    assert document["model"]["support"] == [NAMES[1 + c] for c in model.support_]
+    np.testing.assert_allclose(document["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
+    assert document["model"]["objective"] == pytest.approx(model.objective_, rel=1e-10)
+    assert main([*arguments[:4], "--drop", "town", "--save", "m.json", "--quiet"]) == 0
+    assert main([*arguments, "--save", "m.json", "--quiet"]) == 0
+    Path("new.csv").write_text("d,c,b,a\n1,2,3,4\n")  # weights are not needed to predict
+    assert main(["predict", "m.json", "new.csv"]) == 0
+    value = float(capsys.readouterr().out.split()[1])
+    assert value == pytest.approx(float(model.predict([[4.0, 3.0, 2.0, 1.0]])[0]), rel=1e-9)
+
+
+def test_data_sets_and_npy() -> None:
+    X, y = load_diabetes().load()
+    names = load_diabetes().feature_names
+    sex, bmi = names.index("sex"), names.index("bmi")
+    rest = [j for j in range(10) if j not in (sex, bmi)]
+    np.save("d.npy", np.column_stack([X, y]))
+    arguments = ["--folds", "2", "--gamma", "1", "--rule", "minimum"]
+    one = run_json("cv", "diabetes", *arguments, "--groups", "sex", "--weights", "bmi")
+    other = run_json("cv", "d.npy", *arguments, "--groups", f"x{sex}", "--weights", f"x{bmi}")
+    model = SparseRidgeCV(cv=2, gammas=1.0, rule="minimum").fit(
+        X[:, rest], y, sample_weight=X[:, bmi], groups=X[:, sex]
+    )
+    for document in (one, other):
+        found = document["results"][0]["cv_error"]
+        np.testing.assert_allclose(found, model.cv_results_["cv_error"], rtol=1e-10)
+
+
+def test_a_large_table_is_weighted_in_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Groups are streamed like other folds; weights need the rows, or are refused."""
+    _, _, _, g = table()
+    path = write("csv", [f"t{i}" for i in g])
+    arguments = ["cv", path, "--folds", "4", "--gamma", "1", "--rule", "minimum"]
+    options = ["--weights", "w", "--groups", "town"], ["--groups", "town"]
+    before = [run_json(*arguments, *more) for more in options]
+    monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
+    after = [run_json(*arguments, *more) for more in options]
+    for one, other in zip(before, after, strict=True):
+        found = other["results"][0]["cv_error"]
+        np.testing.assert_allclose(found, one["results"][0]["cv_error"], rtol=1e-8)
+    monkeypatch.setattr("sparsecv.design.prepare.SHARED_TREE_BYTES", 2000)
+    for command in (arguments, ["fit", path, "--tau", "1", "--drop", "town"]):
+        assert (
+            main([*command, "--weights", "w", "--quiet", *options[1][: 2 * (command[0] == "cv")]])
+            == 2
+        )
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "weights need all rows in memory" in err
+        assert "--weights" in err
+
+
+GOOD = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        (GOOD, "--weights v", ["no weights column 'v'", "'w'"]),
+        (GOOD, "--groups gg", ["no groups column 'gg'", "'g'"]),
+        (GOOD, "--weights g", ["weights in column 'g'", "'u'", "data row 1"]),
+        (GOOD.replace("2,1", "-2,1"), "--weights w", ["'w'", ">= 0", "'-2'", "data row 2"]),
+        (GOOD.replace("2,1", "inf,1"), "--weights w", ["'w'", "finite", "'inf'", "data row 2"]),
+        (GOOD.replace("2,1", ",1"), "--weights w", ["missing value in column 'w'", "data row 2"]),
+        (GOOD.replace(",v,7", ",,7"), "--groups g", ["missing value in column 'g'", "data row 4"]),
+        ("w,a,g,y\n1,2,u,3\n0,1,v,4\n0,5,u,5\n", "--weights w", ["'w'", "above 0", "2 rows"]),
+        (GOOD, "--groups g --folds 3", ["2 groups", "got 3"]),
+        (GOOD.replace("v", "u"), "--groups g", ["1 group ", "got 2"]),
+        (GOOD, "--groups g --folds size:1", ["groups", "folds of a size"]),
+        (GOOD, "--weights y --target Y", ["'y'", "--weights", "the target"]),
+        (GOOD, "--groups w --weights w", ["'w'", "--groups", "--weights"]),
+        (GOOD, "--weights w --drop a,w", ["'w'", "--weights", "--drop"]),
+        (GOOD.replace("w,a,g", "w,w,g"), "--weights w", ["duplicate", "'w'"]),
+        ("w,y\n1,2\n2,3\n", "--weights w", ["no feature columns"]),
+    ],
+)
+def test_one_clear_line(text: str, options: str, words: list[str], capsys: Capture) -> None:
+    Path("t.csv").write_text(text)
+    more = options.split()
+    if "--groups" not in more and "g" in text.splitlines()[0] and more[:2] != ["--weights", "g"]:
+        more += ["--one-hot"]
+    assert main(["cv", "t.csv", "--folds", "2", "--gamma", "1", "--quiet", *more]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    for word in words:
+        assert word in err, err
+
+
+def test_the_screen_names_them(capsys: Capture) -> None:
+    _, _, _, g = table()
+    path = write("csv", [f"t{i}" for i in g])
+    arguments = ["--weights", "w", "--groups", "town", "--gamma", "1", "--rule", "minimum"]
+    assert main(["cv", path, *arguments]) == 0
+    assert "weights w, groups town" in " ".join(capsys.readouterr().out.split())
+
+
+def test_many_groups_are_no_identifier() -> None:
+    """What one-hot encoding refuses, a level for every few rows, is what groups are for."""
+    rng = np.random.default_rng(0)
+    lines = ["who,a,y"] + [f"p{i // 2},{a},{a + i % 3}" for i, a in enumerate(rng.random(400))]
+    Path("t.csv").write_text("\n".join(lines))
+    source = open_table("t.csv", groups="who")
+    assert source.feature_names == ["a"]
+    assert source.groups is not None
+    assert np.unique(source.groups).size == 200
+    assert (source.groups[::2] == source.groups[1::2]).all()

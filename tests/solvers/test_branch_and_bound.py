@@ -16,6 +16,7 @@ from sparsecv.solvers import (
     StopFlag,
     best_subsets,
     branch_and_bound,
+    perspective_relaxation,
     solve,
     solve_sizes,
 )
@@ -25,7 +26,8 @@ from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.kernels.completion import complete
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation import gram as root_module
-from sparsecv.solvers.relaxation.gram import Incumbent, reduced_root
+from sparsecv.solvers.relaxation.diagonal import fitted_form
+from sparsecv.solvers.relaxation.gram import GramForm, Incumbent, reduced_root
 from sparsecv.solvers.supports.swaps import improve
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -287,3 +289,26 @@ def test_longer_searches_leave_smaller_gaps() -> None:
     ]
     assert bounds[0] <= bounds[1] <= bounds[2]
     assert bounds[2] > bounds[0] * 1.01
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_fitted_diagonal_is_allowed_and_bounds_the_optimum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 9)) @ (np.eye(9) + rng.standard_normal((9, 9)))
+    problem = SparseRidgeProblem(X, rng.standard_normal(30) + X[:, 0], gamma=0.1, tau=3)
+    gram, ridge = GramForm.of(problem), 0.05
+    start = perspective_relaxation(problem, extract=True, gram=gram)
+    form, _, _, bound = fitted_form(
+        gram, ridge, 3, start.beta, float(np.sqrt(start.multiplier)), Limits()
+    )
+    assert bound >= start.bound * (1 - 1e-9)
+    assert bound <= optimum(problem) * (1 + 1e-12)
+    assert np.linalg.eigvalsh(form.quadratic())[0] >= -1e-12 * np.trace(gram.G)
+
+
+def test_history_of_the_gap() -> None:
+    found = solve(hard(p=120, tau=10), node_limit=3000)
+    seconds, objective, bound = np.array(found.history).T
+    assert (np.diff(seconds) > 0).all()
+    assert (np.diff(bound / objective) > 0).all()
+    assert found.objective <= objective[-1] * (1 + 1e-9)

@@ -252,19 +252,9 @@ class _Search:
     def _bound(self, arrays: Any, terms: BoundTerms) -> float:
         """The certified dual bound at β, whose b − Qβ is formed anew."""
         kernels.gradient(arrays, terms.b, self.beta, self.free, self.free.size, self.g)
+        where = (self.state, self.free, self.free.size, self.picks)
         return float(
-            kernels.dual_bound(
-                arrays,
-                terms,
-                self.scaled,
-                self.state,
-                self.free,
-                self.free.size,
-                self.picks,
-                self.beta,
-                self.g,
-                self.top,
-            )
+            kernels.dual_bound(arrays, terms, self.scaled, *where, self.beta, self.g, self.top)
         )
 
     def run(self, gap: float, limits: Limits) -> Relaxation:

@@ -17,6 +17,7 @@ from .swaps import swap_search
 
 WIDTH = 10  # supports the beam carries side by side
 PAIR_COLUMNS = 300  # columns offered when two members are exchanged at once
+SWAPS = 200  # of one column, at most, from a start
 RESTARTS = 40  # without improvement before the search gives up
 GRAM_COLUMNS = 5000  # beyond it the search is confined to the most promising columns
 
@@ -172,7 +173,9 @@ class LocalSearch:
         self.A, self.beta = np.empty((tau + 1, tau + 1)), np.empty(max(p, tau + 1))
         self.V, self.c, self.d = np.empty((tau + 1, p)), np.empty(p), np.empty(p)
 
-    def enter(self, start: Support, allowed: NDArray[np.int8] | None = None) -> bool:
+    def enter(
+        self, start: Support, allowed: NDArray[np.int8] | None = None, swaps: int = SWAPS
+    ) -> bool:
         """Improve a start by swaps of one; whether it is the new best.
 
         Parameters
@@ -181,15 +184,17 @@ class LocalSearch:
             Filled up or cut to τ columns.
         allowed : ndarray of int8, shape (p,), optional
             0 for columns that are not added at first.
+        swaps : int
+            At most.
 
         Returns
         -------
         bool
         """
         support = self._filled(start)
-        gain = self._swaps(support, self.anywhere if allowed is None else allowed, 200)
+        gain = self._swaps(support, self.anywhere if allowed is None else allowed, swaps)
         if allowed is not None and gain < self.gain:
-            gain = self._swaps(support, self.anywhere, 200)
+            gain = self._swaps(support, self.anywhere, swaps)
         if gain > self.gain * (1.0 + 1e-12):
             self.best, self.gain = np.sort(support), gain
             return True
@@ -205,9 +210,8 @@ class LocalSearch:
         width : int
             Of the beam.
         """
-        for number, start in enumerate(starts):
-            if number == 0 or limits.reached(0) is None:
-                self.enter(start)
+        for start in starts:  # none is lost where the time is up
+            self.enter(start, swaps=SWAPS if limits.reached(0) is None else 0)
         for start in beam(self.G, self.b, self.ridge, self.tau, width, limits):
             if limits.reached(0) is None:
                 self.enter(start)

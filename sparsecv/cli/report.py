@@ -332,7 +332,7 @@ def cv_document(
             "gamma": None if choices[rule].weights is not None else choices[rule].gamma,
             "cv_error": choices[rule].cv_error,
             "lower": choices[rule].lower,
-            "upper": choices[rule].upper,
+            "upper": _finite(choices[rule].upper),
             "certified": choices[rule].certified,
         },
         "rule": rule,
@@ -383,7 +383,7 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
             "cv_error": best.cv_error,
             "std_error": best.std_error,
             "lower_bound": best.lower_bound,
-            "upper_bound": best.upper,
+            "upper_bound": _finite(best.upper),
             "certified": best.certified,
             "tau_1se": best.one_se,
         },
@@ -404,6 +404,11 @@ def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
     return _surface_document(prepared, result) | {"interrupted": True, "model": None}
 
 
+def _finite(value: float) -> float | None:
+    """A number as JSON has it: nothing where no bound is known yet."""
+    return float(value) if np.isfinite(value) else None
+
+
 def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
     kept = prepared.design.kept
     return {
@@ -416,7 +421,7 @@ def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
         "incumbent": result.cv_error.tolist(),
         "std_error": result.std_error.tolist(),
         "lower": result.lower.tolist(),
-        "upper": result.upper.tolist(),
+        "upper": [_finite(value) for value in result.upper],
         "support": [[prepared.names[kept[c]] for c in s] for s in result.models],
         "n_mio": result.n_mio,
         "n_nodes": result.n_nodes,

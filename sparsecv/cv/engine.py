@@ -24,6 +24,7 @@ from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_taus
 
+QUICK = 5e7  # operations for a fold's interval, up to which there is one when the time is up
 Tell = Callable[[str, int, int], None]
 
 
@@ -106,6 +107,7 @@ class Surface:
         self.order: list[float] = []  # as asked for, repeats included
         self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
+        self._only_estimates = seconds == 0.0
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
         self._context = ExitStack()
@@ -157,8 +159,9 @@ class Surface:
             try:
                 fill_pages(
                     [page for page in pages if not page.complete],
-                    self.limits,
+                    Limits(None, None, self._stop) if self._only_estimates else self.limits,
                     n_jobs=self.settings.n_jobs,
+                    solver="heuristic" if self._only_estimates else "auto",
                     tell=self.tell,
                     save=self._save,
                 )
@@ -171,8 +174,10 @@ class Surface:
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
         pages = list(self.pages.values())
-        for page in pages:
-            page.bound_the_rest()
+        rows = min(self.data.folds.n, self.data.p)
+        if not self.spent or self._only_estimates or rows * self.data.p**2 < QUICK:
+            for page in pages:
+                page.bound_the_rest()
         if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
             return
         limits = self.limits.within(self._proving)

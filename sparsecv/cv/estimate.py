@@ -71,6 +71,7 @@ def fill_pages(
     limits: Limits,
     *,
     n_jobs: int | None = None,
+    solver: str = "auto",
     tell: Tell,
     save: Callable[[Sequence[Page]], None],
 ) -> None:
@@ -83,6 +84,8 @@ def fill_pages(
     limits : Limits
         Where they are reached, the supports left are good ones without a proof.
     n_jobs : int, optional
+    solver : str
+        "auto", or "heuristic": good supports everywhere, nothing proved.
     tell : callable
         Told what is being done, the units done and units in all.
     save : callable
@@ -91,14 +94,14 @@ def fill_pages(
     if not pages:
         return
     data, taus = pages[0].data, pages[0].taus
-    k, deleted = data.folds.k, shares_a_tree(data)
+    k, deleted = data.folds.k, solver == "auto" and shares_a_tree(data)
     clock = Limits()
     large = set()
     missing = [page for page in pages if not page.models]
     if missing:
         share = limits.share(3.0 if deleted else k / effective_n_jobs(n_jobs) + 1.0)
         at = [page.gamma for page in missing]
-        whole = support_path(data.full(), at, taus, solver="auto", limits=share)
+        whole = support_path(data.full(), at, taus, solver=solver, limits=share)
         for g, page in enumerate(missing):
             page.take_models(whole, g)
             page.met(whole.status)
@@ -116,13 +119,15 @@ def fill_pages(
             _refuse_interrupt(limits)
     elif rest:
         todo = [j for j in range(k) if not all(page.exact[:, j].all() for page in rest)]
-        _solve_folds(rest, todo, limits, n_jobs, tell, save)
+        _solve_folds(rest, todo, limits, n_jobs, tell, save, solver)
     for done, page in enumerate(shared):
         _delete_rows(page, limits.share(float(len(shared) - done)), n_jobs)
         tell(f"γ = {page.gamma:.4g}", done + 1, len(shared))
         save([page])
         _refuse_interrupt(limits)
     for page in pages:
+        if solver != "auto" and not page.exact.all():
+            page.met(Status.TIME_LIMIT)
         page.seconds += clock.elapsed() / len(pages)
 
 
@@ -150,6 +155,7 @@ def _solve_folds(
     n_jobs: int | None,
     tell: Tell,
     save: Callable[[Sequence[Page]], None],
+    solver: str = "auto",
 ) -> None:
     """Some folds, each along all γ of the pages."""
     data, taus = pages[0].data, pages[0].taus
@@ -158,7 +164,7 @@ def _solve_folds(
 
     def unit(j: int) -> tuple[int, SupportPath, Array]:
         share = limits.share(left / jobs)
-        path, error = fold_unit(data.training(j), data.held_out(j), gammas, taus, "auto", share)
+        path, error = fold_unit(data.training(j), data.held_out(j), gammas, taus, solver, share)
         return j, path, error
 
     for j, path, error in in_parallel(unit, folds, n_jobs):

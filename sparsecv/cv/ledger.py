@@ -124,7 +124,8 @@ class Page:
         self.lower[proved, j] = self.upper[proved, j] = error[g, proved]
         if proved.size < self.taus.size:
             tree = path.unfinished.get(g)
-            self.bracket(j, [] if tree is None else tree.open_nodes)
+            if tree is not None:
+                self.bracket(j, tree.open_nodes)
 
     def take_models(self, path: SupportPath, g: int) -> None:
         """Enter the models of all rows; those proved already stay.

@@ -206,7 +206,8 @@ def fit_supports(
     inside = inside.reshape(supports.shape).astype(np.int64)
     if used.size and used[0] < 0:
         used, inside = used[1:], inside - 1
-    base = problem._base[:, np.append(used, problem.p)]
+    beyond = problem.p > TREE_ONLY and problem._rows.shape[0] <= 4 * problem.p
+    base = (problem._rows if beyond else problem._base)[:, np.append(used, problem.p)]
     if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
         base = np.asarray(np.linalg.qr(base, mode="r"))  # many fits on few columns
     columns, most = np.ascontiguousarray(base.T), supports.shape[2]

@@ -64,7 +64,9 @@ def heuristic_path(
     p = problem.p
     if not wanted or wanted[0] < 1 or wanted[-1] > p:
         raise ValueError(f"sizes must lie in 1..{p}; got {wanted}")
-    head, y = problem._base[:, :p], problem._base[:, p]
+    # few more rows than columns: a Gram matrix costs less than the factor it would come from
+    factor = problem._rows if problem._rows.shape[0] <= 4 * p else problem._base
+    head, y = factor[:, :p], factor[:, p]
     starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
     most = wanted[-1]
     needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])

@@ -266,7 +266,7 @@ def _joint_state(
         leaf_beta=np.zeros((64, p)),
         leaf_lam=np.zeros(64),
         pairs=np.zeros((64 + 2 * k, 2), dtype=np.int64),
-        now=np.zeros(1, dtype=joint_kernels.COUNTS),
+        now=np.zeros(1, dtype=joint_kernels.COUNTS).view(np.recarray),
         load=np.zeros(k, dtype=np.int64),
         here=np.zeros(k, dtype=np.int32),
         retry=np.zeros(k, dtype=np.int8),

@@ -268,7 +268,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
-    now = np.zeros(1, dtype=node.NOW)
+    now = np.zeros(1, dtype=node.NOW).view(np.recarray)
     now["upper"] = now["slack"] = np.inf
     now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
     return node.SearchState(
@@ -317,7 +317,7 @@ def _children(p: int, tau: int, scaled: bool) -> driver.Children:
 
 
 def _rows(rows: int, p: int) -> driver.OpenNodes:
-    counts = np.zeros(1, dtype=driver.COUNTS)
+    counts = np.zeros(1, dtype=driver.COUNTS).view(np.recarray)
     counts["spare"] = rows
     return driver.OpenNodes(
         state=np.zeros((rows, p), dtype=np.int8),

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,13 @@ import numpy as np
 import pytest
 from numba import config
 
-from sparsecv.solvers.kernels.compiled import Kernel, kernel, kernels_of, private_folder
+from sparsecv.solvers.kernels.compiled import (
+    Kernel,
+    KernelCache,
+    kernel,
+    kernels_of,
+    private_folder,
+)
 
 DROPPED = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
 ROOT = Path(__file__).parents[2]
@@ -176,3 +183,23 @@ def test_a_user_who_can_write_nowhere_but_in_a_temporary_folder() -> None:
         assert list(folder.glob("sparsecv-54321/*/*.nbi"))
     finally:
         shutil.rmtree(folder)
+
+
+def test_ctrl_c_waits_for_the_compiler(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM calls back into Python and swallows what is raised there: the exit status said done."""
+    above = load(modules).above
+    real = KernelCache.save_overload
+    saved = []
+
+    def pressed(self: KernelCache, sig: Any, data: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        real(self, sig, data)
+        saved.append(self.function.__name__)
+
+    monkeypatch.setattr(KernelCache, "save_overload", pressed)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        above(1, 2)
+    assert saved == ["below", "above"]  # compiled to the end
+    assert signal.getsignal(signal.SIGINT) is before
+    assert above(1, 2) == 22

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
 from ..relaxation.descent import relax
@@ -71,7 +71,7 @@ class Joint(NamedTuple):
     work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
     """Record the current node as open for ``jt.here[:count]``, if that is anybody."""
     if count == 0:
@@ -88,14 +88,14 @@ def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
     now.leaves, now.pairs = leaf + 1, at + count
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
     """Try ``jt.rounded`` as incumbent of the neighbours the node is open for; number in doubt."""
     gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
     return try_support(nb, jt.rounded, gain, st.terms.yy, jt.here, count)
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def fill(st, jt, m, k, n):  # type: ignore[no-untyped-def]
     """Included columns and the k free ones of largest coefficients into ``jt.rounded``."""
     tau = jt.rounded.shape[0]
@@ -122,7 +122,7 @@ def fill(st, jt, m, k, n):  # type: ignore[no-untyped-def]
         i += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
     """Keep in ``jt.here`` the neighbours whose incumbent the node's bound does not reach.
 
@@ -156,7 +156,7 @@ def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
     return left
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def few_completions(st, m, n, k, folds, most):  # type: ignore[no-untyped-def]
     """Whether enumerating k of n columns for so many neighbours is worth ``most`` supports.
 
@@ -169,7 +169,7 @@ def few_completions(st, m, n, k, folds, most):  # type: ignore[no-untyped-def]
     return setup * folds <= most and (combinations(n, k, most) + setup) * folds <= most
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def]
     """Finish the current node by enumeration, for each neighbour it is open for.
 
@@ -238,7 +238,7 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
     return doubtful
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
     jt.limits[0], jt.limits[3] = target, hopeless
@@ -246,7 +246,7 @@ def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
     relax(form, st.terms, st.state, k, st.beta, st.g, jt.limits, st.lam, jt.best, st.top, jt.work)
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def branch(st, jt, count):  # type: ignore[no-untyped-def]
     """Put both children on the stack: the free column with the largest coefficient out, and in."""
     most, which = -1.0, -1
@@ -270,7 +270,7 @@ def branch(st, jt, count):  # type: ignore[no-untyped-def]
         jt.now[0].top = row + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
     """Search on for at most ``most_nodes`` nodes.
 

@@ -217,6 +217,7 @@ class LeftOut:
             float(np.sqrt(relaxation.multiplier)),
             beta,
             bound,
+            np.empty(p),
         )
         return beta, bound
 

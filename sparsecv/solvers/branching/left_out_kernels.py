@@ -19,12 +19,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from ..relaxation.dual_bound import EPS, best_multiple
-from .pool_kernels import REORDER, SOUND, add, dot, invert_factor
+from .pool_kernels import SOUND, add, dot, invert_factor
 
 
 class Neighbours(NamedTuple):
@@ -71,7 +71,7 @@ class Neighbours(NamedTuple):
 QUADRATIC, LINEAR, LEVEL, PICKS, REACH, ACTIVE, SQUARE, WHOLE = 0, 1, 2, 3, 4, 5, 6, 7
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-def]
     """Form what all neighbours share of a node; O(p²) and O(p) for every row left out."""
     p = b.shape[0]
@@ -94,7 +94,7 @@ def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-d
     nb.scalars[ACTIVE] = -1.0  # K⁻¹ is formed when first needed
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def bound_all_rows(nb):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on all rows with G + shift·I as the quadratic part."""
     shift, ridge, eps = nb.reals[3], nb.reals[0], nb.reals[1]
@@ -106,7 +106,7 @@ def bound_all_rows(nb):  # type: ignore[no-untyped-def]
     nb.scalars[WHOLE] = nb.reals[4] - nb.scalars[QUADRATIC] - shift * square - total - lost
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def residuals(nb, first, last):  # type: ignore[no-untyped-def]
     """Fitted values and residuals of some of the rows left out."""
     p = nb.beta.shape[0]
@@ -115,7 +115,7 @@ def residuals(nb, first, last):  # type: ignore[no-untyped-def]
         nb.fitted[r], nb.residual[r] = total, nb.T[r] - total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(inner=True, reorder=True)
 def squares(D, first, m, e, c, beta, move, lost, length, v):  # type: ignore[no-untyped-def]
     """v_i = (|c_i − Σ_r D_ri e_r − shift·β_i| + what rounding may add)²."""
     p = beta.shape[0]
@@ -136,7 +136,7 @@ def squares(D, first, m, e, c, beta, move, lost, length, v):  # type: ignore[no-
         v[i] = g * g
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(inner=True, reorder=True)
 def spread_sum(v, inside, free, k, level):  # type: ignore[no-untyped-def]
     """Σ v over included columns and an upper bound on the k largest v over free ones.
 
@@ -149,7 +149,7 @@ def spread_sum(v, inside, free, k, level):  # type: ignore[no-untyped-def]
     return total + k * level + over
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def exact_sum(v, inside, free, k, top):  # type: ignore[no-untyped-def]
     """Σ v over included columns and exactly the k largest v over free ones."""
     total = 0.0
@@ -169,7 +169,7 @@ def exact_sum(v, inside, free, k, top):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def evaluate(D, first, m, e, c, beta, inside, free, length, v, top, node, fold, exactly):  # type: ignore[no-untyped-def]
     """Dual bounds of a node on one neighbour: at β itself, with the best multiple of its residual.
 
@@ -197,7 +197,7 @@ def evaluate(D, first, m, e, c, beta, inside, free, length, v, top, node, fold, 
     return plain, best
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[no-untyped-def]
     """yy − βᵀ(G + shift)β − total, and with shift = 0 the best over multiples of the residual."""
     lost = eps * (reach * reach + total)
@@ -210,7 +210,7 @@ def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[
     return plain, best
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
     """:func:`evaluate` on neighbour j at coefficients whose b − Gβ is c; ``nb.e`` its residuals."""
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
@@ -226,7 +226,7 @@ def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactl
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
     """Bounds of the loaded node on neighbour j at the node's own coefficients."""
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
@@ -237,7 +237,7 @@ def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
     return evaluate_at(nb, j, nb.c, nb.beta, quadratic, linear, reach, square, target, exactly)
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def]
     """Which of the neighbours ``here[:count]`` stay open at the node's own coefficients.
 
@@ -282,7 +282,7 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
     return left
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
     """The inverse Cholesky factor of K on the active columns.
 
@@ -310,7 +310,7 @@ def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
     invert_factor(K, n, nb.top)
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def worth_moving(nb, j, value, target):  # type: ignore[no-untyped-def]
     """Whether a node of ``value`` on all rows can reach ``target`` without one row.
 
@@ -330,7 +330,7 @@ def worth_moving(nb, j, value, target):  # type: ignore[no-untyped-def]
     return h < 1.0 - SOUND and value - e * e / (1.0 - h) >= target
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def move(nb, j):  # type: ignore[no-untyped-def]
     """Let β follow the rows neighbour j leaves out; whether that was possible.
 
@@ -382,7 +382,7 @@ def move(nb, j):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def]
     """Bounds on neighbour j at coefficients that follow its rows; −∞ where they cannot."""
     if not move(nb, j):
@@ -406,15 +406,18 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
     return evaluate_at(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
 
 
-@njit(cache=True, nogil=True)
-def centres(nb, G, b, d, root_lam, betas, plain):  # type: ignore[no-untyped-def]
+@kernel
+def centres(nb, G, b, d, root_lam, betas, plain, c):  # type: ignore[no-untyped-def]
     """Every neighbour's own coefficients for the loaded node, and the bound at them."""
     residuals(nb, 0, nb.T.shape[0])
     prepare_moves(nb, G, d, root_lam)
-    c = np.empty(b.shape[0])
     for j in range(nb.yy.shape[0]):
         value, _ = bound_as_is(nb, j, np.inf, True)
-        betas[j], plain[j] = nb.beta, value
+        plain[j] = value
+        for i in range(b.shape[0]):
+            betas[j, i] = nb.beta[i]
         value, _ = bound_moved(nb, G, b, j, np.inf, True, c)
         if value > plain[j]:
-            betas[j], plain[j] = nb.moved, value
+            plain[j] = value
+            for i in range(b.shape[0]):
+                betas[j, i] = nb.moved[i]

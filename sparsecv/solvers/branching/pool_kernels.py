@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
+from ..kernels.compiled import kernel
+
 SOUND = 1e-6  # least pivot of I − D A Dᵀ: below it a down-date has lost its digits
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(inner=True, reorder=True)
 def dot(a, b, n):  # type: ignore[no-untyped-def]
     """Σ a_i b_i over the first n."""
     total = 0.0
@@ -18,14 +18,14 @@ def dot(a, b, n):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def add(target, row, step, n):  # type: ignore[no-untyped-def]
     """target += step·row over the first n."""
     for i in range(n):
         target[i] += step * row[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel(inner=True)
 def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
     """Replace a lower triangular factor by its inverse, in place; ``row`` is work space."""
     for a in range(n):
@@ -37,7 +37,7 @@ def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
         L[a, a] = inverse
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def factor_support(nb, G, b, support):  # type: ignore[no-untyped-def]
     """Inverse Cholesky factor of G_S + γ/2 I, w = L⁻¹b_S; what the support gains, |w|²."""
     L, w, tau = nb.L, nb.w, support.shape[0]
@@ -54,7 +54,7 @@ def factor_support(nb, G, b, support):  # type: ignore[no-untyped-def]
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-def]
     """Enter a factored support as incumbent of the neighbours ``here[:count]`` it improves on.
 

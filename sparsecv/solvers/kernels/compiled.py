@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import stat
 import sys
 import tempfile
@@ -106,7 +107,39 @@ class _Clock:
         self._lock.release()
 
 
+class _Interrupts:
+    """Ctrl-C waits until a kernel is compiled: LLVM's callbacks into Python would swallow it."""
+
+    def __init__(self) -> None:
+        self._depth, self._came = 0, False
+        self._previous: Any = None
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python raises it in the main thread alone
+        self._depth += 1
+        previous = signal.getsignal(signal.SIGINT)
+        if self._depth == 1 and callable(previous):
+            self._previous = previous
+            signal.signal(signal.SIGINT, self._note)
+
+    def __exit__(self, *_: object) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._depth -= 1
+        if self._depth == 0 and self._previous is not None:
+            previous, self._previous = self._previous, None
+            came, self._came = self._came, False
+            signal.signal(signal.SIGINT, previous)
+            if came:
+                previous(signal.SIGINT, None)
+
+    def _note(self, *_: object) -> None:
+        self._came = True
+
+
 _compiling = _Clock()
+_interrupts = _Interrupts()
 
 
 def seconds_compiling() -> float:
@@ -125,7 +158,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile or load one specialisation; the time it takes is kept apart."""
-        with _compiling:
+        with _interrupts, _compiling:
             return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:

@@ -1,10 +1,10 @@
 """Does projecting the average predict better? Test errors and columns beside other linear models.
 
-    python experiments/projection.py [--splits 20] [--rows N] CSV [data set ...]
+    python experiments/projection.py [--splits 20] CSV [data set ...]
     python experiments/projection.py --table [--base lasso] CSV ...
     python experiments/projection.py --nested data set ...
 
-Every split keeps 20 % of the rows for the test; ``--rows`` fits to at most N of the others. All
+Every split keeps 20 % of the rows for the test; "name:N" fits to at most N of the others. All
 models use five folds. One study of 10 γ in 1e-4..1e4 and all sizes (exact to 45 columns, good
 supports beyond) gives
 
@@ -15,12 +15,12 @@ supports beyond) gives
     projected@k  the same at size k
     subset@k     the best subset of k columns, γ by that error
 
-beside scikit-learn's lasso, elastic net and ridge, the relaxed lasso (least squares on the lasso's
-columns, λ by CV), the lasso with at most k columns (λ by CV among those), and where they are
-installed glmnet, MCP and SCAD (selection_peers.py) and abess. Rows are appended to CSV as they
-come. ``--table`` prints errors relative to the lasso's (or those of ``--base``), at a size to those
-of the lasso with at most as many columns: geometric means over splits, then over data sets, with
-95 % intervals from the spread of a set's splits. ``--nested`` compares
+beside ridge regression and the models of penalised_paths.py and, where it is installed, abess, each
+also with at most k columns. Rows are appended to CSV split by split over all data sets, and a run
+goes on where another was cut. ``--table`` prints errors relative to the lasso's (or those of
+``--base``), at a size to those of the lasso with at most as many columns: geometric means over
+splits, then over data sets, with 95 % intervals from the spread of a set's splits; ``--picture``
+draws accuracy against columns. ``--nested`` compares
 ``cv_error_`` with an outer CV around the whole chain on the same folds.
 """
 
@@ -33,11 +33,13 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from common import machine, rows
+from penalised_paths import PATHS, of_least_error
 from selection_rules import halves
 
 from sparsecv import SparseRidgeCV
@@ -51,8 +53,10 @@ from sparsecv.selection.study import Study
 
 NAMES = (
     *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),
-    *("wine", "bardet", "vessel", "riboflavin", "topgear"),
-    *("alcohol", "rev", "energy", "concrete", "qsar_fish", "diabetes", "topgear_main", "housing2"),
+    *("wine", "alcohol", "rev", "energy", "concrete", "qsar_fish", "diabetes"),
+    *("rev:60", "energy:60", "qsar_fish:60", "concrete:60", "housing:60", "diabetes:60"),
+    *("wine:60", "servo:60", "autompg:60", "topgear_main"),
+    *("bardet", "housing2", "vessel", "topgear", "riboflavin"),
 )
 GAMMAS = np.geomspace(1e-4, 1e4, 10)
 SIZES = (3, 5, 8)
@@ -93,93 +97,76 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
             yield tried(f"subset@{size}", study.model(int(at[g]), int(t)))
 
 
-def lassos(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
-    """The lasso, relaxed or with at most k columns, along one path of 100 λ."""
-    from sklearn.linear_model import lasso_path
-    from sklearn.model_selection import KFold
-
-    started = time.perf_counter()
-
-    def path(A: np.ndarray, b: np.ndarray, B: np.ndarray, alphas: Any) -> tuple[np.ndarray, ...]:
-        mean, spread = A.mean(axis=0), A.std(axis=0)
-        spread[spread <= 1e-12 * np.abs(mean)] = np.inf
-        A, B = (A - mean) / spread, (B - mean) / spread
-        alphas, coef, _ = lasso_path(A, b - b.mean(), alphas=alphas)
-        refitted = np.zeros_like(coef)
-        for a in range(alphas.size):
-            used = np.flatnonzero(coef[:, a])
-            refitted[used, a] = np.linalg.lstsq(A[:, used], b - b.mean(), rcond=None)[0]
-        return alphas, b.mean() + B @ coef, b.mean() + B @ refitted, np.count_nonzero(coef, axis=0)
-
-    alphas, plain, relaxed, columns = path(X, y, Z, 100)
-    error = np.zeros((2, alphas.size))
-    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
-        found = path(X[train], y[train], X[test], alphas)
-        for way in range(2):
-            error[way] += np.square(y[test, None] - found[1 + way]).sum(axis=0)
-    seconds = time.perf_counter() - started
-    best = int(error[0].argmin())
-    yield Tried("lasso", plain[:, best], columns[best], seconds)
-    best = int(error[1].argmin())
-    yield Tried("relaxed lasso", relaxed[:, best], columns[best], seconds)
-    for size in SIZES:
-        if size <= X.shape[1]:
-            best = int(np.where(columns <= size, error[0], np.inf).argmin())
-            yield Tried(f"lasso@{size}", plain[:, best], columns[best], seconds)
+def penalised(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """Lasso, elastic net and the others of penalised_paths.py."""
+    for way, path in PATHS.items():
+        started = time.perf_counter()
+        found = of_least_error(path, X, y, Z, SIZES, seed)
+        seconds = time.perf_counter() - started
+        for size, predicted, columns in found:
+            yield Tried(way if size is None else f"{way}@{size}", predicted, columns, seconds)
 
 
-def peers(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
-    """Ridge and the elastic net, and what else is installed."""
-    from selection_peers import concave, glmnet
-    from sklearn.linear_model import ElasticNetCV, RidgeCV
+def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """Ridge, and abess where it is installed."""
+    from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import KFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     folds = KFold(5, shuffle=True, random_state=seed)
-    for way, model in {
-        "elastic net": ElasticNetCV(l1_ratio=[0.1, 0.3, 0.5, 0.7, 0.9, 1.0], cv=folds),
-        "ridge": RidgeCV(np.geomspace(1e-3, 1e4, 40), cv=folds),
-    }.items():
-        started = time.perf_counter()
-        predicted = make_pipeline(StandardScaler(), model).fit(X, y).predict(Z)
-        seconds = time.perf_counter() - started
-        yield Tried(way, predicted, np.count_nonzero(model.coef_), seconds)
-    if find_spec("glmnet"):
-        yield Tried("glmnet", glmnet(X, y, Z, seed), np.nan, np.nan)
-    if find_spec("skglm"):
-        for way in ("MCP", "SCAD"):
-            yield Tried(way, concave(X, y, Z, seed, way), np.nan, np.nan)
+    started = time.perf_counter()
+    model = make_pipeline(StandardScaler(), RidgeCV(np.geomspace(1e-3, 1e4, 40), cv=folds))
+    predicted = model.fit(X, y).predict(Z)
+    yield Tried("ridge", predicted, X.shape[1], time.perf_counter() - started)
     if find_spec("abess"):
         from abess.linear import LinearRegression
 
         most = min(X.shape[1], X.shape[0] // 2)
-        model = LinearRegression(support_size=range(most + 1), cv=5).fit(X, y)
-        yield Tried("abess", model.predict(Z), np.count_nonzero(model.coef_), np.nan)
+        for size in (None, *(size for size in SIZES if size <= most)):
+            started = time.perf_counter()
+            sizes = range(most + 1) if size is None else size
+            model = LinearRegression(support_size=sizes, cv=5 if size is None else 1).fit(X, y)
+            seconds = time.perf_counter() - started
+            name = "abess" if size is None else f"abess@{size}"
+            yield Tried(name, model.predict(Z), np.count_nonzero(model.coef_), seconds)
 
 
-def run(path: Path, splits: int, most: int | None, names: list[str]) -> None:
-    """Append the test error of every way on every split."""
-    fresh = not path.exists()
+def parts(label: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that are fitted, at most N of them for "name:N", and rows of the test."""
+    name, _, most = label.partition(":")
+    X, y, Z, z = halves(name, split)
+    if most and int(most) < y.size:
+        kept = np.random.default_rng([split, 1]).choice(y.size, int(most), replace=False)
+        X, y = X[kept], y[kept]
+    return X, y, Z, z
+
+
+def run(path: Path, splits: range, labels: list[str]) -> None:
+    """Append the test error of every way, split by split; what is there already is left out."""
+    done: set[tuple[str, int]] = set()
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            done = {(row["dataset"], int(row["split"])) for row in csv.DictReader(file)}
     with path.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        if fresh:
+        if not done:
             table.writerow(["dataset", "split", "way", "error", "columns", "seconds"])
-        for name in names:
-            for split in range(splits):
-                X, y, Z, z = halves(name, split)
-                if most is not None and most < y.size:
-                    kept = np.random.default_rng([split, 1]).choice(y.size, most, replace=False)
-                    X, y = X[kept], y[kept]
-                label = name if most is None else f"{name}:{most}"
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    for ways in (subsets, lassos, peers):
-                        for one in ways(X, y, Z, split):
-                            error = float(np.mean((z - one.predicted) ** 2))
-                            numbers = f"{error:.8g}", f"{one.columns:g}", f"{one.seconds:.2f}"
-                            table.writerow([label, split, one.way, *numbers])
-                file.flush()
+        for split, label in product(splits, labels):
+            if (label, split) in done:
+                continue
+            X, y, Z, z = parts(label, split)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tried = [one for ways in WAYS for one in ways(X, y, Z, split)]
+            for one in tried:  # all of a split or nothing
+                error = float(np.mean((z - one.predicted) ** 2))
+                numbers = f"{error:.8g}", f"{one.columns:g}", f"{one.seconds:.2f}"
+                table.writerow([label, split, one.way, *numbers])
+            file.flush()
+
+
+WAYS = subsets, penalised, others
 
 
 def summarise(paths: list[Path], reference: str) -> None:
@@ -247,7 +234,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--rows", type=int)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--base", default="lasso")
     parser.add_argument("--nested", action="store_true")
@@ -257,7 +243,7 @@ def main() -> None:
     elif given.nested:
         nested(given.names)
     elif given.names:
-        run(Path(given.names[0]), given.splits, given.rows, given.names[1:] or list(NAMES))
+        run(Path(given.names[0]), range(given.splits), given.names[1:] or list(NAMES))
     else:
         raise SystemExit(__doc__)
 

@@ -1,0 +1,119 @@
+"""Paths of penalised linear models on columns of unit variance, and the model of least CV error.
+
+The lasso, relaxed (least squares on its columns) or not, and the elastic net by scikit-learn; MCP
+and SCAD by skglm and L0Learn's algorithm with swaps by fastsparsegams where these are installed.
+A path is a function of training rows, a response, other rows and a grid (None: its own) to that
+grid, predictions (rows, models) and the number of columns of every model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from selection_peers import coefficients, scaled
+from sklearn.linear_model import enet_path
+from sklearn.model_selection import KFold
+
+Array = np.ndarray
+Path = Callable[[Array, Array, Array, Any], tuple[Any, Array, Array]]
+LENGTH = 100  # models of a path
+RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+WEIGHTS = np.geomspace(1e-4, 10.0, 5)  # L0Learn's own ridge weights
+MOST = 50  # columns of L0Learn's models
+
+
+def elastic_net(
+    ratios: Sequence[float], relaxed: bool, X: Array, y: Array, Z: Array, grid: Any
+) -> tuple[Any, Array, Array]:
+    """Every ratio's path, one after the other; relaxed: least squares on the columns."""
+    A, b, B, mean = scaled(X, y, Z)
+    least = 0.01 if X.shape[1] > y.size else 1e-3  # of the largest λ
+    used, found = [], []
+    for number, ratio in enumerate(ratios):
+        alphas = LENGTH if grid is None else grid[number]
+        alphas, coef, _ = enet_path(A, b, l1_ratio=ratio, eps=least, alphas=alphas)
+        used.append(alphas)
+        found.append(coef)
+    coef = np.concatenate(found, axis=1)
+    columns = np.count_nonzero(coef, axis=0)
+    if relaxed:
+        for a in range(coef.shape[1]):
+            support = np.flatnonzero(coef[:, a])
+            coef[support, a] = np.linalg.lstsq(A[:, support], b, rcond=None)[0]
+    return used, mean + B @ coef, columns
+
+
+def concave(penalty: str, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
+    """MCP or SCAD as in selection_peers.py."""
+    A, b, B, mean = scaled(X, y, Z)
+    if grid is None:
+        ratio = 0.05 if X.shape[1] > y.size else 1e-3
+        grid = np.abs(A.T @ b).max() / y.size * np.geomspace(1.0, ratio, LENGTH)
+    coef = coefficients(A, b, grid, penalty)
+    return grid, mean + B @ coef, np.count_nonzero(coef, axis=0)
+
+
+def l0learn(X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
+    """At every ridge weight and size the largest support of the path that is no larger."""
+    import fastsparsegams
+
+    A, b, B, mean = scaled(X, y, Z)
+    most = min(X.shape[1], MOST, y.size // 2) if grid is None else grid
+    coef = np.zeros((X.shape[1], WEIGHTS.size, most))
+    for number, weight in enumerate(WEIGHTS):
+        path = fastsparsegams.fit(
+            np.asfortranarray(A),
+            b,
+            penalty="L0L2",
+            algorithm="CDPSI",
+            max_support_size=most,
+            num_gamma=1,
+            gamma_min=weight,
+            gamma_max=weight * 1.0001,
+            num_lambda=LENGTH,
+            intercept=False,
+        )
+        found, sizes = path.coeffs[0].toarray()[-X.shape[1] :], np.array(path.support_size[0])
+        for size in range(1, most + 1):
+            within = np.flatnonzero(sizes <= size)
+            if within.size:
+                last = within[sizes[within] == sizes[within].max()][-1]
+                coef[:, number, size - 1] = found[:, last]
+    coef = coef.reshape(X.shape[1], -1)
+    return most, mean + B @ coef, np.count_nonzero(coef, axis=0)
+
+
+PATHS: dict[str, Path] = {
+    "lasso": partial(elastic_net, (1.0,), False),
+    "relaxed lasso": partial(elastic_net, (1.0,), True),
+    "elastic net": partial(elastic_net, RATIOS, False),
+}
+if find_spec("skglm"):
+    PATHS |= {way: partial(concave, way) for way in ("MCP", "SCAD")}
+if find_spec("fastsparsegams"):
+    PATHS["L0Learn"] = l0learn
+
+
+def of_least_error(
+    path: Path, X: Array, y: Array, Z: Array, sizes: Sequence[int], seed: int
+) -> list[tuple[int | None, Array, int]]:
+    """The model of least five-fold error, and of those with at most k columns for every size k.
+
+    Returns k (None for the first), predictions at Z and the number of columns.
+    """
+    grid, predicted, columns = path(X, y, Z, None)
+    error = np.zeros(columns.size)
+    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
+        held_out = path(X[train], y[train], X[test], grid)[1]
+        error += np.square(y[test, None] - held_out).sum(axis=0)
+    found = []
+    for size in (None, *(size for size in sizes if size <= X.shape[1])):
+        allowed = columns <= (X.shape[1] if size is None else size)
+        if allowed.any():
+            best = int(np.where(allowed, error, np.inf).argmin())
+            found.append((size, predicted[:, best], int(columns[best])))
+    return found

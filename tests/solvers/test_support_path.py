@@ -10,6 +10,7 @@ from brute_force import plain
 from problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_path
+from sparsecv.solvers.supports import swaps
 
 
 @pytest.mark.parametrize(("n", "p"), [(60, 12), (10, 20), (200, 30)])
@@ -65,3 +66,59 @@ def test_bad_sizes(sizes: list[int]) -> None:
     X, y, gamma = plain(1, 10, 6)
     with pytest.raises(ValueError, match="sizes"):
         heuristic_path(SparseRidgeProblem(X, y, gamma=gamma, tau=1), sizes)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_exchanges_keep_what_is_kept_of_a_support(seed: int, ridge: float) -> None:
+    """Members that leave and columns that join, against inverses made afresh."""
+    rng = np.random.default_rng(seed)
+    p, k = 9, 4
+    X = rng.standard_normal((12, p))
+    X[:, 8] = X[:, 0]  # a duplicate: G alone is singular
+    G, b = X.T @ X, X.T @ rng.standard_normal(12)
+    support = np.arange(k, dtype=np.int64)
+    A, V = np.empty((k, k)), np.empty((k, p))
+    beta, c, d = np.empty(k), np.empty(p), np.empty(p)
+    inverse = np.linalg.inv(G[:k, :k] + ridge * np.eye(k))
+    A[:], V[:] = inverse, inverse @ G[:k]
+    beta[:], c[:] = A @ b[:k], b - G[:, :k] @ (A @ b[:k])
+    d[:] = np.diag(G) + ridge - np.einsum("aj,aj->j", G[:k], V)
+    for _ in range(10):
+        place = int(rng.integers(k))
+        column = int(rng.choice(np.setdiff1d(np.arange(p), support)))
+        swaps.leave.py_func(k, place, A, beta, V, c, d)
+        swaps.join.py_func(G, ridge, support, k, place, column, A, beta, V, c, d)
+        assert support[place] == column
+        inverse = np.linalg.inv(G[np.ix_(support, support)] + ridge * np.eye(k))
+        np.testing.assert_allclose(A, inverse, rtol=1e-6, atol=1e-7 * abs(inverse).max())
+        np.testing.assert_allclose(V, inverse @ G[support], atol=1e-7)
+        np.testing.assert_allclose(beta, inverse @ b[support], atol=1e-7)
+        np.testing.assert_allclose(c, b - G[:, support] @ beta, atol=1e-7)
+        left = np.diag(G) + ridge - np.einsum("aj,aj->j", G[support], inverse @ G[support])
+        np.testing.assert_allclose(d, left, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gains_of_swaps_are_attained(seed: int) -> None:
+    """Near dependent columns, where updates lose digits, a gain is never more than there is."""
+    problem = ugly_problem(seed, 8)
+    k = min(3, problem.p)
+    for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
+        support = np.array(start, dtype=np.int64)
+        work = np.empty((k, k)), np.empty(k), np.empty((k, problem.p))
+        gain = swaps.swap_search(
+            np.ascontiguousarray(problem.G),
+            problem.b,
+            problem.gamma / 2.0,
+            support,
+            k,
+            np.ones(problem.p, dtype=np.int8),
+            *work,
+            np.empty(problem.p),
+            np.empty(problem.p),
+            50,
+        )
+        objective = problem.objective(np.sort(support))
+        assert problem.yy - gain >= objective - 1e-6 * problem.yy - 1e-12
+        assert problem.yy - gain <= objective + 1e-6 * problem.yy + 1e-12

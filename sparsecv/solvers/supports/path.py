@@ -13,10 +13,12 @@ from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
 from .beam import promising_columns
 from .greedy import complete_support, forward_order
-from .swaps import swap_search
+from .swaps import afresh, inverse_on, join, leave, settled_gain, swap_from
 
 Support = NDArray[np.intp]
 SWAPS = 30  # at most, at every size
+SAME = 1e-12  # relative difference of gains that counts as none
+CLOSE = 0.99  # of the gain found without: what a warm start must gain to be improved by swaps
 
 
 @on_one_thread
@@ -29,8 +31,9 @@ def heuristic_path(
 ) -> dict[int, Support]:
     """Good supports of several sizes, without a proof; deterministic.
 
-    A size starts from the best support of the size below and the column that helps it most, goes
-    on by swaps of one, and is tried again from the size above less the column it misses least.
+    A size starts from the best support of the size below and the column that helps it most, and
+    from the best warm start, goes on by swaps of one, and is tried again from the size above less
+    the column it misses least.
 
     Parameters
     ----------
@@ -88,14 +91,14 @@ def heuristic_path(
         np.empty(m),
         np.empty(m),
     )
-    trial, allowed = np.empty(most, dtype=np.int64), np.ones(m, dtype=np.int8)
+    trial, allowed = np.full(most, -1, dtype=np.int64), np.ones(m, dtype=np.int8)
     limits = limits or Limits()
+    data = (G, b, problem.gamma / 2.0, supports, gains, np.zeros(most + 1, dtype=np.int8), trial)
     for start in starts:
         k = start.size
         if 1 <= k <= most and limits.reached(0) is None:
             trial[:k] = np.searchsorted(columns, np.sort(start))
-            try_start(G, b, problem.gamma / 2.0, supports, gains, trial, k, allowed, work, SWAPS)
-    data = (G, b, problem.gamma / 2.0, supports, gains, trial)
+            enter_start(*data, k, work)
     for k in range(1, most + 1):
         if limits.reached(0) is not None:
             order = complete_support(G, b, problem.gamma / 2.0, supports[k - 1, : k - 1], most)
@@ -112,54 +115,82 @@ def heuristic_path(
 
 
 @kernel
-def try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
-    """Improve ``trial[:k]`` by swaps and keep it if it is the best of its size."""
-    A, beta, V, c, d = work
-    gain = swap_search(G, b, ridge, trial, k, allowed, A, beta, V, c, d, most)
-    if gain > gains[k] * (1.0 + 1e-12) or gains[k] == -np.inf:
-        gains[k] = gain
+def enter_start(G, b, ridge, supports, gains, polished, trial, k, work):  # type: ignore[no-untyped-def]
+    """Keep ``trial[:k]`` as it is where it is the best of its size."""
+    A, beta, _, _, _ = work
+    gain = inverse_on(G, b, ridge, trial, k, A, beta)
+    if gain > gains[k] * (1.0 + SAME) or gains[k] == -np.inf:
+        gains[k], polished[k] = gain, 0
         for a in range(k):
             supports[k, a] = trial[a]
-        return True
-    return False
+
+
+@kernel(inner=True)
+def restore(G, b, ridge, supports, trial, k, work):  # type: ignore[no-untyped-def]
+    """Have ``trial`` and ``work`` be those of the best support of k columns."""
+    A, beta, V, c, d = work
+    same = True
+    for a in range(k):
+        same = same and trial[a] == supports[k, a]
+    if not same or k == 0:
+        for a in range(k):
+            trial[a] = supports[k, a]
+        afresh(G, b, ridge, trial, k, A, beta, V, c, d)
+
+
+@kernel(inner=True)
+def polish(G, b, ridge, supports, gains, polished, trial, k, allowed, work, gain, most):  # type: ignore[no-untyped-def]
+    """Swaps from ``trial[:k]``, and once from the start at this size; the best is kept."""
+    A, beta, V, c, d = work
+    gain = swap_from(G, b, ridge, trial, k, allowed, A, beta, V, c, d, most, gain)
+    if polished[k] == 0 and gains[k] > CLOSE * gain and abs(gain - gains[k]) > SAME * gain:
+        gains[k] = gain
+        for a in range(k):
+            trial[a], supports[k, a] = supports[k, a], trial[a]
+        gain = afresh(G, b, ridge, trial, k, A, beta, V, c, d)
+        gain = swap_from(G, b, ridge, trial, k, allowed, A, beta, V, c, d, most, gain)
+    polished[k] = 1
+    if gain >= gains[k] * (1.0 - SAME) or gains[k] == -np.inf:
+        gains[k] = max(gain, gains[k])
+        for a in range(k):  # of equal ones that which ``work`` belongs to
+            supports[k, a] = trial[a]
 
 
 @kernel
-def step_up(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
+def step_up(G, b, ridge, supports, gains, polished, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Size k from the support of size k − 1 and the column that helps it most."""
     A, beta, V, c, d = work
-    p = b.shape[0]
-    if k == 1:
-        for j in range(p):
-            c[j], d[j] = b[j], G[j, j] + ridge
-    else:  # c and d of the smaller support; swaps may have left another's behind
-        for a in range(k - 1):
-            trial[a] = supports[k - 1, a]
-        swap_search(G, b, ridge, trial, k - 1, allowed, A, beta, V, c, d, 1)
+    restore(G, b, ridge, supports, trial, k - 1, work)
     best, which = -1.0, -1
-    for j in range(p):
+    for j in range(b.shape[0]):
         taken = False
         for a in range(k - 1):
             taken = taken or trial[a] == j
         score = c[j] * c[j] / max(d[j], 1e-12 * (G[j, j] + ridge))
         if not taken and score > best:
             best, which = score, j
-    trial[k - 1] = which
-    try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
+    join(G, ridge, trial, k, k - 1, which, A, beta, V, c, d)
+    gain = settled_gain(G, b, ridge, trial, k, A, beta, V, c, d)
+    polish(G, b, ridge, supports, gains, polished, trial, k, allowed, work, gain, most)
 
 
 @kernel
-def step_down(G, b, ridge, supports, gains, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
+def step_down(G, b, ridge, supports, gains, polished, trial, k, allowed, work, most):  # type: ignore[no-untyped-def]
     """Size k from the support of size k + 1 less the column it misses least."""
     A, beta, V, c, d = work
-    for a in range(k + 1):
-        trial[a] = supports[k + 1, a]
-    # β and A of the larger support, which a search without improvement leaves behind
-    swap_search(G, b, ridge, trial, k + 1, allowed, A, beta, V, c, d, 0)
+    restore(G, b, ridge, supports, trial, k + 1, work)
     least, which = np.inf, 0
     for a in range(k + 1):
         loss = beta[a] * beta[a] / max(A[a, a], 1e-300)
         if loss < least:
             least, which = loss, a
-    trial[which] = trial[k]
-    try_start(G, b, ridge, supports, gains, trial, k, allowed, work, most)
+    leave(k + 1, which, A, beta, V, c, d)
+    trial[which], beta[which] = trial[k], beta[k]  # the last takes its place
+    for j in range(b.shape[0]):
+        V[which, j] = V[k, j]
+    for e in range(k + 1):
+        A[which, e] = A[k, e]
+    for e in range(k + 1):
+        A[e, which] = A[e, k]
+    gain = settled_gain(G, b, ridge, trial, k, A, beta, V, c, d)
+    polish(G, b, ridge, supports, gains, polished, trial, k, allowed, work, gain, most)

@@ -149,10 +149,15 @@ class Page:
         Parameters
         ----------
         other : Page
+            Of the same sizes, or of more that are larger.
         """
-        self.models = list(other.models)
-        self.model_objective, self.model_bound = other.model_objective, other.model_bound.copy()
-        self.model_proved = other.model_proved.copy()
+        m = self.taus.size
+        self.models = other.models[:m]
+        self.model_objective, self.model_bound = (
+            other.model_objective[:m],
+            other.model_bound[:m].copy(),
+        )
+        self.model_proved = other.model_proved[:m].copy()
 
     def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.

@@ -191,8 +191,7 @@ class _Repeated(Rule):
         result, at = study.surface, study.apart
         surface, low, high = study.mean_surface
         g, t = least(surface, result.taus, result.gammas[at])
-        slack = 2.0 * TIE * abs(high[g, t])
-        proved = _whole(study) and bool(low.min() >= high[g, t] - slack)
+        proved = _whole(study) and bool(low.min() >= high[g, t] * (1.0 - 2.0 * TIE))
         return _choice(self, result, int(at[g]), t, float(surface[g, t]), proved)
 
 
@@ -217,7 +216,8 @@ class _Averaged(_Repeated):
         pairs = np.argwhere(weights > 0.0)
         columns = [result.by_gamma[g].models[t] for g, t in pairs]
         models = all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)
-        bound = float((weights[at] * surface).sum())
+        used = weights[at] > 0.0
+        bound = float((weights[at][used] * surface[used]).sum())
         every = [result, *study.others]
         return replace(
             found,

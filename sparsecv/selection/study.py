@@ -23,6 +23,7 @@ from ..design.folds import Folds, make_folds
 from ..design.model import FittedModel, fitted_model
 from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, Status, known_path, worst
+from .averaging import model_weights
 from .criterion import Selection, select
 from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, checked_partition, partial_errors
@@ -109,14 +110,14 @@ class Study:
     @cached_property
     def surface(self) -> CVResult:
         """h(γ, τ) of the first partition."""
-        found, self._first = self._evaluate(self.data, self.gammas, "")
+        found, self._first = self._evaluate(self.data, self.gammas, self.taus, "")
         return found
 
     @cached_property
     def others(self) -> list[CVResult]:
         """The same of other partitions, at γ that are not too close; shorter where time ran out."""
         found: list[CVResult] = []
-        gammas = self.surface.gammas[self.apart]
+        gammas, taus = self.surface.gammas[self.apart], self.surface.taus[: self.reach]
         for number in range(1, self.repeats if redrawn(self.data.folds) else 1):
             self.pending = float(self.repeats - 1 - number)
             if self.limits.reached(0) is not None:
@@ -124,25 +125,49 @@ class Study:
                 break
             folds = partition_again(self.data.folds, self.seed, number)
             name = f"partition {number + 1} of {self.repeats}, "
-            found.append(self._evaluate(self.data.with_folds(folds), gammas, name)[0])
+            found.append(self._evaluate(self.data.with_folds(folds), gammas, taus, name)[0])
         return found
 
     @cached_property
     def apart(self) -> NDArray[np.intp]:
-        """Positions of γ for other partitions: all, or of an alternation's those not too close."""
-        result = self.surface
+        """Positions of γ for other partitions: those :attr:`likely`, of an alternation apart."""
+        result, likely = self.surface, np.flatnonzero(self.likely.any(axis=1))
         if not result.trace:
-            return np.arange(result.gammas.size)
+            return likely
         order = np.argsort(result.gammas, kind="stable")
         best = int(np.flatnonzero(order == result.best().gamma_index)[0])
         kept = [int(order[best])]
         for way in (order[best + 1 :], order[:best][::-1]):
             last = result.gammas[kept[0]]
             for g in way:
-                if max(result.gammas[g], last) >= APART * min(result.gammas[g], last):
+                far = max(result.gammas[g], last) >= APART * min(result.gammas[g], last)
+                if far and g in likely:
                     kept.append(int(g))
                     last = result.gammas[g]
         return np.array(sorted(kept), dtype=np.intp)
+
+    @cached_property
+    def reach(self) -> int:
+        """Number of sizes for other partitions: up to the largest that is :attr:`likely`."""
+        return int(np.flatnonzero(self.likely.any(axis=0))[-1]) + 1
+
+    @cached_property
+    def likely(self) -> NDArray[np.bool_]:
+        """Pairs (γ, τ) other partitions are asked about.
+
+        All; beyond trees, where estimates are averaged, those with a weight in the first partition.
+        """
+        result = self.surface
+        if not self.estimating:
+            return np.ones((result.gammas.size, result.taus.size), dtype=bool)
+        weights = model_weights(result.table("cv_error"), result.gammas, result.folds.n)
+        return np.asarray(weights > 0.0)
+
+    @property
+    def estimating(self) -> bool:
+        """Whether estimates of the CV errors are all that the rule asks for."""
+        settings, p = self.settings, self.data.p
+        return self.estimates and settings.prove == "choice" and p > TREE_ONLY
 
     @property
     def evaluated(self) -> list[CVResult]:
@@ -153,13 +178,17 @@ class Study:
 
     @cached_property
     def mean_surface(self) -> tuple[Array, Array, Array]:
-        """CV errors, lower and upper bounds at the γ apart, averaged over partitions."""
-        every = self.evaluated
-        error, lower, upper = (
-            np.mean([one.table(name) for one in every], axis=0)
-            for name in ("cv_error", "lower", "upper")
-        )
-        return error, lower, upper
+        """CV errors, lower and upper bounds at the γ apart, averaged over partitions.
+
+        Of sizes that not all partitions were asked about 0 and infinity are the bounds.
+        """
+        beyond, every = self.surface.taus.size - self.reach, self.evaluated
+
+        def mean(name: str, unknown: float) -> Array:
+            found = np.mean([one.table(name)[:, : self.reach] for one in every], axis=0)
+            return np.pad(found, ((0, 0), (0, beyond)), constant_values=unknown)
+
+        return mean("cv_error", np.inf), mean("lower", 0.0), mean("upper", np.inf)
 
     @cached_property
     def stability(self) -> tuple[PartialErrors, Selection]:
@@ -281,11 +310,11 @@ class Study:
         return self._nodes
 
     def _evaluate(
-        self, data: FoldData, gammas: Array | None, name: str
+        self, data: FoldData, gammas: Array | None, taus: Any, name: str
     ) -> tuple[CVResult, Surface]:
         store = None
         if self.folder is not None:
-            store = Checkpoint(self.folder, data.digest(), self._identity(data.folds))
+            store = Checkpoint(self.folder, data.digest(), self._identity(data.folds, taus))
 
         def tell(what: str, done: int, total: int) -> None:
             self._tell(name + what, done, total)
@@ -296,15 +325,14 @@ class Study:
             settings = replace(settings, time_limit=left)
         elif (name or self.estimates) and settings.prove == "choice" and data.p > TREE_ONLY:
             settings = replace(settings, time_limit=0.0)  # beyond trees estimates are averaged
-        surface = Surface(
-            data, self.taus, settings, checkpoint=store, progress=tell, models=self._first
-        )
+        surface = Surface(data, taus, settings, checkpoint=store, progress=tell, models=self._first)
         if gammas is None:
             result = alternation(surface)
         else:
             with surface:
                 surface.visit(gammas)
-                surface.prove()
+                if not (name and self.estimating):  # nobody asks for bounds
+                    surface.prove()
             result = surface.result()
         self._nodes += sum(one.n_nodes for one in result.by_gamma)
         self._statuses.append(result.status)
@@ -316,7 +344,7 @@ class Study:
         if self._progress is not None:
             self._progress(what, done, total)
 
-    def _identity(self, folds: Folds) -> dict[str, Any]:
+    def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
         label = folds.label
         pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
         settings, protocol = self.settings, self.design.protocol
@@ -324,7 +352,7 @@ class Study:
             "version": __version__,
             "n": folds.n,
             "label": pairs if label is None else label.tolist(),
-            "taus": np.unique(self.taus).tolist(),
+            "taus": np.unique(taus).tolist(),
             "protocol": [protocol.name, protocol.scale, protocol.intercept],
             "method": settings.method,
             "backend": settings.backend,

@@ -154,6 +154,12 @@ def best_swap(support, k, allowed, A, beta, V, c, d, least):  # type: ignore[no-
         inverse = 1.0 / A[a, a]
         ratio = beta[a] * inverse
         cost = beta[a] * ratio
+        better = 0  # by a loop without branches: mostly there is none
+        for j in range(c.shape[0]):
+            left = c[j] + V[a, j] * ratio
+            better += left * left > (best + cost) * (d[j] + V[a, j] * V[a, j] * inverse)
+        if better == 0:
+            continue
         for j in range(c.shape[0]):
             length = d[j] + V[a, j] * V[a, j] * inverse
             left = c[j] + V[a, j] * ratio

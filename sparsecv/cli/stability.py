@@ -19,12 +19,13 @@ from . import options as shared
 def stability(
     data: shared.Data,
     learner: Annotated[
-        Literal["sparse-ridge", "cart", "xgboost", "svm"], typer.Option(help="What is fitted.")
+        Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"],
+        typer.Option(help="What is fitted; projected: the average of the grid's models."),
     ] = "sparse-ridge",
     target: shared.Target = None,
     folds: Annotated[str, typer.Option(help="K, size:M or loo.")] = "5",
     tau: Annotated[
-        str, typer.Option(help="sparse-ridge: all (τ log τ <= n), A:B or a list.")
+        str, typer.Option(help="sparse-ridge, projected: all (τ log τ <= n), A:B or a list.")
     ] = "all",
     gamma: Annotated[
         str | None,

@@ -18,9 +18,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from .. import __version__
 from ..errors import InputError
-from ..estimators import SparseRidge
 from ..selection.criterion import Selection, checked_lambdas, criterion, select
-from ..selection.learner import SOLVERS, SparseRidgeLearner
+from ..selection.learner import SOLVERS
 from ..selection.partial_errors import (
     Array,
     Index,
@@ -33,8 +32,8 @@ from ..selection.partial_errors import (
 )
 from .checkpoint import Shelf
 from .coordinate import Adaptive, Grid
-from .learners import EstimatorLearner, Renumbered, default_loss, folds_for
-from .losses import LOSSES, Loss, checked_loss
+from .learners import Renumbered, default_loss, folds_for, learner_of
+from .losses import Loss, checked_loss
 
 SEARCHES = ("grid", "coordinate")
 REFIT_SECONDS = 10.0  # for the final sparse ridge model where the folds' were not proved
@@ -111,6 +110,9 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     whole paths (``SparseRidgeLearner``), by ``solver``. Where that proves nothing, the final model
     is the best that 10 s of ``SparseRidge`` find. With a backend or a time limit of its own every
     model is fitted alone, as any other estimator's.
+
+    ``SparseRidgeCV(rule="projected")`` with a grid over ``taus``, one size each, is fitted once for
+    all sizes, its average and projections cross-validated inside every subset of the folds.
 
     Examples
     --------
@@ -198,7 +200,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         label, _ = checked_partition(folds.label, n)
         if self.checkpoint is not None:
             self._check_checkpoint(fit_params)
-        learner = self._learner(grid, X, y, loss, fit_params)
+        learner = learner_of(self.estimator, grid, X, y, loss, fit_params, self.solver)
         with warnings.catch_warnings():
             # of a row or a column that a fold happens to lack; the final fit warns
             warnings.simplefilter("ignore", category=UserWarning)
@@ -222,38 +224,6 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             model.set_params(time_limit=REFIT_SECONDS)
         return model.fit(X, y, **fit_params)
 
-    def _learner(
-        self, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any]
-    ) -> Learner:
-        fast = (
-            type(self.estimator) is SparseRidge
-            and set(grid.names) == {"tau", "gamma"}
-            and loss is LOSSES["squared"]
-            and not fit_params
-            and self.estimator.backend in ("auto", "native")  # others are asked for a reason
-            and self.estimator.time_limit is None
-        )
-        if not fast and self.solver != "auto":
-            raise InputError(
-                "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
-                "loss, and no backend, time limit or parameters of fit"
-            )
-        if not fast:
-            return EstimatorLearner(self.estimator, grid, X, y, loss, fit_params)
-        table = clone(self.estimator)._checked_rows(X, y)  # it notes their number
-        gammas = grid.values[grid.names.index("gamma")]
-        taus = grid.values[grid.names.index("tau")]
-        path = SparseRidgeLearner(
-            table.X,
-            table.y,
-            taus,
-            gammas,
-            solver=self.solver,
-            fit_intercept=self.estimator.fit_intercept,
-            standardize=self.estimator.standardize,
-        )
-        return Renumbered(path, grid)
-
     def _check_checkpoint(self, fit_params: dict[str, Any]) -> None:
         """Refuse what stored losses could not be told apart by."""
         random = isinstance(self.cv, (Integral, str)) and self.cv != "loo"
@@ -276,7 +246,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         kept = learner if shelf is None else shelf.of(learner)
         nested = weights.size > 1
         if self.search == "grid":
-            errors = self._errors(kept, label, grid, nested, isinstance(learner, Renumbered))
+            errors = self._errors(kept, label, grid, nested, getattr(learner, "at_once", False))
             at = list(range(grid.size))
             self._choose(grid, errors, weights, select(errors, weights) if nested else None, at)
             return
@@ -292,11 +262,11 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_fits_ = search.n_fits
 
     def _errors(
-        self, learner: Learner, label: Index, grid: Grid, nested: bool, path: bool
+        self, learner: Learner, label: Index, grid: Grid, nested: bool, at_once: bool
     ) -> PartialErrors:
         """Every candidate with nothing, one fold and two folds left out, in parallel."""
         every = list(range(grid.size))
-        blocks = [every] if path else [[c] for c in every]  # a path gives all at once
+        blocks = [every] if at_once else [[c] for c in every]
         counted = 0
 
         def run(todo: list[Subset]) -> list[Array]:

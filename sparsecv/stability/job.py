@@ -11,14 +11,14 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..design.design import Array
 from ..errors import InputError
-from ..estimators import SparseRidge
+from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner, largest_tau
 from ..tables.sources import RowSource
 from .estimator import StabilityCV
 from .learners import Recipe, cart, svm, xgboost
 from .losses import checked_loss
 
-LEARNERS = ("sparse-ridge", "cart", "xgboost", "svm")
+LEARNERS = ("sparse-ridge", "projected", "cart", "xgboost", "svm")
 
 
 @dataclass
@@ -59,18 +59,19 @@ def recipe(
     """A learner by its name, with its grids.
 
     Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
+    Projected: the same τ, and the γ that :class:`sparsecv.SparseRidgeCV` visits.
 
     Parameters
     ----------
     learner : str
-        "sparse-ridge", "cart", "xgboost" or "svm".
+        "sparse-ridge", "projected", "cart", "xgboost" or "svm".
     n, p : int
         Rows and columns.
     classification : bool
     seed : int
         Of the learner.
     taus, gammas : sequences or None
-        Grids of sparse ridge in place of its own.
+        Grids of sparse ridge and of what is projected, in place of their own.
 
     Returns
     -------
@@ -83,12 +84,15 @@ def recipe(
     """
     if learner not in LEARNERS:
         raise InputError(f"--learner must be one of {', '.join(LEARNERS)}; got {learner!r}")
-    if learner == "sparse-ridge":
+    if learner in ("sparse-ridge", "projected"):
         if classification:
-            raise InputError("sparse-ridge is a regression; try --learner cart, xgboost or svm")
+            raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")
+        sizes = list(taus) if taus is not None else list(range(1, largest_tau(n, p) + 1))
+        if learner == "projected":
+            return Recipe(SparseRidgeCV(rule="projected", gammas=gammas), {"taus": sizes})
         grid: dict[str, list[Any]] = {
             "gamma": list(gammas) if gammas is not None else np.geomspace(2e-3, 2e3, 20).tolist(),
-            "tau": list(taus) if taus is not None else list(range(1, largest_tau(n, p) + 1)),
+            "tau": sizes,
         }
         return Recipe(SparseRidge(), grid, {"gamma": 1.0 / np.sqrt(n)})
     if taus is not None or gammas is not None:

@@ -13,13 +13,16 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
+from ..design.design import Protocol as Layout
+from ..design.design import Summary, make_design
 from ..design.folds import Folds, make_folds
 from ..errors import InputError
+from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner
-from ..selection.partial_errors import Array, Index
+from ..selection.partial_errors import Array, Index, Learner
 from ..solvers.outside.extras import missing
 from .coordinate import Grid
-from .losses import Loss
+from .losses import LOSSES, Loss
 
 
 class EstimatorLearner:
@@ -48,27 +51,29 @@ class EstimatorLearner:
         self.estimator, self.grid, self.X, self.y, self.loss = estimator, grid, X, y, loss
         self.fit_params = fit_params or {}
 
-    def model(self, training: Index, candidate: int) -> Any:
+    def model(self, training: Index, params: dict[str, Any]) -> Any:
         """A fitted clone.
 
         Parameters
         ----------
         training : ndarray of int
             Rows.
-        candidate : int
+        params : dict
+            Hyperparameters.
 
         Returns
         -------
         scikit-learn estimator
         """
-        model = clone(self.estimator).set_params(**self.grid.params(candidate))
+        model = clone(self.estimator).set_params(**params)
         rows, response = _safe_indexing(self.X, training), _safe_indexing(self.y, training)
-        params = _check_method_params(self.X, self.fit_params, indices=training)
-        return model.fit(rows, response, **params)
+        fit_params = _check_method_params(self.X, self.fit_params, indices=training)
+        return model.fit(rows, response, **fit_params)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """See :class:`~sparsecv.partial_errors.Learner`."""
-        return np.stack([self.loss(self.model(training, c), self.X, self.y) for c in candidates])
+        models = (self.model(training, self.grid.params(c)) for c in candidates)
+        return np.stack([self.loss(model, self.X, self.y) for model in models])
 
 
 @dataclass(frozen=True)
@@ -234,6 +239,29 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     return make_folds(pairs, n)
 
 
+class ProjectedSizes(EstimatorLearner):
+    """Losses of the average's projections onto the sizes of a grid: one fit gives all of them.
+
+    Parameters
+    ----------
+    estimator, grid, X, y, loss, fit_params
+        As for :class:`EstimatorLearner`, the grid over ``taus``, one size each. A size above the
+        number of columns that vary on the training rows counts as that number.
+    """
+
+    at_once = True
+
+    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
+        """See :class:`~sparsecv.partial_errors.Learner`."""
+        table = clone(self.estimator)._checked_rows(self.X, self.y)
+        rows = Summary.of(table.X[training], table.y[training])
+        names = [f"column {j}" for j in range(table.X.shape[1])]
+        most = make_design(rows, Layout("honest", "none", intercept=True), names, warn=False).p
+        taus = [min(int(self.grid.params(c)["taus"]), most) for c in candidates]
+        model = self.model(training, {"taus": np.unique(taus)})
+        return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
+
+
 class Renumbered:
     """A path over (γ, τ) behind the numbers of a grid.
 
@@ -244,6 +272,8 @@ class Renumbered:
         Over "tau" and "gamma", in any order.
     """
 
+    at_once = True
+
     def __init__(self, path: SparseRidgeLearner, grid: Grid) -> None:
         self.path = path
         b = grid.names.index("tau")
@@ -253,3 +283,67 @@ class Renumbered:
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """See :class:`~sparsecv.partial_errors.Learner`."""
         return self.path(training, self.number[np.asarray(candidates, dtype=np.intp)].tolist())
+
+
+def learner_of(
+    estimator: Any,
+    grid: Grid,
+    X: Any,
+    y: Any,
+    loss: Loss,
+    fit_params: dict[str, Any],
+    solver: str,
+) -> Learner:
+    """The learner that fits most at once: paths, projections, or clones one by one.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+    grid : Grid
+    X, y : array-like
+    loss : Loss
+    fit_params : dict
+    solver : str
+        Of :class:`~sparsecv.estimators.SparseRidge`.
+
+    Returns
+    -------
+    Learner
+
+    Raises
+    ------
+    InputError
+        A solver for what is not fitted along paths.
+    """
+    names = set(grid.names)
+    path = (
+        type(estimator) is SparseRidge
+        and names == {"tau", "gamma"}
+        and loss is LOSSES["squared"]
+        and not fit_params
+        and estimator.backend in ("auto", "native")  # others are asked for a reason
+        and estimator.time_limit is None
+    )
+    if path:
+        table = clone(estimator)._checked_rows(X, y)  # it notes their number
+        gammas = grid.values[grid.names.index("gamma")]
+        taus = grid.values[grid.names.index("tau")]
+        learner = SparseRidgeLearner(
+            table.X,
+            table.y,
+            taus,
+            gammas,
+            solver=solver,
+            fit_intercept=estimator.fit_intercept,
+            standardize=estimator.standardize,
+        )
+        return Renumbered(learner, grid)
+    if solver != "auto":
+        raise InputError(
+            "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
+            "loss, and no backend, time limit or parameters of fit"
+        )
+    sizes = type(estimator) is SparseRidgeCV and estimator.rule == "projected" and names == {"taus"}
+    if sizes and all(isinstance(tau, Integral) for tau in grid.values[0]):
+        return ProjectedSizes(estimator, grid, X, y, loss, fit_params)
+    return EstimatorLearner(estimator, grid, X, y, loss, fit_params)

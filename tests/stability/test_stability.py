@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsecv import SparseRidge, StabilityCV
+from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.cli.main import main
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
@@ -46,6 +46,7 @@ from sparsecv.stability import (
     xgboost,
 )
 from sparsecv.stability.estimator import REFIT_SECONDS
+from sparsecv.stability.learners import ProjectedSizes, learner_of
 from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]
@@ -341,6 +342,39 @@ def test_fast_and_plain_sparse_ridge_agree(seed: int, n: int, k: int) -> None:
     a, b = partial_errors(plain, label, 6), partial_errors(fast, label, 6)
     for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_projections_of_all_sizes_at_once_are_those_of_each(seed: int) -> None:
+    X, y = made(18, 3, seed)
+    X[:, 2] = 0.0
+    X[4:8, 2] = [1.0, 2.0, 0.5, 3.0]  # constant where their fold is left out
+    label = (np.arange(18) // 4).clip(max=3)
+    model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], cv=3)
+    grid, loss = Grid({"taus": [2, 1]}), checked_loss("squared")
+    fast = learner_of(model, grid, X, y, loss, {}, "auto")
+    assert isinstance(fast, ProjectedSizes)
+    assert not isinstance(
+        learner_of(clone(model).set_params(rule="minimum"), grid, X, y, loss, {}, "auto"),
+        ProjectedSizes,
+    )
+    a = partial_errors(EstimatorLearner(model, grid, X, y, loss), label, 2)
+    b = partial_errors(fast, label, 2)
+    for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-12)
+    three = learner_of(model, Grid({"taus": [3, 2]}), X, y, loss, {}, "auto")
+    losses = three(np.flatnonzero(label != 1), [0, 1])  # that fold alone has a third column
+    np.testing.assert_array_equal(losses[0], losses[1])
+
+
+def test_sizes_chosen_by_stability() -> None:
+    X, y = made(30, 4)
+    model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], random_state=1)
+    found = StabilityCV(model, {"taus": [1, 2, 4]}, cv=3, random_state=0).fit(X, y)
+    tau = found.best_params_["taus"]
+    assert found.best_estimator_.tau_ == tau
+    own = clone(model).fit(X, y).at_size(tau)
+    np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-9)
 
 
 def test_the_estimators_own_backend_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -644,8 +678,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert found["test_error"] == pytest.approx(error)
 
 
-@pytest.mark.parametrize("learner", ["cart", "svm", "xgboost"])
-@pytest.mark.parametrize("classify", [False, True])
+@pytest.mark.parametrize(
+    ("learner", "classify"),
+    [("projected", False), *itertools.product(["cart", "svm", "xgboost"], [False, True])],
+)
 def test_learners_on_the_command_line(
     tmp_path: Path, learner: str, classify: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -663,7 +699,7 @@ def test_learners_on_the_command_line(
     found = json.loads(file.read_text())
     assert found["loss"] == ("zero-one" if classify else "squared")
     assert found["test_error"] >= 0.0
-    assert found["search"] == ("grid" if learner == "svm" else "coordinate")
+    assert found["search"] == ("coordinate" if learner in ("cart", "xgboost") else "grid")
 
 
 @pytest.mark.parametrize(
@@ -678,6 +714,7 @@ def test_learners_on_the_command_line(
         (["--lambda", "1:2"], "--lambda"),
         (["--test", "1"], "--test"),
         (["--classify"], "sparse-ridge|labels"),
+        (["--learner", "projected", "--solver", "rounding"], "solver"),
         (["--learner", "cart", "--classify"], "--classify"),
         (["--loss", "cubed"], "loss"),
         (["--search", "x"], "search"),

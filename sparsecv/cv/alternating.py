@@ -156,7 +156,9 @@ class _Alternation:
             alone = CVResult(
                 self.data.folds, np.array([gamma]), self.surface.taus, [one], 0.0, tolerance
             )
-            best, proposal = alone.best(), _next(self.data, one, gamma)
+            best, spent = alone.best(), self.surface.spent
+            here = (gamma, best.tau, best.cv_error)
+            proposal = here if spent else _next(self.data, one, gamma)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
             if self.surface.spent:

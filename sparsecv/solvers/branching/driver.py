@@ -28,7 +28,6 @@ from .node import (
     bound_here,
     count_node,
     count_work,
-    enter_node,
     exclude,
     finish,
     screen,
@@ -305,7 +304,7 @@ def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
         if k == 0 or k >= n:  # a single support, or all there is
             for f in range(min(n, k)):
                 st.chosen[m + f] = st.columns[f]
-            enter_node(st, m + min(n, k))
+            finish(st, m + min(n, k), 0, 0)
             return True, m, n, k, bound
         if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
             finish(st, m, k, n)

@@ -107,9 +107,9 @@ def branch_and_bound(
     status, last = ended or Status.TIME_LIMIT, searches[-1]
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
-    margin = gram.rounding(problem.gamma / 2.0)
+    bound = min(bound, _overlooked(problem, gram, searches))
     nodes = 1 + sum(search.n_nodes for search in searches)
-    found = _result(problem, incumbent, bound, status, nodes, limits, tol, margin)
+    found = _result(problem, incumbent, bound, status, nodes, limits, tol)
     return replace(
         found, n_branched=sum(s.n_branched for s in searches), history=tuple(last.history)
     )
@@ -168,9 +168,16 @@ def _transferred(
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     status = search.run(limits) or Status.TIME_LIMIT
     incumbent.offer(search.support)
-    margin = gram.rounding(problem.gamma / 2.0)
-    found = _result(problem, incumbent, search.bound, status, search.n_nodes, limits, tol, margin)
+    bound = min(search.bound, _overlooked(problem, gram, [search]))
+    found = _result(problem, incumbent, bound, status, search.n_nodes, limits, tol)
     return replace(found, n_branched=search.n_branched)
+
+
+def _overlooked(problem: SparseRidgeProblem, gram: GramForm, searches: list[Search]) -> float:
+    """No support that was enumerated has a lesser objective than this."""
+    every = [tree.now[0] for search in searches for tree in search.trees]
+    upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
+    return upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper)
 
 
 def _result(
@@ -181,11 +188,10 @@ def _result(
     n_nodes: int,
     limits: Limits,
     tol: float,
-    margin: float = 0.0,
 ) -> SearchResult:
     objective = incumbent.objective
     bound = min(objective, bound)
-    lost = margin + 1e-9 * bound + 1e-12 * problem.yy + problem.data_loss(objective)
+    lost = 1e-9 * bound + 1e-12 * problem.yy + problem.data_loss(objective)
     bound = max(0.0, bound - lost)
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION

@@ -523,3 +523,32 @@ def test_auto_gives_way_where_trees_are_large(monkeypatch: pytest.MonkeyPatch) -
     X, y = made(30, 5)
     monkeypatch.setattr("sparsecv.selection.rules.AUTO_NODES", 10)
     assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "minimum"
+
+
+@pytest.mark.parametrize("rule", ["averaged", "projected"])
+def test_beyond_trees_other_partitions_are_asked_what_counts(rule: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 50))
+    y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
+    gammas, taus = np.array([1.0, 20.0, 1e6]), np.arange(1, 41)
+    study = study_of(X, y, 5, gammas, taus, time_limit="auto", repeats=3)
+    _, choices = choose(study, rule)
+    first = study.surface
+    weights = model_weights(first.table("cv_error"), gammas, 100)
+    assert not weights[2].any()  # a model of nothing
+    np.testing.assert_array_equal(study.apart, [0, 1])
+    reach = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
+    assert len(study.others) == 2
+    assert all(one.taus.tolist() == first.taus[:reach].tolist() for one in study.others)
+    assert not any(one.table("lower").any() for one in study.others)  # no bounds
+    error, lower, upper = study.mean_surface
+    every = [first.table("cv_error")[:2, :reach], *(one.table("cv_error") for one in study.others)]
+    np.testing.assert_allclose(error[:, :reach], np.mean(every, axis=0))
+    assert np.isinf(error[:, reach:]).all()
+    assert np.isinf(upper[:, reach:]).all()
+    assert not lower[:, reach:].any()
+    average = choices["averaged"]
+    assert average.weights is not None
+    np.testing.assert_allclose(average.weights[:2], model_weights(error, gammas[:2], 100))
+    assert np.isfinite(average.cv_error)
+    assert not choices[rule].certified

@@ -139,7 +139,9 @@ def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[T
 
 def parts(label: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rows that are fitted, at most N of them for "name:N", and rows of the test."""
-    name, _, most = label.partition(":")
+    name, _, most = label.rpartition(":")
+    if not most.isdigit():
+        name, most = label, ""
     X, y, Z, z = halves(name, split)
     if most and int(most) < y.size:
         kept = np.random.default_rng([split, 1]).choice(y.size, int(most), replace=False)

@@ -1,7 +1,7 @@
 """Does projecting the average predict better? Test errors and columns beside other linear models.
 
     python experiments/projection.py [--splits 20] CSV [data set ...]
-    python experiments/projection.py --table [--base lasso] CSV ...
+    python experiments/projection.py --table [--base lasso] [--picture FILE] CSV ...
     python experiments/projection.py --nested data set ...
     python experiments/projection.py --time data set ...
 
@@ -176,46 +176,104 @@ def run(path: Path, splits: range, labels: list[str]) -> None:
 WAYS = subsets, penalised, others
 
 
-def summarise(paths: list[Path], reference: str) -> None:
-    """Errors relative to those of one way, with columns and intervals."""
-    found: dict[str, dict[int, dict[str, tuple[float, float]]]] = defaultdict(
-        lambda: defaultdict(dict)
-    )
+Found = dict[str, dict[int, dict[str, tuple[float, float]]]]
+
+
+def read(paths: list[Path]) -> Found:
+    """Error and columns by data set, split and way; of equal ones the last."""
+    found: Found = defaultdict(lambda: defaultdict(dict))
     for path in paths:
         with path.open(encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 cell = float(row["error"]), float(row["columns"])
                 found[row["dataset"]][int(row["split"])][row["way"]] = cell
+    return found
+
+
+class Ratio(NamedTuple):
+    """Geometric means over splits, then over sets, of one way over another."""
+
+    error: float
+    low: float
+    high: float
+    columns: float  # a ratio, too
+    mean_columns: float
+    sets: int
+    splits: int
+
+
+def compared(found: Found, way: str, base: str) -> Ratio | None:
+    """Paired by splits; the 95 % interval is from the spread of a set's splits."""
+    means, variances, columns, ratios, splits = [], [], [], [], 0
+    for of_set in found.values():
+        both = [(one[way], one[base]) for one in of_set.values() if way in one and base in one]
+        if len(both) < 2:
+            continue
+        ratio = np.log([a[0] / b[0] for a, b in both])
+        splits += ratio.size
+        means.append(ratio.mean())
+        variances.append(ratio.var(ddof=1) / ratio.size)
+        columns.append(np.nanmean([a[1] for a, _ in both]))
+        ratios.append(np.mean([np.log(max(a[1], 0.5) / max(b[1], 0.5)) for a, b in both]))
+    if not means:
+        return None
+    mean, spread = np.mean(means), 1.96 * np.sqrt(np.sum(variances)) / len(means)
+    error, low, high, fewer = np.exp([mean, mean - spread, mean + spread, np.mean(ratios)])
+    return Ratio(error, low, high, fewer, float(np.mean(columns)), len(means), splits)
+
+
+def ways_of(found: Found) -> list[str]:
+    return list(dict.fromkeys(way for s in found.values() for one in s.values() for way in one))
+
+
+def summarise(found: Found, reference: str) -> None:
+    """Errors relative to those of one way, with columns and intervals."""
     print(machine())
     print(f"geometric mean of test MSE over that of {reference}, 95 % interval of it, columns\n")
-    ways = list(dict.fromkeys(way for s in found.values() for one in s.values() for way in one))
-    for free in (True, False):
-        for way in (way for way in ways if ("@" not in way) == free):
-            base = reference if free else f"lasso@{way.split('@')[1]}"
-            means, variances, columns = [], [], []
-            for of_set in found.values():
-                both = [one for one in of_set.values() if way in one and base in one]
-                if len(both) < 2:
-                    continue
-                ratio = np.log([one[way][0] / one[base][0] for one in both])
-                means.append(ratio.mean())
-                variances.append(ratio.var(ddof=1) / ratio.size)
-                columns.append(np.mean([one[way][1] for one in both]))
-            if not means:
-                continue
-            mean, spread = np.mean(means), np.sqrt(np.sum(variances)) / len(means)
-            low, high = np.exp(mean - 1.96 * spread), np.exp(mean + 1.96 * spread)
-            line = f"{np.exp(mean):>7.3f} [{low:.3f}, {high:.3f}] {np.mean(columns):>7.1f}"
-            print(f"{way:<16}{line}  {len(means)} sets")
+    ways = ways_of(found)
+    for size in ("", *(f"@{k}" for k in SIZES)):
+        base = reference + size if reference + size in ways else f"lasso{size}"
+        for way in ways:
+            if ("@" not in way) if not size else way.endswith(size):
+                one = compared(found, way, base)
+                if one is not None:
+                    line = f"{one.error:>7.3f} [{one.low:.3f}, {one.high:.3f}]"
+                    counts = f"{one.sets} sets, {one.splits} splits"
+                    print(f"{way:<16}{line} {one.mean_columns:>7.1f}  {counts}")
         print()
     shown = [way for way in ways if "@" not in way and way != reference]
-    print(f"{'set':<16}{'splits':>7}" + "".join(f"{way:>15}" for way in shown))
+    print(f"{'set':<16}{'splits':>7}" + "".join(f"{way:>18}" for way in shown))
     for name, of_set in found.items():
         cells = []
         for way in shown:
-            ratio = [np.log(o[way][0] / o[reference][0]) for o in of_set.values() if way in o]
-            cells.append(f"{np.exp(np.mean(ratio)):>15.3f}" if ratio else f"{'':>15}")
+            both = [(o[way], o[reference]) for o in of_set.values() if way in o and reference in o]
+            ratio = np.exp(np.mean([np.log(a[0] / b[0]) for a, b in both])) if both else np.nan
+            columns = np.nanmean([a[1] for a, _ in both]) if both else np.nan
+            cells.append(f"{ratio:>10.3f} ({columns:>5.1f})")
         print(f"{name:<16}{len(of_set):>7}" + "".join(cells))
+
+
+def draw(found: Found, file: str) -> None:
+    """Accuracy against columns, both over the lasso's: geometric means over all sets."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.5, 5.0), layout="constrained")
+    for way in (way for way in ways_of(found) if "@" not in way):
+        points = []
+        for size in ("", *(f"@{k}" for k in SIZES)):
+            one = compared(found, way + size, "lasso")
+            if one is not None and np.isfinite(one.columns):
+                points.append((one.columns, one.error, one.error - one.low, one.high - one.error))
+        if points:
+            x, y, low, high = np.array(sorted(points)).T
+            own = way == "projected"
+            style = {"lw": 2.0, "color": "black", "zorder": 3} if own else {"lw": 0.8, "alpha": 0.8}
+            axes.errorbar(x, y, [low, high], marker="o", ms=4, capsize=2, label=way, **style)
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel("columns, over the lasso's with \u03bb by CV")
+    axes.set_ylabel("test MSE, over the same lasso's")
+    axes.legend(fontsize=8)
+    figure.savefig(file, dpi=150)
 
 
 def nested(names: list[str]) -> None:
@@ -263,11 +321,15 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--base", default="lasso")
+    parser.add_argument("--picture")
     parser.add_argument("--nested", action="store_true")
     parser.add_argument("--time", action="store_true")
     given = parser.parse_args()
     if given.table:
-        summarise([Path(name) for name in given.names], given.base)
+        found = read([Path(name) for name in given.names])
+        summarise(found, given.base)
+        if given.picture:
+            draw(found, given.picture)
     elif given.nested:
         nested(given.names)
     elif given.time:

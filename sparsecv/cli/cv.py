@@ -80,8 +80,8 @@ def cv(
             "projected",
         ],
         typer.Option(
-            help="What the model is chosen by; auto: repeated for K folds of up to 30 "
-            "columns, else minimum."
+            help="What the model is chosen by; auto, for K folds: repeated up to 30 columns, "
+            "projected beyond 45 (minimum with --tau, --time-limit or --prove all); else minimum."
         ),
     ] = "auto",
     repeats: Annotated[

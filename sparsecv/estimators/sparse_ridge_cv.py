@@ -62,8 +62,10 @@ class SparseRidgeCV(SparseLinearModel):
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
-        How the final model is chosen: "auto" ("repeated" where K folds are drawn here, up to 30
-        columns, where one partition is solved quickly, in 5 million nodes; else "minimum"),
+        How the final model is chosen: "auto" (where K folds are drawn here: "repeated" up to 30
+        columns where one partition is solved quickly, in 5 million nodes; "projected" beyond 45
+        columns, of tables of up to 300,000 numbers, where neither ``taus``, a time limit nor
+        ``prove="all"`` is given; else "minimum"),
         "minimum" (least CV error), "one-se" (least τ within one standard error of it), "stability"
         (least CV error + λ·stability, λ by nested folds), "corrected" (least bias-corrected
         error), "repeated" (least CV error on average over several partitions into folds),

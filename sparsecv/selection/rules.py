@@ -16,6 +16,7 @@ from ..cv.settings import Settings
 from ..design.fold_data import FoldData, RowFolds
 from ..design.model import FittedModel
 from ..errors import InputError
+from ..solvers import TREE_ONLY
 from .averaging import averaged_model, model_weights
 from .choice import Choice
 from .criterion import criterion
@@ -23,6 +24,7 @@ from .partial_errors import checked_partition
 from .study import Study, redrawn
 
 AUTO_COLUMNS, AUTO_NODES = 30, 5_000_000  # up to which other partitions are solved by default
+AUTO_CELLS = 300_000  # numbers in a table up to which the average is projected by default
 MOST_PAIRS = 25_000_000  # rows of all pairs of folds together: 200 MB
 
 
@@ -317,9 +319,10 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
     ----------
     study : Study
     rule : str
-        "auto" is "repeated", whose models had the least test errors of all that choose one pair
-        (docs/benchmarks), where partitions of rows in memory are drawn here, columns are at most 30
-        and the first partition took few nodes; else "minimum".
+        "auto", where partitions of rows in memory are drawn here: "repeated" up to 30 columns where
+        the first partition took few nodes, whose models had the least test errors of all that
+        choose one pair (docs/benchmarks); "projected" beyond 45 columns of a table that is not
+        large, where neither sizes nor proofs are asked for (docs/projection); else "minimum".
     compare : bool
         Also evaluate what the other rules need.
 
@@ -336,13 +339,13 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
         A rule that is unknown or that these folds do not allow.
     """
     refuse_rule(rule, study.data, study.settings)
-    likely = "repeated" if rule == "auto" and _may_repeat(study) else rule
-    if likely in RULES:
-        asked = RULES[likely]
-        study.expect(asked.surfaces(study), asked.estimates, asked.all_sizes)
-    if rule == "auto":
-        nodes = sum(one.n_nodes for one in study.surface.by_gamma) if _may_repeat(study) else 0
-        rule = "repeated" if _may_repeat(study) and nodes <= AUTO_NODES else "minimum"
+    likely = _likely(study) if rule == "auto" else rule
+    asked = RULES[likely]
+    study.expect(asked.surfaces(study), asked.estimates, asked.all_sizes)
+    if rule == "auto" and likely == "repeated":
+        nodes = sum(one.n_nodes for one in study.surface.by_gamma)
+        likely = "repeated" if nodes <= AUTO_NODES else "minimum"
+    rule = likely
     choices = {rule: RULES[rule].choose(study)}
     for name, other in RULES.items():
         if name in choices or not (compare or other.free(study)):
@@ -375,10 +378,17 @@ def chosen_model(study: Study, choice: Choice) -> FittedModel:
     )
 
 
-def _may_repeat(study: Study) -> bool:
+def _likely(study: Study) -> str:
+    """The rule "auto" stands for, as far as can be told before anything is solved."""
     data, settings = study.data, study.settings
-    here = redrawn(data.folds) and isinstance(data, RowFolds) and data.p <= AUTO_COLUMNS
-    return here and not (settings.grid or settings.searches)
+    drawn = redrawn(data.folds) and isinstance(data, RowFolds)
+    if drawn and not (settings.grid or settings.searches):
+        if data.p <= AUTO_COLUMNS:
+            return "repeated"
+        proofs = settings.time_limit != "auto" or settings.prove != "choice"
+        if data.p > TREE_ONLY and data.total * data.p <= AUTO_CELLS:
+            return "minimum" if proofs or study.sizes_named else "projected"
+    return "minimum"
 
 
 def _models_proved(result: CVResult) -> bool:

@@ -76,7 +76,8 @@ class Study:
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
         self.gammas = None if gammas is None else checked_gammas(gammas)
-        self.sizes = default_taus(data.folds.n, data.p) if taus is None else taus  # asked for
+        self.sizes_named = taus is not None
+        self.sizes = taus if self.sizes_named else default_taus(data.folds.n, data.p)  # asked for
         self.taus = self.sizes  # evaluated: a rule may need more
         self.repeats, self.seed = checked_repeats(repeats), seed
         self.folder, self._progress = checkpoint, progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.selection import rules
 from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.criterion import select
@@ -108,8 +110,8 @@ def test_what_costs_more_is_found_where_it_is_asked_for() -> None:
             {"minimum", "one-se", "corrected", "averaged", "projected"},
         ),
     )
-    for options, rules in shown:
-        assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == rules, options
+    for options, known in shown:
+        assert set(SparseRidgeCV(gammas=1.0, **options).fit(X, y).choices_) == known, options
 
 
 def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
@@ -186,7 +188,27 @@ def test_what_auto_means() -> None:
         assert SparseRidgeCV(gammas=1.0, **one).fit(X, y).rule_ == "minimum"
     assert SparseRidgeCV(gammas=1.0, time_limit=60.0).fit(X, y).rule_ == "repeated"
     wide = np.random.default_rng(0).standard_normal((30, 46))
-    assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(wide, y).rule_ == "minimum"
+    for one in ({"taus": [1]}, {"time_limit": 1.0}, {"prove": "all"}, {"cv": "loo"}):
+        study = study_of(wide, y, one.get("cv", 5), 100.0, one.get("taus"), time_limit="auto")
+        study.settings = replace(study.settings, **_settings(one))
+        assert rules._likely(study) == "minimum"
+    found = SparseRidgeCV(gammas=100.0).fit(wide, y)
+    assert found.rule_ == "projected"
+    assert found.choices_["minimum"].tau >= 1  # beside it
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in ("time_limit", "prove")}
+
+
+def test_large_tables_are_not_projected_by_default() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 46))
+    y = X[:, 0]
+    study = study_of(X, y, 5, 100.0, time_limit="auto")
+    assert rules._likely(study) == "projected"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rules, "AUTO_CELLS", 30 * 46 - 1)
+        assert rules._likely(study) == "minimum"
 
 
 @pytest.mark.parametrize("cv", [4, "loo", KFold(3)])

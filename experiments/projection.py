@@ -213,13 +213,19 @@ def compared(found: Found, way: str, base: str) -> Ratio | None:
         splits += ratio.size
         means.append(ratio.mean())
         variances.append(ratio.var(ddof=1) / ratio.size)
-        columns.append(np.nanmean([a[1] for a, _ in both]))
+        columns.append(_mean([a[1] for a, _ in both]))
         ratios.append(np.mean([np.log(max(a[1], 0.5) / max(b[1], 0.5)) for a, b in both]))
     if not means:
         return None
     mean, spread = np.mean(means), 1.96 * np.sqrt(np.sum(variances)) / len(means)
     error, low, high, fewer = np.exp([mean, mean - spread, mean + spread, np.mean(ratios)])
-    return Ratio(error, low, high, fewer, float(np.mean(columns)), len(means), splits)
+    return Ratio(error, low, high, fewer, _mean(columns), len(means), splits)
+
+
+def _mean(columns: list[float]) -> float:
+    """Of what is known."""
+    known = [c for c in columns if np.isfinite(c)]
+    return float(np.mean(known)) if known else np.nan
 
 
 def ways_of(found: Found) -> list[str]:
@@ -248,7 +254,7 @@ def summarise(found: Found, reference: str) -> None:
         for way in shown:
             both = [(o[way], o[reference]) for o in of_set.values() if way in o and reference in o]
             ratio = np.exp(np.mean([np.log(a[0] / b[0]) for a, b in both])) if both else np.nan
-            columns = np.nanmean([a[1] for a, _ in both]) if both else np.nan
+            columns = _mean([a[1] for a, _ in both])
             cells.append(f"{ratio:>10.3f} ({columns:>5.1f})")
         print(f"{name:<16}{len(of_set):>7}" + "".join(cells))
 

@@ -214,11 +214,11 @@ def compared(found: Found, way: str, base: str) -> Ratio | None:
         means.append(ratio.mean())
         variances.append(ratio.var(ddof=1) / ratio.size)
         columns.append(_mean([a[1] for a, _ in both]))
-        ratios.append(np.mean([np.log(max(a[1], 0.5) / max(b[1], 0.5)) for a, b in both]))
+        ratios.append(_mean([float(np.log(max(a[1], 0.5) / max(b[1], 0.5))) for a, b in both]))
     if not means:
         return None
     mean, spread = np.mean(means), 1.96 * np.sqrt(np.sum(variances)) / len(means)
-    error, low, high, fewer = np.exp([mean, mean - spread, mean + spread, np.mean(ratios)])
+    error, low, high, fewer = np.exp([mean, mean - spread, mean + spread, _mean(ratios)])
     return Ratio(error, low, high, fewer, _mean(columns), len(means), splits)
 
 
@@ -262,9 +262,10 @@ def summarise(found: Found, reference: str) -> None:
 def draw(found: Found, file: str) -> None:
     """Accuracy against columns, both over the lasso's: geometric means over all sets."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FixedLocator, NullLocator
 
     figure, axes = plt.subplots(figsize=(7.5, 5.0), layout="constrained")
-    for way in (way for way in ways_of(found) if "@" not in way):
+    for number, way in enumerate(way for way in ways_of(found) if "@" not in way):
         points = []
         for size in ("", *(f"@{k}" for k in SIZES)):
             one = compared(found, way + size, "lasso")
@@ -273,9 +274,19 @@ def draw(found: Found, file: str) -> None:
         if points:
             x, y, low, high = np.array(sorted(points)).T
             own = way == "projected"
-            style = {"lw": 2.0, "color": "black", "zorder": 3} if own else {"lw": 0.8, "alpha": 0.8}
-            axes.errorbar(x, y, [low, high], marker="o", ms=4, capsize=2, label=way, **style)
+            colour = "black" if own else plt.get_cmap("tab20")(number % 20)
+            style = {"lw": 2.0, "zorder": 3} if own else {"lw": 0.8}
+            axes.errorbar(
+                x, y, [low, high], marker="o", ms=4, capsize=2, label=way, c=colour, **style
+            )
     axes.set(xscale="log", yscale="log")
+    for axis, at in (
+        (axes.xaxis, (0.3, 0.5, 0.7, 1, 1.5, 2)),
+        (axes.yaxis, (1, 1.1, 1.2, 1.3, 1.4)),
+    ):
+        axis.set_major_locator(FixedLocator(at))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter("{x:g}")
     axes.set_xlabel("columns, over the lasso's with \u03bb by CV")
     axes.set_ylabel("test MSE, over the same lasso's")
     axes.legend(fontsize=8)

@@ -32,6 +32,7 @@ PROBLEMS = {
     "one-factor grid": 450,
     "ugly": 5600,
     "tree": 20_000,
+    "all sizes": 3000,
     "enumeration": 5000,
     "given matrices": 1500,
     "ellipsoids": 2000,

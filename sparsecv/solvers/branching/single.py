@@ -12,6 +12,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.diagonal import fitted_form
 from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, Root, reduced_root, wants_gram
+from ..relaxation.perspective import perspective_relaxation
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread
@@ -20,6 +21,7 @@ from .search import Search, Tree
 
 HEAD_START = 0.2  # seconds a search gets before a better support and diagonal are looked for
 LOCAL_SEARCH = 0.2  # seconds
+RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
@@ -83,6 +85,7 @@ def branch_and_bound(
     if certificate is not None and gram is not None:
         return _transferred(problem, incumbent, certificate, gram, tol, limits)
     incumbent.select_forward()
+    whole = gram
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     if root.bound >= target:
@@ -100,19 +103,33 @@ def branch_and_bound(
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
     first = Search(tree)
-    ended, searches = first.run(limits, HEAD_START), [first]
+    ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
+    if ended is not Status.OPTIMAL:
+        relaxed = _relaxed(problem, whole, limits)
     if ended is None:  # not an easy one: worth a better support and a better diagonal first
         searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
         ended = searches[-1].run(limits)
     status, last = ended or Status.TIME_LIMIT, searches[-1]
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
-    bound = min(bound, _overlooked(problem, gram, searches))
+    bound = max(min(bound, _overlooked(problem, gram, searches)), relaxed)
     nodes = 1 + sum(search.n_nodes for search in searches)
     found = _result(problem, incumbent, bound, status, nodes, limits, tol)
     return replace(
         found, n_branched=sum(s.n_branched for s in searches), history=tuple(last.history)
     )
+
+
+def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
+    """What the relaxation proves alone, converged and from the rows: it may keep more digits."""
+    left, bound = limits.remaining(), 0.0
+    if left == 0.0:
+        return bound
+    for extract in (True, False) if gram is not None and not gram.scaled else (False,):
+        within = Limits(None if left is None else RELAXED * left, None, limits.stop)
+        found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)
+        bound = max(bound, found.bound)
+    return bound
 
 
 def _better_start(

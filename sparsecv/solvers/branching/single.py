@@ -105,7 +105,8 @@ def branch_and_bound(
     first = Search(tree)
     ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
     if ended is not Status.OPTIMAL:
-        relaxed = _relaxed(problem, whole, limits)
+        every = root.columns.size == problem.p
+        relaxed = _relaxed(problem, gram if every else whole, limits)
     if ended is None:  # not an easy one: worth a better support and a better diagonal first
         searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
         ended = searches[-1].run(limits)
@@ -207,9 +208,9 @@ def _result(
     tol: float,
 ) -> SearchResult:
     objective = incumbent.objective
-    bound = min(objective, bound)
-    lost = 1e-9 * bound + 1e-12 * problem.yy + problem.data_loss(objective)
-    bound = max(0.0, bound - lost)
+    # dual bounds hold as they are; where all is closed the incumbent's fit counts, and may be off
+    fitted = objective - (1e-9 * objective + 1e-12 * problem.yy)
+    bound = max(0.0, min(fitted, bound * (1.0 - 1e-9)) - problem.data_loss(objective))
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
     return SearchResult(incumbent.support, objective, bound, status, n_nodes, limits.elapsed())

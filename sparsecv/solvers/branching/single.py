@@ -22,6 +22,7 @@ from .search import Search, Tree
 HEAD_START = 0.2  # seconds a search gets before a better support and diagonal are looked for
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
+COPIES = 20.0  # operations for each entry of a matrix before the first step of it
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
@@ -123,13 +124,12 @@ def branch_and_bound(
 
 def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
     """What the relaxation proves alone, converged and from the rows: it may keep more digits."""
-    left, bound = limits.remaining(), 0.0
-    if left == 0.0:
-        return bound
+    left, bound, p = limits.remaining(), 0.0, problem.p
     for extract in (True, False) if gram is not None and not gram.scaled else (False,):
         within = Limits(None if left is None else RELAXED * left, None, limits.stop)
-        found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)
-        bound = max(bound, found.bound)
+        if within.affords(COPIES * p * p):
+            found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)
+            bound = max(bound, found.bound)
     return bound
 
 

@@ -22,12 +22,12 @@ from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, raised_all, relative_rounding, weights
-from .newton import newton, newton_work
+from .newton import gradient, newton, newton_path, newton_work
 
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
 GRAM_COLUMNS = 400  # up to which it does not
 SHRINK = 0.9  # another round where this share of columns or fewer is left
-FIRST_ROUNDS, ROUNDS, GAP = 8, 200, 5e-7
+ROUNDS = 200
 TOLERANCE = 1e-9  # least relative gap a node is pruned at
 SEARCHED = 600  # columns the root's local search looks at
 BLOCK = 400  # active columns of a relaxation that are gathered
@@ -219,27 +219,17 @@ class Relaxer:
         self.work, self.nt = relaxation_work(p), newton_work(p)
 
     def relax(self, target: float) -> None:
-        """Solve until the bound passes ``target`` or nothing more is to be had.
-
-        A few rounds of coordinate descent first, which do most of it where the columns are not
-        nearly collinear, then Newton steps, unless too many columns are active.
-        """
+        """Solve until the bound passes ``target`` or nothing more is to be had."""
         root, w, b = self.root, self.terms.w, self.terms.b
+        lam = np.array([root.root_lam])
+        if self.gram is not None and self._newton(target, lam):
+            return
         if root.root_lam <= 0.0:
             level = np.sort(b * b / w)[::-1]
-            root.root_lam = 0.5 * float(np.sqrt(level[self.picks - 1]))
-        if self.gram is not None:
-            done = self._descend(target, FIRST_ROUNDS, 0.0) > 0 or self._newton(target)
-            if done:
-                return
-        self._descend(target, ROUNDS, 0.03)
-
-    def _descend(self, target: float, rounds: int, hopeless: float) -> int:
-        """Coordinate descent; negative where it stopped short of the target and of its gap."""
-        root, lam = self.root, np.array([self.root.root_lam])
+            lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
         best = np.array([-np.inf, np.inf])
-        limits = np.array([target, GAP, float(rounds), hopeless, float(self.scaled)])
-        used = kernels.relax(
+        limits = np.array([target, 1e-5, float(ROUNDS), 0.03, float(self.scaled)])
+        kernels.relax(
             self.form,
             self.terms,
             self.state,
@@ -252,29 +242,21 @@ class Relaxer:
             self.top,
             self.work,
         )
-        root.root_lam, root.bound = float(lam[0]), max(root.bound, float(best[0]))
-        return int(used)
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(best[0]))
 
-    def _newton(self, target: float) -> bool:
-        """Active-set Newton steps; whether there was room for the active columns."""
-        root, lam = self.root, np.array([self.root.root_lam])
-        bound, steps = newton(
-            self.form[0],
-            self.terms,
-            np.sqrt(self.terms.w),
-            self.scaled,
-            self.state,
-            self.picks,
-            root.beta,
-            self.g,
-            lam,
-            target,
-            20,
-            1e-4,
-            self.top,
-            self.nt,
-        )
-        root.root_lam, root.bound = float(lam[0]), max(root.bound, float(bound))
+    def _newton(self, target: float, lam: Array) -> bool:
+        """The same by active-set Newton steps; whether there was room for the active columns."""
+        root, terms = self.root, self.terms
+        problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
+        gradient(self.form[0], terms.b, root.beta, self.g)
+        here = (root.beta, self.g, lam, target)
+        if root.root_lam > 0.0:
+            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)
+        else:
+            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.nt)
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(bound))
         return bool(steps >= 0)
 
     def excluded(self, target: float) -> NDArray[np.bool_]:

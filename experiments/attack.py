@@ -5,7 +5,7 @@
 The families are those of the tests (``tests/attacks.py``, ``tests/cv_attacks.py``), judged by
 rational arithmetic, enumeration or a second search. A line per family: problems drawn, those of
 which something said was wrong, CPU seconds. Wrong ones are printed with their number, which
-``--first`` takes.
+``--first`` takes. Ctrl-C goes on to the next family.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ PROBLEMS = {
     "one-factor grid": 450,
     "ugly": 5600,
     "tree": 20_000,
+    "all sizes": 3000,
     "enumeration": 5000,
     "given matrices": 1500,
     "ellipsoids": 2000,
@@ -46,7 +47,10 @@ def run(name: str, problems: int, first: int, seed: int, minutes: float) -> int:
     started, wrong, done = time.process_time(), 0, 0
     for number in range(first, first + problems):
         rng = np.random.default_rng([seed, list(ATTACKS).index(name), number])
-        lines = list(ATTACKS[name](rng, number))
+        try:
+            lines = list(ATTACKS[name](rng, number))
+        except KeyboardInterrupt:  # Ctrl-C: on to the next family
+            break
         done += 1
         wrong += bool(lines)
         for line in lines:

@@ -182,6 +182,26 @@ def tree(rng: np.random.Generator, number: int) -> Iterator[str]:
         yield from above(cut.lower_bound, value, f"node limit {limit}")
 
 
+def all_sizes(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Leaps and bounds on up to twelve columns, to its end or stopped: every size."""
+    data = ugly_data(rng, 12)
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=data.X.shape[1])
+    limit = int(rng.integers(0, 60)) if rng.random() < 0.5 else None
+    try:
+        found = best_subsets(problem, tol=0.0, node_limit=limit)
+    except ValueError:  # γ is lost beside dependent columns
+        return
+    joint = exact_moments(data.X, data.y)
+    for i in rng.permutation(found.sizes.size)[:4]:
+        size = enumerate_size(data, int(found.sizes[i]))
+        best = [size.supports[c] for c in np.argsort(size.objective)[:2]]
+        own = exact_objective(joint, data.gamma, found.supports[i].tolist())
+        value = min(own, *(exact_objective(joint, data.gamma, S) for S in best))
+        yield from above(float(found.lower_bound[i]), value, f"size {found.sizes[i]}")
+        if found.proved[i] and float(own - value) > 1e-6 * float(own) + 1e-13 * problem.yy:
+            yield f"size {found.sizes[i]}: {float(own)!r} called optimal, not {float(value)!r}"
+
+
 def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     """What elimination on Gram matrices overlooks among the completions of some columns."""
     data = ugly_data(rng)
@@ -271,6 +291,7 @@ SOLVERS: dict[str, Attack] = {
     "one-factor grid": family_attack("one factor", grid=True),
     "ugly": ugly,
     "tree": tree,
+    "all sizes": all_sizes,
     "enumeration": enumerated,
     "given matrices": given_matrices,
     "ellipsoids": ellipsoids,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .branching.enumeration import best_by_enumeration, few_supports
+from .branching.enumeration import enumerated, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .fitted import Support, SupportPath, fit_supports
 from .kernels.linalg import Array
@@ -219,8 +219,12 @@ class _Walk:
                 self.done[g] = True
                 return
         elif solver in ("auto", "exact") and few_supports(problem, self.sizes):
-            self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
-            self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
+            found = enumerated(problem, self.sizes, self.known)
+            if found is None:
+                self.single(g)
+                return
+            self.enter(g, found[0])
+            self.lower[g], self.proved[g], self.searched[g] = found[1], True, False
             return
         elif exact:
             self.single(g)

@@ -41,7 +41,7 @@ def truth_of(data: RowFolds, gamma: float, taus: np.ndarray) -> object:
     return brute_force(data.X, data.y, pairs, [gamma], taus, data.refit_intercept)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=180, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(["best", "paper"]))
 def test_bounds_hold_the_truth(seed: int, bounds: str) -> None:
     data, gamma = small_folds(seed)
@@ -53,7 +53,7 @@ def test_bounds_hold_the_truth(seed: int, bounds: str) -> None:
     assert result.by_gamma[0].n_mio == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.integers(0, 2**31),
     st.sampled_from(["best", "paper"]),

@@ -16,6 +16,7 @@ COUNTS = {
     "one-factor grid": 45,
     "ugly": 60,
     "tree": 100,
+    "all sizes": 60,
     "enumeration": 150,
     "given matrices": 60,
     "ellipsoids": 40,

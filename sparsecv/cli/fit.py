@@ -86,6 +86,8 @@ def fit(
         announce_limit(prepared.design.p, settings.time_limit)
         everything, proving = settings.seconds(prepared.design.p)
         limit = everything if proving is None else proving
+        most = "" if limit is None else f", at most {limit:g} s"
+        bar(f"proving the best {tau} of {prepared.design.p} columns{most}", 0, 1)
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
         try:
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)

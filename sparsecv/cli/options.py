@@ -344,9 +344,10 @@ def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     if quiet or not console.is_terminal:
         yield lambda text, done, total: None
         return
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(console=console, transient=True) as progress:
+    words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
+    with Progress(*words, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def show(text: str, done: int, total: int) -> None:

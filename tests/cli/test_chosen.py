@@ -224,7 +224,7 @@ def test_verbose_and_the_bar_show_it(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert any(SAID.match(line) and "s left: " in line for line in lines)
 
     screen = Console(file=io.StringIO(), force_terminal=True, width=160)
-    monkeypatch.setattr(options, "Console", lambda **_: screen)
+    monkeypatch.setattr("rich.console.Console", lambda **_: screen)
     with options.progress(quiet=False) as bar:
         bar("proving γ = 1, τ = 2, gap of the least error 3.2 %, 12 s left", 1, 6)
     shown = screen.file.getvalue()  # type: ignore[attr-defined]

@@ -69,25 +69,14 @@ def heuristic_path(
     head, y = factor[:, :p], factor[:, p]
     starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
     most = wanted[-1]
-    needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
-    columns = promising_columns(head, y, needed)
-    if columns.size < p:
-        order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
-        columns = np.union1d(columns, order)
-    if columns.size < most:
-        columns = np.arange(p, dtype=np.intp)
+    columns = _columns(problem, head, y, starts, most)
     within = np.ascontiguousarray(head[:, columns])
     G, b = within.T @ within, within.T @ y
     m = columns.size
     supports = np.full((most + 1, most), -1, dtype=np.int64)
     gains = np.full(most + 1, -np.inf)
-    work = (
-        np.empty((most + 1, most + 1)),
-        np.empty(max(m, most + 1)),
-        np.empty((most + 1, m)),
-        np.empty(m),
-        np.empty(m),
-    )
+    shapes = ((most + 1, most + 1), max(m, most + 1), (most + 1, m), m, m)
+    work = tuple(np.empty(shape) for shape in shapes)
     trial, allowed = np.empty(most, dtype=np.int64), np.ones(m, dtype=np.int8)
     limits = limits or Limits()
     for start in starts:
@@ -109,6 +98,21 @@ def heuristic_path(
             break
         step_down(*data, k, allowed, work, SWAPS)
     return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
+
+
+def _columns(
+    problem: SparseRidgeProblem,
+    head: NDArray[np.float64],
+    y: NDArray[np.float64],
+    starts: list[NDArray[np.intp]],
+    most: int,
+) -> NDArray[np.intp]:
+    """Those the search looks at: promising ones, the starts', forward steps'; all if too few."""
+    columns = promising_columns(head, y, np.concatenate([np.zeros(0, dtype=np.intp), *starts]))
+    if columns.size < problem.p:
+        order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
+        columns = np.union1d(columns, order)
+    return columns if columns.size >= most else np.arange(problem.p, dtype=np.intp)
 
 
 @kernel

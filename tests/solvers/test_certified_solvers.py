@@ -65,6 +65,7 @@ def assert_below(bound: float, value: Fraction, note: str) -> None:
     assert Fraction(bound) <= value, f"{note}: {bound} above {float(value)} by {bound - value!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_no_bound_above_an_attained_objective(name: str) -> None:
     """γ from 1e-8 to 1 of diag(G), noise 0 to 1e-3: exact arithmetic has the last word."""

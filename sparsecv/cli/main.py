@@ -92,7 +92,7 @@ def _usage(error: Any) -> str:
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
         near = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
         return f"No such option: {error.option_name}" + (near if error.possibilities else "")
-    return str(error.format_message())
+    return str(error.format_message()).replace("Value error, ", "")
 
 
 def _one_line_warning(message: Any, *_: Any, **__: Any) -> None:

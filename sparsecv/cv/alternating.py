@@ -13,8 +13,9 @@ from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers import TREE_ONLY
 from .checkpoint import Checkpoint
-from .engine import Surface, Tell
+from .engine import Surface
 from .gamma_step import HIGH, LOW, FixedSupports, gamma_step
+from .pace import Tell
 from .results import Array, CVResult, GammaResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 

@@ -281,6 +281,7 @@ def test_without_room_for_more_nodes_it_goes_deep(
     assert cut.lower_bound <= alone.objective
 
 
+@pytest.mark.slow
 def test_longer_searches_leave_smaller_gaps() -> None:
     problem = hard(p=120, tau=10)
     bounds = [
@@ -306,6 +307,7 @@ def test_a_fitted_diagonal_is_allowed_and_bounds_the_optimum(seed: int) -> None:
     assert np.linalg.eigvalsh(form.quadratic())[0] >= -1e-12 * np.trace(gram.G)
 
 
+@pytest.mark.slow
 def test_history_of_the_gap() -> None:
     found = solve(hard(p=120, tau=10), node_limit=3000)
     seconds, objective, bound = np.array(found.history).T

@@ -24,6 +24,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 def test_nothing_said_is_wrong(name: str) -> None:
     for number, (note, rng) in enumerate(draws(COUNTS[name], list(SOLVERS).index(name))):

@@ -203,6 +203,7 @@ def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
                 assert np.all(expected <= high[i] + 1e-9 * scale)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(data=ugly(max_columns=5, max_rows=7, mild=True), seed=st.integers(0, 2**32 - 1))
 def test_ranges_hold_the_optimum_wherever_the_search_stops(data: Data, seed: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numba import config
 
+from sparsecv.solvers.kernels import compiled
 from sparsecv.solvers.kernels.compiled import (
     Kernel,
     KernelCache,
@@ -55,10 +56,13 @@ def load(folder: Path) -> Any:
     return module
 
 
-@pytest.fixture
-def modules(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(params=[0, compiled.COPIED], ids=["called", "copied"])
+def modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Path]:
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
+    monkeypatch.setattr(compiled, "COPIED", request.param)
     (tmp_path / "callee.py").write_text(CALLEE)
     (tmp_path / "caller.py").write_text(CALLER)
     yield tmp_path
@@ -92,6 +96,21 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
     assert answer(modules) == (22, False)
     (modules / "callee.py").write_text(CALLEE.replace(old, new))
     assert answer(modules) == (202, False)
+
+
+def test_machine_code_that_calls_another_name_is_compiled_anew(modules: Path) -> None:
+    assert answer(modules) == (22, False)
+    (modules / "callee.py").write_text(CALLEE.replace("@kernel", "@kernel(reorder=True)"))
+    assert answer(modules) == (22, False)
+    assert answer(modules) == (22, True)
+
+
+def test_another_process_finds_what_a_kernel_calls(modules: Path) -> None:
+    answer(modules)
+    call = "from caller import above; print(above(1, 2), bool(above.stats.cache_hits))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(modules), str(ROOT)])}
+    command = [sys.executable, "-c", call]
+    assert subprocess.check_output(command, env=environment, text=True).split() == ["22", "True"]
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])

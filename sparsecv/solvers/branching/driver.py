@@ -102,7 +102,7 @@ def push(open_nodes, row):  # type: ignore[no-untyped-def]
     heap[at] = row
 
 
-@kernel
+@kernel(inner=True)
 def pop(open_nodes):  # type: ignore[no-untyped-def]
     """Take the row of least bound out of the heap."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
@@ -123,7 +123,7 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
     return first
 
 
-@kernel
+@kernel(inner=True)
 def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
     """Write a node to a spare row."""
     counts = open_nodes.counts[0]
@@ -136,7 +136,7 @@ def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
     return row
 
 
-@kernel
+@kernel(inner=True)
 def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
     """Give a row back, or keep it as a leaf."""
     counts = open_nodes.counts[0]
@@ -199,7 +199,7 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
         exclude(st.Q, ch.beta[at], ch.g, i)
 
 
-@kernel
+@kernel(inner=True)
 def share(st, i):  # type: ignore[no-untyped-def]
     """z_i of the node at hand."""
     size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
@@ -208,7 +208,7 @@ def share(st, i):  # type: ignore[no-untyped-def]
     return size / s
 
 
-@kernel
+@kernel(inner=True)
 def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
     """The free column, not tried yet, of largest expected gain when it is excluded; the gain."""
     most, which = -1.0, -1
@@ -223,7 +223,7 @@ def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
     return most, which
 
 
-@kernel
+@kernel(inner=True)
 def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     """The column to branch on; its exclusion is left in buffer 1, with its bound."""
     total, trials = 0.0, 0
@@ -259,7 +259,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     return chosen, raised
 
 
-@kernel
+@kernel(inner=True)
 def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
@@ -278,7 +278,7 @@ def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
         push(open_nodes, row)
 
 
-@kernel
+@kernel(inner=True)
 def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
     """Relax the node at hand, which came without a relaxation of its own; its bound."""
     load_child(st, ch, 0, 0, st.state[0])
@@ -289,7 +289,7 @@ def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
     return bound
 
 
-@kernel
+@kernel(inner=True)
 def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
     """Try to be done with the node at hand by bounds and enumeration.
 

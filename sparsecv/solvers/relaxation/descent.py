@@ -26,7 +26,7 @@ FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
 
 
-@kernel
+@kernel(inner=True)
 def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
     """Best value of a free coordinate whose gradient without it is ``rho``: reverse Huber."""
     root = np.sqrt(weight)
@@ -41,7 +41,7 @@ def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
     return new if rho >= 0.0 else -new
 
 
-@kernel
+@kernel(inner=True)
 def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent over ``columns[:count]`` at λ = root_lam².
 
@@ -65,7 +65,7 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
     return most
 
 
-@kernel
+@kernel(inner=True)
 def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type: ignore[no-untyped-def]
     """Passes over the active columns alone until steps gain little; ``local`` holds β and g.
 
@@ -89,7 +89,7 @@ def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type
             break
 
 
-@kernel
+@kernel(inner=True)
 def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered):  # type: ignore[no-untyped-def]
     """Gather Q on the active columns and sweep there; g is left as it was."""
     for a in range(n):
@@ -103,7 +103,7 @@ def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, l
         beta[active[a]] = local[0, a]
 
 
-@kernel
+@kernel(inner=True)
 def inner(X, i, r):  # type: ignore[no-untyped-def]
     """x_iᵀr with four running sums, which a compiler can keep side by side."""
     n = r.shape[0]
@@ -119,7 +119,7 @@ def inner(X, i, r):  # type: ignore[no-untyped-def]
     return (a + b) + (c + d)
 
 
-@kernel
+@kernel(inner=True)
 def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[no-untyped-def]
     """The same pass in residual form, free columns only; ``q`` is the diagonal of Q."""
     n = r.shape[0]

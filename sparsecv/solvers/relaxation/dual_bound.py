@@ -85,7 +85,7 @@ def weights(ridge: float, D: Array) -> Array:
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
 
 
-@kernel
+@kernel(inner=True)
 def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
     """g²/w from above: |g| may be off by ``raise_by``·length."""
     size = abs(g) + raise_by * length
@@ -98,7 +98,7 @@ def raised_all(g: Array, length: Array, w: Array, top: Array, picks: int) -> Arr
     return np.asarray(top[picks + 1] * (size * size / w))
 
 
-@kernel
+@kernel(inner=True)
 def sum_largest(w, length, state, columns, count, picks, g, raise_by, top):  # type: ignore[no-untyped-def]
     """Σ over included columns and the ``picks`` largest over free ones of g²/w, from above.
 
@@ -125,7 +125,7 @@ def sum_largest(w, length, state, columns, count, picks, g, raise_by, top):  # t
     return total
 
 
-@kernel
+@kernel(inner=True)
 def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
     """The larger of ``plain`` and A²/B, and the square of the multiple s that gives it.
 
@@ -140,7 +140,7 @@ def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
     return bound, square
 
 
-@kernel
+@kernel(inner=True)
 def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-def]
     """Leave in ``top`` what screening asks for; −∞ in place of a bound that is not a number."""
     for c in range(picks + 1):
@@ -149,7 +149,7 @@ def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-
     return bound if bound > -np.inf else -np.inf
 
 
-@kernel
+@kernel(inner=True)
 def gram_bound(  # type: ignore[no-untyped-def]
     w, length, b, yy, reach_y, state, columns, count, picks, beta, g, eps, scaled, top
 ):
@@ -211,7 +211,7 @@ def gram_bound(  # type: ignore[no-untyped-def]
     return settle_top(bound, square, picks, raise_by, top)
 
 
-@kernel
+@kernel(inner=True)
 def residual_bound(  # type: ignore[no-untyped-def]
     w, length, y, r, extra, state, columns, count, picks, beta, g, eps, top
 ):

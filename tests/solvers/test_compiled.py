@@ -162,6 +162,47 @@ def test_a_temporary_folder_is_private(tmp_path: Path, monkeypatch: pytest.Monke
     assert private_folder() != str(folder)
 
 
+WARM = """
+import sys
+import numpy as np
+from numba.core import event
+from sparsecv.cli.main import main
+from sparsecv.cli.warmup import PATHS, run_path
+from sparsecv.solvers import SparseRidgeProblem, heuristic_support, perspective_relaxation
+from sparsecv.solvers.kernels.compiled import Kernel
+
+compiled = []
+
+class Note(event.Listener):
+    def on_start(self, event):
+        if isinstance(event.data["dispatcher"], Kernel):
+            compiled.append(event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Note())
+for path in PATHS:
+    run_path(path)
+X = np.random.default_rng(1).standard_normal((30, 60))
+problem = SparseRidgeProblem(X, X[:, :4].sum(axis=1), gamma=1.0, tau=5)
+heuristic_support(problem)
+perspective_relaxation(problem)
+for command in (["cv", "diabetes", "--folds", "loo"], ["fit", "diabetes", "--tau", "3"]):
+    assert main([*command, "--quiet"]) == 0
+print("compiled:", *compiled)
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_after_warmup(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    subprocess.check_call([sys.executable, "-m", "sparsecv", "warmup"], env=environment)
+    done = subprocess.check_output([sys.executable, "-c", WARM], env=environment, text=True)
+    assert done.splitlines()[-1] == "compiled:"
+
+
 # a foreign user who may read everything, so that the interpreter need not lie in an open folder
 FOREIGN = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"]
 FOREIGN += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]

@@ -20,7 +20,27 @@ EXPLAINED = 1e-4  # least share of y'y unexplained: below, gains do not tell obj
 
 
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
-    """Whether :func:`best_by_enumeration` is quick and precise here."""
+    """Whether :func:`best_by_enumeration` is quick and precise here.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used.
+    sizes : iterable of int
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, few_supports
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> few_supports(problem, [1, 2, 3])
+    True
+    """
     if problem.gamma < SOUND * float(np.square(problem._base[:, : problem.p]).sum(axis=0).max()):
         return False
     total = 0
@@ -58,6 +78,15 @@ def best_by_enumeration(
     ------
     ValueError
         Sizes out of 1..p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, best_by_enumeration
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> best_by_enumeration(problem, np.array([1, 2]))
+    [array([1]), array([1, 3])]
     """
     wanted = checked_sizes(problem, sizes)
     p, ridge = problem.p, problem.gamma / 2.0

@@ -62,7 +62,17 @@ class JointResult:
     rounding: Array
 
     def open_for(self, j: int) -> NDArray[np.intp]:
-        """Nodes open for neighbour j."""
+        """Nodes open for neighbour j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        ndarray of int
+            Rows of ``leaves``.
+        """
         return np.asarray(self.pairs[self.pairs[:, 1] == j, 0])
 
 
@@ -98,6 +108,17 @@ def solve_jointly(
     -------
     JointResult
         A neighbour in no pair is solved: its incumbent is optimal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, LeftOut, solve_jointly
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> left_out = LeftOut(GramForm.of(problem), X, y, np.arange(5), 4)  # leave-one-out
+    >>> found = solve_jointly(left_out, problem, np.array([[1, 3]]))
+    >>> found.support.tolist(), found.pairs.size
+    ([[1, 3], [0, 3], [1, 3], [0, 1]], 0)
     """
     limits = limits or Limits()
     gram, tau, ridge, p = left_out.gram, problem.tau, problem.gamma / 2.0, problem.p
@@ -202,6 +223,21 @@ def settle(
     limits : Limits, optional
     branch : bool
         Search on until it is solved. Without, no node is branched on and none enumerated.
+
+    Returns
+    -------
+    Neighbour
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, LeftOut, settle, solve_jointly
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> left_out = LeftOut(GramForm.of(problem), X, y, np.arange(5), 4)
+    >>> found = solve_jointly(left_out, problem, np.array([[1, 3]]))
+    >>> settle(left_out, problem, 0, found).solved
+    True
     """
     limits = limits or Limits()
     if isinstance(found, JointResult):

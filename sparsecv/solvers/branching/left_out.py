@@ -47,7 +47,16 @@ class LeftOut:
         return int(self.start.size - 1)
 
     def of(self, j: int) -> slice:
-        """Rows of neighbour j."""
+        """Rows of neighbour j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        slice
+        """
         return slice(int(self.start[j]), int(self.start[j + 1]))
 
     @cached_property
@@ -122,12 +131,31 @@ class LeftOut:
         return shift, found
 
     def rounding(self, ridge: float) -> Array:
-        """What every neighbour's objectives may be off by, shape (k,): see GramForm.rounding."""
+        """What every neighbour's objectives may be off by, shape (k,): see GramForm.rounding.
+
+        Parameters
+        ----------
+        ridge : float
+            γ/2.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+        """
         inflation = (float(self.length.max()) ** 2 + ridge) / (self.least + ridge)
         return np.asarray(np.maximum(1e-12, 20.0 * EPS * inflation) * self.gram.yy)
 
     def form(self, j: int) -> GramForm:
-        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""
+        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        GramForm
+        """
         D, t = self.rows[self.of(j)], self.targets[self.of(j)]
         gram = self.gram
         return GramForm(
@@ -142,7 +170,22 @@ class LeftOut:
     def neighbours(
         self, ridge: float, tau: int, shift: Array, margin: float
     ) -> left_out_kernels.Neighbours:
-        """State of the kernels, nothing known of any neighbour yet."""
+        """State of the kernels, nothing known of any neighbour yet.
+
+        Parameters
+        ----------
+        ridge : float
+            γ/2.
+        tau : int
+        shift : ndarray, shape (k,)
+            Multiples of I added to every G_j and taken off the perspective's weight.
+        margin : float
+            What objectives may be off by.
+
+        Returns
+        -------
+        Neighbours
+        """
         p, widest = self.gram.b.size, max(int(np.diff(self.start).max(initial=1)), 1)
         columns = max(p, tau)
         inflation = (float(self.length.max()) ** 2 + ridge) / (float(self.gram.D.min()) + ridge)
@@ -225,6 +268,16 @@ class LeftOut:
         """xᵀ(G_j + shift·I)⁻¹x from above for one row x of H (r, p) in neighbour ``of`` (r,) each.
 
         For neighbours that leave out one row. Infinite where nothing bounds it.
+
+        Parameters
+        ----------
+        H : ndarray, shape (r, p)
+        shift : float
+        of : ndarray of int, shape (r,)
+
+        Returns
+        -------
+        ndarray, shape (r,)
         """
         values, vectors = self.eigen
         scale = values + shift

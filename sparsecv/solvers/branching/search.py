@@ -34,7 +34,16 @@ Nodes = tuple[NDArray[np.int8], Array, Array, Array]  # states, β, √λ and bo
 
 
 class Tree:
-    """The open nodes of one thread and everything it works with."""
+    """The open nodes of one thread and everything it works with.
+
+    Parameters
+    ----------
+    gram : GramForm
+    problem : SparseRidgeProblem
+        Gives γ and τ.
+    tol : float
+        Relative gap at which a node is pruned.
+    """
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.problem, self.tol = gram, problem, tol
@@ -69,7 +78,18 @@ class Tree:
     def add(
         self, state: NDArray[np.int8], beta: Array, lam: Array, bound: Array | float = -np.inf
     ) -> None:
-        """Let nodes wait, a row each; without a bound they are relaxed when their turn comes."""
+        """Let nodes wait, a row each; without a bound they are relaxed when their turn comes.
+
+        Parameters
+        ----------
+        state : ndarray of int8, shape (m, p)
+            Free (0), included (1) and excluded (2) columns.
+        beta : ndarray, shape (m, p)
+        lam : ndarray, shape (m,)
+            √λ.
+        bound : ndarray or float
+            Lower bounds on what lies below the nodes.
+        """
         m = state.shape[0]
         while self.open.counts["spare"][0] < m + 3:
             self.open = _grown(self.open, 2 * self.open.state.shape[0])
@@ -82,7 +102,15 @@ class Tree:
             driver.push(self.open, row)
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
-        """Begin at the root, its relaxation solved and a support entered."""
+        """Begin at the root, its relaxation solved and a support entered.
+
+        Parameters
+        ----------
+        beta : ndarray, shape (p,)
+        root_lam : float
+            √λ.
+        bound : float
+        """
         if np.count_nonzero(beta) > FEW_ACTIVE:
             self._choose_method(beta, root_lam, bound)
         self.add(np.zeros((1, beta.size), dtype=np.int8), beta[None], np.array([root_lam]), bound)
@@ -105,14 +133,29 @@ class Tree:
             self.nt = newton_work(p, FEW_ACTIVE)
 
     def learn_from(self, other: Tree) -> None:
-        """Take over the record and what branching on each column has gained."""
+        """Take over the record and what branching on each column has gained.
+
+        Parameters
+        ----------
+        other : Tree
+            Of the same problem.
+        """
         self.now["upper"] = other.now["upper"]
         self.st.support[:] = other.st.support
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
         self.nt = newton_work(self.gram.b.size, other.nt.active.size)
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
-        """States, β, √λ and bounds of some rows."""
+        """States, β, √λ and bounds of some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        tuple of ndarray
+        """
         table = self.open
         return table.state[rows], table.beta[rows], table.lam[rows], table.bound[rows]
 
@@ -123,7 +166,17 @@ class Tree:
         self.open.spare[:] = np.arange(rows)
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes; whether anything is open is told by the result."""
+        """Search on for about so many nodes; whether anything is open is told by the result.
+
+        Parameters
+        ----------
+        nodes : int
+
+        Returns
+        -------
+        int
+            ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (so are the rows).
+        """
         code = int(driver.explore(self.st, self.nt, self.ch, self.open, nodes))
         rows = self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
@@ -134,7 +187,15 @@ class Tree:
         return code
 
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
-        """Enter a support, filled to τ columns with the first ones, after swaps."""
+        """Enter a support, filled to τ columns with the first ones, after swaps.
+
+        Parameters
+        ----------
+        support : ndarray of int
+            Of at most τ columns.
+        swaps : int
+            At most.
+        """
         st = self.st
         spare = np.setdiff1d(np.arange(st.state.size), support)
         st.found[: st.support.size] = np.concatenate([support, spare])[: st.support.size]
@@ -147,7 +208,14 @@ class Tree:
 
 
 class Search:
-    """One tree searched best bound first, by one thread or several with open nodes of their own."""
+    """One tree searched best bound first, by one thread or several with open nodes of their own.
+
+    Parameters
+    ----------
+    tree : Tree
+    n_jobs : int, optional
+        Threads, as in joblib; 1 by default.
+    """
 
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
         self.trees = [tree]
@@ -180,7 +248,18 @@ class Search:
         return min(tree.bound for tree in self.trees)
 
     def run(self, limits: Limits, pause: float | None = None) -> Status | None:
-        """Search until nothing is open or a limit is reached; None after ``pause`` seconds."""
+        """Search until nothing is open or a limit is reached; None after ``pause`` seconds.
+
+        Parameters
+        ----------
+        limits : Limits
+        pause : float, optional
+            Seconds.
+
+        Returns
+        -------
+        Status or None
+        """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
             while True:
@@ -264,7 +343,20 @@ def _some(nodes: Nodes, first: int, step: int) -> Nodes:
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
-    """A search's state with nothing known."""
+    """A search's state with nothing known.
+
+    Parameters
+    ----------
+    gram : GramForm
+    problem : SparseRidgeProblem
+        Gives γ and τ.
+    tol : float
+        Relative gap at which a node is pruned.
+
+    Returns
+    -------
+    SearchState
+    """
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)

@@ -81,7 +81,18 @@ def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
 
 
 def weights(ridge: float, D: Array) -> Array:
-    """w = γ/2 + D, rounded down where D is not 0: what w − γ/2 takes off G is never above D."""
+    """w = γ/2 + D, rounded down where D is not 0: what w − γ/2 takes off G is never above D.
+
+    Parameters
+    ----------
+    ridge : float
+        γ/2.
+    D : ndarray, shape (p,)
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
 
 
@@ -93,7 +104,20 @@ def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
 
 
 def raised_all(g: Array, length: Array, w: Array, top: Array, picks: int) -> Array:
-    """Every column's s²g²/w from above, at the bound that left ``top``."""
+    """Every column's s²g²/w from above, at the bound that left ``top``.
+
+    Parameters
+    ----------
+    g, length, w : ndarray, shape (p,)
+        As :func:`gram_bound` takes them.
+    top : ndarray
+        As :func:`gram_bound` leaves it.
+    picks : int
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
     size = np.abs(g) + top[picks + 2] * length
     return np.asarray(top[picks + 1] * (size * size / w))
 

@@ -61,6 +61,18 @@ class GramForm:
         """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem.
 
         Without ``extract``, or where its time is not left, D is 0 and the eigenproblem is saved.
+
+        Parameters
+        ----------
+        problem : SparseRidgeProblem
+        columns : ndarray of int, optional
+            All by default.
+        extract : bool
+        limits : Limits, optional
+
+        Returns
+        -------
+        GramForm
         """
         head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
@@ -72,7 +84,19 @@ class GramForm:
         return cls(G, head.T @ y, problem.yy, D, eps)
 
     def on(self, columns: NDArray[np.intp], rank: int, limits: Limits) -> GramForm:
-        """The same of some of its columns, with a diagonal of their own where there is time."""
+        """The same of some of its columns, with a diagonal of their own where there is time.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+        rank : int
+            A bound on the rank of the problem's rows.
+        limits : Limits
+
+        Returns
+        -------
+        GramForm
+        """
         G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
         affordable = _affordable(columns.size, limits)
         D = extraction(G, rank, self.eps) if affordable else self.D[columns]
@@ -82,6 +106,14 @@ class GramForm:
         """The same with some rows of the data left out, and a diagonal of its own.
 
         A down-date: X is not copied, and digits are lost where the rows left out are most of it.
+
+        Parameters
+        ----------
+        rows, targets : ndarrays, shape (r, p) and (r,)
+
+        Returns
+        -------
+        GramForm
         """
         G = self.G - rows.T @ rows
         yy = max(self.yy - float(targets @ targets), 0.0)
@@ -99,13 +131,27 @@ class GramForm:
         return not self.D.any()
 
     def quadratic(self) -> Array:
-        """Q = G − D, a new array."""
+        """Q = G − D, a new array.
+
+        Returns
+        -------
+        ndarray, shape (p, p)
+        """
         Q = np.array(self.G, order="C")
         Q.flat[:: Q.shape[0] + 1] -= self.D
         return Q
 
     def terms(self, ridge: float) -> BoundTerms:
-        """What the dual bound asks at γ = 2·``ridge``."""
+        """What the dual bound asks at γ = 2·``ridge``.
+
+        Parameters
+        ----------
+        ridge : float
+
+        Returns
+        -------
+        BoundTerms
+        """
         squares, yy = self.before or (np.diag(self.G), self.yy)
         length = np.sqrt(np.maximum(squares, 0.0) + ridge)
         reach_y = float(np.sqrt(max(yy, 0.0)))
@@ -115,13 +161,31 @@ class GramForm:
         """Absolute error allowed for in every enumerated objective.
 
         20 ulp of yᵀy times a bound on the variance inflation of any support.
+
+        Parameters
+        ----------
+        ridge : float
+            γ/2.
+
+        Returns
+        -------
+        float
         """
         inflation = (np.diag(self.G).max() + ridge) / (self.D.min() + ridge)
         return float(max(1e-12, 20.0 * np.finfo(float).eps * inflation) * self.yy)
 
 
 def gram_rounding(problem: SparseRidgeProblem) -> float:
-    """ε of bounds from the problem's Gram matrices."""
+    """ε of bounds from the problem's Gram matrices.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+
+    Returns
+    -------
+    float
+    """
     return relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
 
 
@@ -131,7 +195,25 @@ def _affordable(p: int, limits: Limits | None) -> bool:
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:
-    """Whether the Gram matrix of all columns is the better form to start from."""
+    """Whether the Gram matrix of all columns is the better form to start from.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, wants_gram
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> wants_gram(problem)
+    True
+    """
     p = problem.p
     return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem.rank_bound
 
@@ -140,6 +222,17 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     """Diagonal D with G − D ⪰ 0, from the least eigenvalue; 0 where G is singular by shape.
 
     The exact G is meant, which the one at hand may differ from by ``eps`` of its trace.
+
+    Parameters
+    ----------
+    G : ndarray, shape (p, p)
+    rank : int
+        Below p the exact G is singular.
+    eps : float
+
+    Returns
+    -------
+    ndarray, shape (p,)
     """
     p = G.shape[0]
     if rank < p:
@@ -150,7 +243,16 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
 
 
 def relaxation_work(p: int) -> tuple[Any, ...]:
-    """Work space of the relaxation's kernel."""
+    """Work space of the relaxation's kernel.
+
+    Parameters
+    ----------
+    p : int
+
+    Returns
+    -------
+    tuple of ndarray
+    """
     m = min(p, BLOCK)
     columns = np.zeros(p, dtype=np.int64)
     return columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
@@ -163,12 +265,20 @@ def residual_form(
 
     Parameters
     ----------
+    problem : SparseRidgeProblem
+        Gives γ.
     X : ndarray, shape (q, m)
         One row for every column of the problem that is left.
     y, r : ndarray, shape (m,)
         Response and residual, the latter kept up to date by the kernel.
     extra : float
         e of Q = XᵀX + eI, a part of γ/2.
+
+    Returns
+    -------
+    tuple
+        As ``descent.relax`` takes it.
+    BoundTerms
     """
     ridge, yy = problem.gamma / 2.0, float(y @ y)
     squares = np.einsum("ij,ij->i", X, X)
@@ -194,12 +304,27 @@ class Root:
     slack: float
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
-        """Go on with some of the columns."""
+        """Go on with some of the columns.
+
+        Parameters
+        ----------
+        mask : ndarray of bool
+            Over the columns left.
+        """
         self.columns, self.beta = self.columns[mask], self.beta[mask]
 
 
 class Relaxer:
-    """The root relaxation in Gram or residual form, and what its dual excludes."""
+    """The root relaxation in Gram or residual form, and what its dual excludes.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    root : Root
+        Changed as more is known.
+    gram : GramForm, optional
+        On the root's columns; without it in residual form.
+    """
 
     def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
         self.root, self.gram, ridge = root, gram, problem.gamma / 2.0
@@ -219,7 +344,12 @@ class Relaxer:
         self.work, self.nt = relaxation_work(p), newton_work(p)
 
     def relax(self, target: float) -> None:
-        """Solve until the bound passes ``target`` or nothing more is to be had."""
+        """Solve until the bound passes ``target`` or nothing more is to be had.
+
+        Parameters
+        ----------
+        target : float
+        """
         root, w, b = self.root, self.terms.w, self.terms.b
         lam = np.array([root.root_lam])
         if self.gram is not None and self._newton(target, lam):
@@ -260,7 +390,17 @@ class Relaxer:
         return bool(steps >= 0)
 
     def excluded(self, target: float) -> NDArray[np.bool_]:
-        """Columns no support below ``target`` holds; the slack is lowered to what proves it."""
+        """Columns no support below ``target`` holds; the slack is lowered to what proves it.
+
+        Parameters
+        ----------
+        target : float
+
+        Returns
+        -------
+        ndarray of bool
+            Over the root's columns.
+        """
         root, terms, top = self.root, self.terms, self.top
         every = np.arange(root.columns.size)
         here = kernels.dual_bound(
@@ -284,14 +424,30 @@ class Relaxer:
         return np.asarray(out)
 
     def rounded(self) -> NDArray[np.intp]:
-        """The columns of largest β√w, by their number in the problem."""
+        """The columns of largest β√w, by their number in the problem.
+
+        Returns
+        -------
+        ndarray of int
+            Increasing.
+        """
         w = self.terms.w
         size = np.abs(self.root.beta) * np.sqrt(w)
         size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / w))
         return np.sort(self.root.columns[np.argsort(-size, kind="stable")[: self.picks]])
 
     def promising(self, count: int) -> NDArray[np.intp]:
-        """The columns of largest g²/w, by their number in the problem."""
+        """The columns of largest g²/w, by their number in the problem.
+
+        Parameters
+        ----------
+        count : int
+
+        Returns
+        -------
+        ndarray of int
+            Increasing.
+        """
         value = self.g * self.g / self.terms.w
         if value.size <= count:
             return self.root.columns
@@ -299,7 +455,15 @@ class Relaxer:
 
 
 class Incumbent:
-    """The best support known, by a fresh fit."""
+    """The best support known, by a fresh fit.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    starts : sequence of supports
+    gram : GramForm, optional
+        Of the same data, for forward selection.
+    """
 
     def __init__(
         self,
@@ -323,7 +487,17 @@ class Incumbent:
             self.offer(complete_support(self.gram.G, self.gram.b, ridge, none, tau))
 
     def offer(self, support: NDArray[np.intp]) -> bool:
-        """Keep a support, cut or filled to τ columns, if it is better."""
+        """Keep a support, cut or filled to τ columns, if it is better.
+
+        Parameters
+        ----------
+        support : ndarray of int
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
         tau, p = self.problem.tau, self.problem.p
         chosen = np.unique(support)[:tau]
         for spare in (self.support, np.arange(p, dtype=np.intp)):
@@ -348,8 +522,22 @@ def reduced_root(
 ) -> tuple[Root, GramForm | None]:
     """Relax and screen at the root until little more is screened.
 
-    Returns the root and the matrices of the columns left; no matrices where the relaxation alone
-    settles it, or the time is up.
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    incumbent : Incumbent
+        Improved on the way.
+    tol : float
+        Relative gap.
+    gram : GramForm, optional
+        Of all columns.
+    limits : Limits
+
+    Returns
+    -------
+    Root
+    GramForm or None
+        Of the columns left; None where the relaxation alone settles it, or the time is up.
     """
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
@@ -378,7 +566,15 @@ def reduced_root(
 
 
 def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer: Relaxer) -> None:
-    """Round the relaxation, and search around it and the incumbent among promising columns."""
+    """Round the relaxation, and search around it and the incumbent among promising columns.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    incumbent : Incumbent
+    relaxer : Relaxer
+        Its relaxation solved.
+    """
     columns = np.union1d(relaxer.promising(SEARCHED), incumbent.support)
     if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
         G, b = relaxer.gram.G, relaxer.gram.b

@@ -51,7 +51,17 @@ class NewtonWork(NamedTuple):
 
 
 def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
-    """Allocate the work space for p columns, at most ``widest`` of them active."""
+    """Allocate the work space for p columns, at most ``widest`` of them active.
+
+    Parameters
+    ----------
+    p : int
+    widest : int
+
+    Returns
+    -------
+    NewtonWork
+    """
     m = min(p, widest)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),

@@ -98,6 +98,16 @@ def perspective_relaxation(
     ------
     ValueError
         ε out of range or columns out of 0..p−1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> relaxed = perspective_relaxation(problem)
+    >>> relaxed.bound <= problem.objective([1, 3]), relaxed.converged
+    (True, True)
     """
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
@@ -122,8 +132,28 @@ def relaxation_path(
 ) -> list[Relaxation]:
     """Solve the relaxation for several τ, each started from the one before.
 
-    Parameters as for :func:`perspective_relaxation`. Once limits are reached every other τ gets the
-    bound at the last coefficients.
+    Once limits are reached every other τ gets the bound at the last coefficients.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used.
+    taus : iterable of int
+    epsilon, extract, gap, limits
+        As for :func:`perspective_relaxation`.
+
+    Returns
+    -------
+    list of Relaxation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, relaxation_path
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> path = relaxation_path(SparseRidgeProblem(X, y, gamma=1.0, tau=1), [1, 2, 3])
+    >>> path[0].bound >= path[1].bound >= path[2].bound
+    True
     """
     gram = None
     if extract or wants_gram(problem):
@@ -158,6 +188,20 @@ def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
     Returns
     -------
     ndarray, shape (p,)
+
+    Raises
+    ------
+    ValueError
+        ``beta`` is not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, dual_bounds
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> bool((dual_bounds(problem, np.zeros(4)) <= problem.yy).all())
+    True
     """
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():

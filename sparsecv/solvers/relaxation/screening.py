@@ -48,6 +48,21 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     Returns
     -------
     Screening
+
+    Raises
+    ------
+    ValueError
+        ``beta`` is not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation, screen
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> found = screen(problem, perspective_relaxation(problem).beta, problem.objective([1, 3]))
+    >>> found.included, found.excluded
+    (array([1]), array([2]))
     """
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():

@@ -28,7 +28,7 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.branching import driver, families_kernels, node
-from sparsecv.solvers.relaxation import gram, perspective
+from sparsecv.solvers.relaxation import gram, perspective, root
 from sparsecv.solvers.relaxation.newton import newton_work
 
 Array = NDArray[np.float64]
@@ -201,7 +201,7 @@ def test_centres_of_many(kind: str, size: int) -> None:
 @pytest.mark.parametrize("form", ["gram", "in place", "residual"])
 @pytest.mark.parametrize("kind", ["plain", "collinear", "wide"])
 def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (gram, perspective):
+    for module in (root, perspective):
         monkeypatch.setattr(module, "newton_work", lambda p: newton_work(p, 1))
     if form == "residual":
         monkeypatch.setattr(gram, "GRAM_COLUMNS", 0)

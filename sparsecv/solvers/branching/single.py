@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.diagonal import fitted_form
-from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, Root, reduced_root, wants_gram
+from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
+from ..relaxation.root import Incumbent, Root, reduced_root
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread

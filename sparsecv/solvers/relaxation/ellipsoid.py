@@ -251,9 +251,8 @@ def least_square(e: Array, k: Array) -> float:
 
     Parameters
     ----------
-    e : ndarray, shape (m,)
-    k : ndarray, shape (m,)
-        Squares of the half-axes, at least 0.
+    e, k : ndarray, shape (m,)
+        k are the squares of the half-axes, at least 0.
 
     Returns
     -------
@@ -280,9 +279,8 @@ def greatest_square(e: Array, k: Array) -> float:
 
     Parameters
     ----------
-    e : ndarray, shape (m,)
-    k : ndarray, shape (m,)
-        Squares of the half-axes, at least 0.
+    e, k : ndarray, shape (m,)
+        k are the squares of the half-axes, at least 0.
 
     Returns
     -------
@@ -376,9 +374,8 @@ def node_bounds(
     >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, node_bounds
     >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
     >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> root = np.zeros((1, 4), dtype=np.int8)
-    >>> bounds = node_bounds(GramForm.of(problem), root, np.zeros((1, 4)), 2, 1.0, 0.0)
-    >>> bool(bounds[0] <= problem.objective([1, 3]))
+    >>> root, beta = np.zeros((1, 4), dtype=np.int8), np.zeros((1, 4))
+    >>> bool(node_bounds(GramForm.of(problem), root, beta, 2, 1.0, 0.0)[0] <= problem.yy)
     True
     """
     half, ridge = epsilon / 2.0, gamma / 2.0

@@ -41,7 +41,7 @@ TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
 WIDEST = 112  # active columns up to which nodes are solved by factorisations
-SWEEPS = 20.0  # rounds of coordinate descent at a node with more of them
+SWEEPS = 20  # rounds of coordinate descent at a node with more of them
 UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
@@ -82,7 +82,7 @@ class Children(NamedTuple):
     tried: NDArray[np.int8]  # (p,)
     # coordinate descent, for nodes with many active columns
     X: Array  # (0, 0)
-    limits: Array
+    limits: NDArray[np.void]  # (1,) of descent.LIMITS
     best: Array
     work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
 
@@ -177,7 +177,7 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
         active += beta[i] != 0.0
     operations = (active * active / 6.0 + 2.0 * p) * active + 15.0 * p
     if steps < 0:
-        ch.limits[0], ch.best[0], none = target, bound, ch.work[2]
+        ch.limits[0].target, ch.best[0], none = target, bound, ch.work[2]
         form = (st.Q, ch.X, none, none, 0.0, none)
         steps = relax(
             form, st.terms, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work

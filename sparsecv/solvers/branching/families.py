@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..relaxation.descent import relax_limits
 from ..relaxation.gram import TOLERANCE, relaxation_work
 from ..result import Status
 from . import driver, node, pool_kernels
@@ -311,7 +312,9 @@ def _joint_state(
         stack_lam=np.zeros(depth),
         folds=np.zeros((depth, k), dtype=np.int32),
         counts=np.zeros(depth, dtype=np.int64),
-        reals=np.array([float(few), max(0.01, 4.0 / k), TOLERANCE, float(patience)]),
+        settings=np.array(
+            [(few, patience, max(0.01, 4.0 / k), TOLERANCE)], dtype=joint_kernels.SETTINGS
+        ).view(np.recarray),
         leaves=np.zeros((64, p), dtype=np.int8),
         leaf_beta=np.zeros((64, p)),
         leaf_lam=np.zeros(64),
@@ -329,7 +332,7 @@ def _joint_state(
         b=np.zeros(p),
         last=np.full(tau, -1, dtype=np.int64),
         X=np.zeros((0, 0)),
-        limits=np.array([np.inf, 1e-5, 20.0, 0.0, float(scaled)]),
+        limits=relax_limits(np.inf, 1e-5, 20, 0.0, scaled),
         best=np.zeros(2),
         work=relaxation_work(p),
     )

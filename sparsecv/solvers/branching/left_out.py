@@ -197,9 +197,10 @@ class LeftOut:
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             length=np.sqrt(self.length**2 + ridge),
             lever=self.levers[1],
-            reals=np.array(
-                [ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation]
-            ),
+            settings=np.array(
+                [(ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation)],
+                dtype=left_out_kernels.SETTINGS,
+            ).view(np.recarray),
             upper=np.full(self.count, np.inf),
             support=np.zeros((self.count, tau), dtype=np.int64),
             doubt=np.zeros(self.count, dtype=np.int32),
@@ -207,7 +208,7 @@ class LeftOut:
             c=np.zeros(p),
             inside=np.zeros(p),
             free=np.zeros(p),
-            scalars=np.zeros(8),
+            now=np.zeros(1, dtype=left_out_kernels.NODE).view(np.recarray),
             residual=np.zeros(self.targets.size),
             fitted=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),

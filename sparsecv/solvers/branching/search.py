@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..relaxation.descent import relax_limits
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
 from ..relaxation.newton import gradient, newton_work
@@ -402,7 +403,7 @@ def _children(p: int, tau: int, scaled: bool) -> driver.Children:
         trials=np.zeros(p, dtype=np.int64),
         tried=np.zeros(p, dtype=np.int8),
         X=np.zeros((0, 0)),
-        limits=np.array([np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, float(scaled)]),
+        limits=relax_limits(np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, scaled),
         best=np.zeros(2),
         work=relaxation_work(p),
     )

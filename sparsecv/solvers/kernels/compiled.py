@@ -306,7 +306,7 @@ def kernels_of(function: Callable[..., Any]) -> list[Callable[..., Any]]:
 @cache
 def stamp(function: Callable[..., Any]) -> str:
     """Hash of the code of a function and its kernels, and of the constants frozen into them."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(str(COPIED).encode())  # decides what a file gives its callers
     for each in kernels_of(function):
         code = each.__code__
         constants = [(n, v) for n, v in called(each) if not isinstance(v, Kernel)]

@@ -18,12 +18,40 @@ the way while coordinates move could not be bounded.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from .dual_bound import gram_bound, residual_bound
 
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
+
+LIMITS = np.dtype(
+    [
+        ("target", "f8"),  # bound at which it may stop
+        ("gap", "f8"),  # relative, between value and bound
+        ("rounds", "i8"),  # at most
+        ("hopeless", "f8"),  # of what the bound lacks: where the gap is less it gives up
+        ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
+    ]
+)
+
+
+def relax_limits(
+    target: float, gap: float, rounds: int, hopeless: float, scaled: bool
+) -> NDArray[np.void]:
+    """When :func:`relax` stops: one row of ``LIMITS``.
+
+    Parameters
+    ----------
+    target, gap, rounds, hopeless, scaled
+        As said there.
+
+    Returns
+    -------
+    recarray, shape (1,)
+    """
+    return np.array([(target, gap, rounds, hopeless, scaled)], dtype=LIMITS).view(np.recarray)
 
 
 @kernel(inner=True)
@@ -230,8 +258,7 @@ def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # 
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start, and b − Qβ at the end
-    limits : target bound, relative gap, most rounds, relative gap at which to give up, and 1 where
-        D = 0
+    limits : (1,) of LIMITS
     lam : (1,) √λ, warm start and result
     best : (2,) best certified bound (not below what it was set to) and relaxed value
     top : (picks + 3,) as in gram_bound, at the last bound
@@ -252,8 +279,8 @@ def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # 
         if state[i] != 2:
             columns[count] = i
             count += 1
-    target, gap, most_rounds, hopeless = limits[0], limits[1], int(limits[2]), limits[3]
-    scaled = limits[4] > 0.0
+    target, gap, hopeless = limits[0].target, limits[0].gap, limits[0].hopeless
+    most_rounds, scaled = limits[0].rounds, limits[0].scaled > 0
     best[1] = np.inf
     root_lam = lam[0]
     rounds = 0

@@ -224,7 +224,7 @@ class _Search:
         self.g = self.form.gradient(self.beta)
 
     def _descend(self, gap: float, rounds: int) -> None:
-        limits = np.array([np.inf, gap, float(rounds), 0.0, float(self.scaled)])
+        limits = kernels.relax_limits(np.inf, gap, rounds, 0.0, self.scaled)
         self._refresh()
         self._note()
         kernels.relax(

@@ -98,7 +98,7 @@ class Relaxer:
             level = np.sort(b * b / w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
         best = np.array([-np.inf, np.inf])
-        limits = np.array([target, 1e-5, float(ROUNDS), 0.03, float(self.scaled)])
+        limits = kernels.relax_limits(target, 1e-5, ROUNDS, 0.03, self.scaled)
         kernels.relax(
             self.form,
             self.terms,

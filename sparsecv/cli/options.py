@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..design.model import FittedModel
+    from ..design.prepare import Prepared
     from ..tables.rows import RowSource
 
 DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -90,6 +92,12 @@ Json = Annotated[
 Save = Annotated[
     Path | None, typer.Option(help="Write the model to this file, for sparsecv predict.")
 ]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 uses every core.")]
+Seed = Annotated[int, typer.Option(help="Of the folds, and of what else is drawn.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(help="Folder that keeps what is finished; a rerun goes on from it."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
@@ -148,20 +156,47 @@ def read(
     return source
 
 
-def check_jobs(jobs: int) -> None:
-    """Validate --jobs: a number of threads, or -1 for every core.
+def prepared(source: RowSource, folds: str, layout: Any, bar: Any, seed: int = 0) -> Prepared:
+    """Read a table and cut it into folds, telling the bar.
 
     Parameters
     ----------
-    jobs : int
+    source : RowSource
+    folds : str
+        As in --folds.
+    layout : Protocol
+    bar : callable
+        As :func:`progress` yields it.
+    seed : int
+
+    Returns
+    -------
+    Prepared
+    """
+    from ..design.prepare import prepare
+
+    def told(row: int, n: int) -> None:
+        bar("reading rows", row, n)
+
+    return prepare(source, folds, layout, seed=seed, progress=told)
+
+
+def check_numbers(jobs: int, seed: int = 0) -> None:
+    """Validate --jobs and --seed.
+
+    Parameters
+    ----------
+    jobs, seed : int
 
     Raises
     ------
     InputError
-        0, or below -1.
+        A number of threads that is 0 or below -1, a seed out of 0..2^32-1.
     """
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
 
 
 def as_limit(text: str) -> float | str | None:
@@ -264,6 +299,8 @@ def open_console(quiet: bool, json_file: Path | None = None) -> Console:
     -------
     rich.console.Console
     """
+    from rich.console import Console
+
     other = json_file is not None and str(json_file) == "-"
     return Console(quiet=quiet, highlight=False, emoji=False, stderr=other)
 
@@ -340,13 +377,16 @@ def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     callable
         Takes a text, a number done and a total.
     """
+    from rich.console import Console
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda text, done, total: None
         return
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(console=console, transient=True) as progress:
+    words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
+    with Progress(*words, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def show(text: str, done: int, total: int) -> None:

@@ -28,8 +28,8 @@ from ..solvers import (
 )
 from .bounds import squared_error_bounds
 from .ledger import Page
+from .pace import Tell
 
-Tell = Callable[[str, int, int], None]
 Item = TypeVar("Item")
 Task = TypeVar("Task")
 FOLDS_PER_TREE = 512  # deleted rows that share a tree: their state stays in cache
@@ -99,6 +99,7 @@ def fill_pages(
     large = set()
     missing = [page for page in pages if not page.models]
     if missing:
+        tell("the models of all rows", 0, 1)
         share = limits.share(3.0 if deleted else k / effective_n_jobs(n_jobs) + 1.0)
         at = [page.gamma for page in missing]
         whole = support_path(data.full(), at, taus, solver=solver, limits=share)
@@ -113,16 +114,16 @@ def fill_pages(
     rest = [page for page in pages if not deleted or page.gamma in large]
     if data.p > TREE_ONLY and k >= MANY_FOLDS:
         for done, page in enumerate(rest):
+            tell(f"estimating at γ = {page.gamma:.4g}", done, len(rest))
             for t, support in enumerate(page.models):
                 page.offer(t, np.arange(k), support)
-            tell("estimating", done + 1, len(rest))
             _refuse_interrupt(limits)
     elif rest:
         todo = [j for j in range(k) if not all(page.exact[:, j].all() for page in rest)]
         _solve_folds(rest, todo, limits, n_jobs, tell, save, solver)
     for done, page in enumerate(shared):
+        tell(f"every row left out at γ = {page.gamma:.4g}", done, len(shared))
         _delete_rows(page, limits.share(float(len(shared) - done)), n_jobs)
-        tell(f"γ = {page.gamma:.4g}", done + 1, len(shared))
         save([page])
         _refuse_interrupt(limits)
     for page in pages:
@@ -167,6 +168,7 @@ def _solve_folds(
         path, error = fold_unit(data.training(j), data.held_out(j), gammas, taus, solver, share)
         return j, path, error
 
+    tell("folds", 0, left)
     for j, path, error in in_parallel(unit, folds, n_jobs):
         left -= 1
         for g, page in enumerate(pages):

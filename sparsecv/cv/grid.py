@@ -53,6 +53,7 @@ def solve_grid(
             )
         return j, solved
 
+    tell(f"γ = {page.gamma:.4g}, folds", 0, k)
     for j, solved in in_parallel(unit, range(k), n_jobs):
         left -= 1
         here = np.array([j])
@@ -69,7 +70,7 @@ def solve_grid(
             if solved[t].status is Status.OPTIMAL:
                 page.prove(t, here)
         page.bracket(j)
-        tell(f"γ = {page.gamma:.4g}", k - left, k)
+        tell(f"γ = {page.gamma:.4g}, folds", k - left, k)
         if limits.reached(0) is Status.INTERRUPTED:
             raise KeyboardInterrupt
     page.seconds = clock.elapsed()

@@ -139,7 +139,8 @@ def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     if config.DISABLE_JIT:
         monkeypatch.setattr(families_kernels, "CHEAP", 0.0)
         monkeypatch.setattr(families_kernels, "MOST", 0.0)
-        monkeypatch.setattr(node, "LEAST_NODE", 0.0)
+        for name in ("LEAST_NODE", "FREE_WORK", "AT_ONCE"):
+            monkeypatch.setattr(node, name, 0.0)
 
 
 def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[SparseRidgeProblem]]:

@@ -22,7 +22,6 @@ from ..result import Status
 from . import driver, node, pool_kernels
 from . import families_kernels as joint_kernels
 from .left_out import LeftOut
-from .left_out_kernels import Neighbours
 from .search import Search, Tree
 
 FEW = 5  # neighbours, or
@@ -130,7 +129,8 @@ def solve_jointly(
     root_lam = 0.5 * float(np.sqrt(level[min(tau, p) - 1]))
     whole = Tree(gram, problem, 0.0)
     whole.enter(np.asarray(supports[0], dtype=np.intp), 0)
-    margin, st = gram.rounding(ridge), whole.st
+    st = whole.st
+    margin = gram.rounding(ridge, tau, float(whole.now["upper"][0]))
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
     jt = _joint_state(k, p, tau, few, patience, gram.scaled)
     jt.stack_lam[0] = root_lam
@@ -152,19 +152,6 @@ def solve_jointly(
                 break
             jt = _grown(jt, ("leaves", "leaf_beta", "leaf_lam"), 2 * jt.leaves.shape[0])
             jt = _grown(jt, ("pairs",), 2 * jt.pairs.shape[0])
-    return _result(left_out, jt, nb, patience, root_lam, ridge, int(whole.now["nodes"][0]))
-
-
-def _result(
-    left_out: LeftOut,
-    jt: joint_kernels.Joint,
-    nb: Neighbours,
-    patience: int,
-    root_lam: float,
-    ridge: float,
-    n_nodes: int,
-) -> JointResult:
-    """What was handed over, what is open still, and the root for neighbours that were left out."""
     m, q, top = (int(count) for count in jt.now[0])
     lost = np.flatnonzero(jt.load > patience)
     pairs = [jt.pairs[:q]]
@@ -174,7 +161,7 @@ def _result(
     together = np.concatenate(pairs)
     together = together[~np.isin(together[:, 1], lost)]
     pairs = [together, np.column_stack([np.full(lost.size, m + top), lost])]
-    root = np.zeros((1, jt.stack.shape[1]))
+    root = np.zeros((1, p))
     return JointResult(
         np.sort(nb.support, axis=1).astype(np.intp),
         nb.upper,
@@ -182,8 +169,8 @@ def _result(
         np.concatenate([jt.leaf_beta[:m], jt.stack_beta[:top], root]),
         np.concatenate([jt.leaf_lam[:m], jt.stack_lam[:top], [root_lam]]),
         np.concatenate(pairs).astype(np.intp),
-        n_nodes,
-        left_out.rounding(ridge),
+        int(whole.now["nodes"][0]),
+        margin + left_out.rounding(ridge, tau, nb.upper),
     )
 
 

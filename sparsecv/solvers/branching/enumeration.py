@@ -99,7 +99,19 @@ def best_by_enumeration(
 def enumerated(
     problem: SparseRidgeProblem, sizes: NDArray[np.intp], starts: Sequence[NDArray[np.intp]]
 ) -> tuple[list[NDArray[np.intp]], Array] | None:
-    """Supports as :func:`best_by_enumeration` has them, with bounds; None where not precise."""
+    """Supports as :func:`best_by_enumeration` has them, with bounds; None where not precise.
+
+    Parameters
+    ----------
+    problem, sizes
+        As there.
+    starts : sequence of supports
+
+    Returns
+    -------
+    list of ndarray of intp, and ndarray
+        One support and one lower bound per size; or None.
+    """
     wanted = checked_sizes(problem, sizes)
     p, ridge = problem.p, problem.gamma / 2.0
     gram = GramForm.of(problem, extract=False)

@@ -105,9 +105,20 @@ def test_machine_code_that_calls_another_name_is_compiled_anew(modules: Path) ->
     assert answer(modules) == (22, True)
 
 
+def test_files_made_under_another_limit_are_not_linked(
+    modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that is called leaves no body for callers: one who copied it would call nothing."""
+    answer(modules)
+    monkeypatch.setattr(compiled, "COPIED", 400 - compiled.COPIED)
+    (modules / "caller.py").write_text(CALLER + "\n")
+    assert answer(modules) == (22, False)
+
+
 def test_another_process_finds_what_a_kernel_calls(modules: Path) -> None:
     answer(modules)
-    call = "from caller import above; print(above(1, 2), bool(above.stats.cache_hits))"
+    limit = f"from sparsecv.solvers.kernels import compiled; compiled.COPIED = {compiled.COPIED}"
+    call = f"{limit}; from caller import above; print(above(1, 2), bool(above.stats.cache_hits))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(modules), str(ROOT)])}
     command = [sys.executable, "-c", call]
     assert subprocess.check_output(command, env=environment, text=True).split() == ["22", "True"]

@@ -72,6 +72,15 @@ def megabytes(folder: str) -> float:
     return sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file()) / 1e6
 
 
+def kilobytes(folder: str) -> dict[str, float]:
+    """Files of every kernel, by its module and name: numba calls them module.name-line.version."""
+    found: dict[str, float] = {}
+    for file in Path(folder).rglob("*.nb*"):
+        name = f"{file.parent.name.rpartition('_')[0]}.{file.name.partition('-')[0]}"
+        found[name] = found.get(name, 0.0) + file.stat().st_size / 1e3
+    return found
+
+
 def table(with_kernels: bool) -> None:
     """Compile seconds of every path, alone and after those above it."""
     print(f"{'first call of':<34} {'alone':>7} {'after':>7} {'functions':>10} {'variants':>9}")
@@ -91,13 +100,14 @@ def table(with_kernels: bool) -> None:
                 flush=True,
             )
         total = sum(everything.values())
+        sizes = kilobytes(shared)
         print(f"together {total:.1f} s (required {TOGETHER:.0f} s), {megabytes(shared):.1f} MB")
         again = sum(sum(compiled(path, shared)[0].values()) for path in PATHS)
         print(f"a second time {again:.1f} s")
     print(f"compiled more than once: {', '.join(sorted(twice)) or 'none'}")
     if with_kernels:
         for name, seconds in sorted(everything.items(), key=lambda item: -item[1])[:20]:
-            print(f"  {seconds:6.2f} s  {name}")
+            print(f"  {seconds:6.2f} s {sizes.get(name, 0.0):6.0f} kB  {name}")
 
 
 def install() -> None:

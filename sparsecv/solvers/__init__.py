@@ -22,8 +22,8 @@ from .paths import support_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .relaxation.gram import GramForm, wants_gram
-from .relaxation.perspective import Relaxation, dual_bounds, perspective_relaxation, relaxation_path
-from .relaxation.screening import Screening, screen
+from .relaxation.perspective import Relaxation, perspective_relaxation, relaxation_path
+from .relaxation.screening import Screening, dual_bounds, screen
 from .result import Solution, Status, relative_gap, worst
 from .supports.beam import heuristic_support
 from .supports.path import heuristic_path

@@ -27,7 +27,8 @@ from sparsecv.solvers.kernels.completion import complete
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation import gram as root_module
 from sparsecv.solvers.relaxation.diagonal import fitted_form
-from sparsecv.solvers.relaxation.gram import GramForm, Incumbent, reduced_root
+from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.relaxation.root import Incumbent, reduced_root
 from sparsecv.solvers.supports.swaps import improve
 from sparsecv.tables.synthetic import make_synthetic
 

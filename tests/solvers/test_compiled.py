@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numba import config
 
+from sparsecv.solvers.kernels import compiled
 from sparsecv.solvers.kernels.compiled import (
     Kernel,
     KernelCache,
@@ -55,10 +56,13 @@ def load(folder: Path) -> Any:
     return module
 
 
-@pytest.fixture
-def modules(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(params=[0, compiled.COPIED], ids=["called", "copied"])
+def modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Path]:
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
+    monkeypatch.setattr(compiled, "COPIED", request.param)
     (tmp_path / "callee.py").write_text(CALLEE)
     (tmp_path / "caller.py").write_text(CALLER)
     yield tmp_path
@@ -92,6 +96,32 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
     assert answer(modules) == (22, False)
     (modules / "callee.py").write_text(CALLEE.replace(old, new))
     assert answer(modules) == (202, False)
+
+
+def test_machine_code_that_calls_another_name_is_compiled_anew(modules: Path) -> None:
+    assert answer(modules) == (22, False)
+    (modules / "callee.py").write_text(CALLEE.replace("@kernel", "@kernel(reorder=True)"))
+    assert answer(modules) == (22, False)
+    assert answer(modules) == (22, True)
+
+
+def test_files_made_under_another_limit_are_not_linked(
+    modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that is called leaves no body for callers: one who copied it would call nothing."""
+    answer(modules)
+    monkeypatch.setattr(compiled, "COPIED", 400 - compiled.COPIED)
+    (modules / "caller.py").write_text(CALLER + "\n")
+    assert answer(modules) == (22, False)
+
+
+def test_another_process_finds_what_a_kernel_calls(modules: Path) -> None:
+    answer(modules)
+    limit = f"from sparsecv.solvers.kernels import compiled; compiled.COPIED = {compiled.COPIED}"
+    call = f"{limit}; from caller import above; print(above(1, 2), bool(above.stats.cache_hits))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(modules), str(ROOT)])}
+    command = [sys.executable, "-c", call]
+    assert subprocess.check_output(command, env=environment, text=True).split() == ["22", "True"]
 
 
 @pytest.mark.parametrize("suffix", ["nbi", "nbc"])
@@ -141,6 +171,47 @@ def test_a_temporary_folder_is_private(tmp_path: Path, monkeypatch: pytest.Monke
     folder.rmdir()
     folder.symlink_to(tmp_path)
     assert private_folder() != str(folder)
+
+
+WARM = """
+import sys
+import numpy as np
+from numba.core import event
+from sparsecv.cli.main import main
+from sparsecv.cli.warmup import PATHS, run_path
+from sparsecv.solvers import SparseRidgeProblem, heuristic_support, perspective_relaxation
+from sparsecv.solvers.kernels.compiled import Kernel
+
+compiled = []
+
+class Note(event.Listener):
+    def on_start(self, event):
+        if isinstance(event.data["dispatcher"], Kernel):
+            compiled.append(event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Note())
+for path in PATHS:
+    run_path(path)
+X = np.random.default_rng(1).standard_normal((30, 60))
+problem = SparseRidgeProblem(X, X[:, :4].sum(axis=1), gamma=1.0, tau=5)
+heuristic_support(problem)
+perspective_relaxation(problem)
+for command in (["cv", "diabetes", "--folds", "loo"], ["fit", "diabetes", "--tau", "3"]):
+    assert main([*command, "--quiet"]) == 0
+print("compiled:", *compiled)
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_after_warmup(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    subprocess.check_call([sys.executable, "-m", "sparsecv", "warmup"], env=environment)
+    done = subprocess.check_output([sys.executable, "-c", WARM], env=environment, text=True)
+    assert done.splitlines()[-1] == "compiled:"
 
 
 # a foreign user who may read everything, so that the interpreter need not lie in an open folder

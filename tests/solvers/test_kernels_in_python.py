@@ -4,23 +4,32 @@ With ``NUMBA_DISABLE_JIT=1`` the same tests show which lines of the kernels they
 and that an index out of range, which compiled code does not notice, is an error there.
 """
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from numba import config
 from numpy.typing import NDArray
 
 from sparsecv.solvers import (
+    GramForm,
+    LeftOut,
     SparseRidgeProblem,
     best_by_enumeration,
     best_subsets,
     best_subsets_rows_deleted,
     branch_and_bound,
+    certify,
     heuristic_path,
     heuristic_support,
     perspective_relaxation,
+    settle,
+    solve_jointly,
     support_path,
 )
+from sparsecv.solvers.branching import driver, families_kernels, node
+from sparsecv.solvers.relaxation import gram, perspective, root
+from sparsecv.solvers.relaxation.newton import newton_work
 
 Array = NDArray[np.float64]
 KINDS = ("plain", "collinear", "wide", "ties", "one column")
@@ -122,3 +131,112 @@ def test_relaxation_and_branching(kind: str, gamma: float) -> None:
     solved = branch_and_bound(given)
     assert solved.objective == pytest.approx(best, rel=1e-8)
     assert solved.lower_bound <= best * (1.0 + 1e-12)
+
+
+@pytest.fixture
+def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are branched on that would be enumerated. Compiled code keeps its constants."""
+    if config.DISABLE_JIT:
+        monkeypatch.setattr(families_kernels, "CHEAP", 0.0)
+        monkeypatch.setattr(families_kernels, "MOST", 0.0)
+        for name in ("LEAST_NODE", "FREE_WORK", "AT_ONCE"):
+            monkeypatch.setattr(node, name, 0.0)
+
+
+def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[SparseRidgeProblem]]:
+    """A problem's Gram matrices with ``size`` rows left out at a time, and the problems without."""
+    X, y = rows(kind)
+    start = np.arange(0, y.size + 1, size)
+    left_out = LeftOut(GramForm.of(problem(kind, gamma)), X, y, start, y.size)
+    parts = [np.arange(a, b) for a, b in pairwise(start)]
+    kept = [(np.delete(X, part, 0), np.delete(y, part)) for part in parts]
+    return left_out, [SparseRidgeProblem(*each, gamma=gamma, tau=3) for each in kept]
+
+
+@pytest.mark.parametrize("branched", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "size", "few"), [("plain", 1, 0), ("plain", 1, 3), ("plain", 3, 0), ("ties", 2, 1)]
+)
+def test_one_tree_for_many(
+    kind: str, size: int, few: int, branched: bool, request: pytest.FixtureRequest
+) -> None:
+    if branched:
+        request.getfixturevalue("_small_counts_as_large")
+    left_out, alone = without_rows(kind, size, 1.0)
+    whole = problem(kind, 1.0)
+    found = solve_jointly(left_out, whole, np.array([[0, 1, 2], [3, 4, 5]]), few=few)
+    for j, fold in enumerate(alone):
+        support = found.support[j]
+        if (found.pairs[:, 1] == j).any():
+            relaxed = settle(left_out, whole, j, found)
+            support = settle(left_out, whole, j, relaxed, branch=True).support
+        assert fold.objective(support) == pytest.approx(least(fold, 3), rel=1e-7)
+
+
+def test_a_row_that_the_others_say_nothing_of() -> None:
+    X, y = rows("plain")
+    X[0] = [1e9, *np.zeros(5)]  # without it a down-date loses its digits
+    whole = SparseRidgeProblem(X, y, gamma=1.0, tau=3)
+    left_out = LeftOut(GramForm.of(whole), X, y, np.arange(y.size + 1), y.size)
+    found = solve_jointly(left_out, whole, np.array([[0, 1, 2]]))
+    assert 0 in found.pairs[:, 1]
+
+
+@pytest.mark.parametrize(("kind", "size"), [("plain", 1), ("plain", 3), ("collinear", 1)])
+def test_centres_of_many(kind: str, size: int) -> None:
+    left_out, alone = without_rows(kind, size, 1.0)
+    relaxed = perspective_relaxation(problem(kind, 1.0), gram=left_out.gram)
+    shift = -0.5 * left_out.least
+    beta, bound = left_out.centres(relaxed, 0.5, 3, shift)
+    for j, fold in enumerate(alone):
+        M = fold.G + shift[j] * np.eye(fold.p)
+        for support in combinations(range(fold.p), 3):
+            columns = np.array(support)
+            at = np.zeros(fold.p)
+            at[columns] = fold.fit(columns).coef
+            step = at - beta[j]
+            lower = bound[j] + step @ M @ step
+            assert lower <= fold.objective(columns) + 1e-9 * fold.yy
+
+
+@pytest.mark.parametrize("form", ["gram", "in place", "residual"])
+@pytest.mark.parametrize("kind", ["plain", "collinear", "wide"])
+def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (root, perspective):
+        monkeypatch.setattr(module, "newton_work", lambda p: newton_work(p, 1))
+    if form == "residual":
+        monkeypatch.setattr(gram, "GRAM_COLUMNS", 0)
+        monkeypatch.setattr(gram, "RESIDUAL_FORM", 0)
+    elif form == "in place":
+        monkeypatch.setattr(gram, "BLOCK", 1)
+    given = problem(kind, 0.5)
+    best = least(given, 3)
+    relaxed = perspective_relaxation(given)
+    assert relaxed.bound <= best * (1.0 + 1e-12)
+    assert relaxed.value >= relaxed.bound
+    assert perspective_relaxation(given, epsilon=0.2, gap=1e-3).bound <= best * (1.0 + 1e-12)
+    monkeypatch.setattr(driver, "WIDEST", 1)
+    solved = branch_and_bound(given)
+    assert solved.objective == pytest.approx(best, rel=1e-8)
+    assert solved.lower_bound <= best * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("newton", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("_small_counts_as_large")
+def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((14, 9)) + random.standard_normal((14, 1))
+    y = X[:, :4].sum(axis=1) + 3.0 * random.standard_normal(14)
+    given = SparseRidgeProblem(X, y, gamma=1.0, tau=4)
+    if not newton:
+        monkeypatch.setattr(driver, "WIDEST", 1)
+    solved = branch_and_bound(given, tol=0.0)
+    best = least(given, 4)
+    assert solved.objective == pytest.approx(best, rel=1e-9)
+    assert solved.lower_bound <= best * (1.0 + 1e-12)
+    assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
+    leaves = certify(given, solved.support, margin=0.05)
+    nearby = given.replace(gamma=1.1)
+    again = branch_and_bound(nearby, certificate=leaves)
+    assert again.objective == pytest.approx(least(nearby, 4), rel=1e-9)

@@ -12,11 +12,8 @@ from problems import optimum
 
 from sparsecv.solvers import GramForm, SparseRidgeProblem
 from sparsecv.solvers.limits import Limits
-from sparsecv.solvers.relaxation.perspective import (
-    dual_bounds,
-    perspective_relaxation,
-    relaxation_path,
-)
+from sparsecv.solvers.relaxation.perspective import perspective_relaxation, relaxation_path
+from sparsecv.solvers.relaxation.screening import dual_bounds
 
 
 def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:

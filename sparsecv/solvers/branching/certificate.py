@@ -65,6 +65,15 @@ def certify(
     Certificate or None
         None where the tree has too many leaves to be worth its transfer. A tree cut short by a
         limit gives a coarser certificate, its open nodes being leaves as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, certify
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> certify(problem, np.array([1, 3]), margin=0.1).tau
+    2
     """
     limits = limits or Limits()
     gram = gram or GramForm.of(problem, limits=limits)
@@ -87,7 +96,22 @@ def certify(
 def start_from(
     certificate: Certificate, gram: GramForm, problem: SparseRidgeProblem, tol: float
 ) -> Search:
-    """A search of a neighbouring problem whose open nodes are the certificate's leaves."""
+    """A search of a neighbouring problem whose open nodes are the certificate's leaves.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    gram : GramForm
+        Of the problem.
+    problem : SparseRidgeProblem
+        Of the certificate's τ and columns.
+    tol : float
+        Relative gap at which a node is pruned.
+
+    Returns
+    -------
+    Search
+    """
     tree = Tree(gram, problem, tol)
     tree.add(certificate.leaves, certificate.beta, certificate.root_lam)
     return Search(tree)

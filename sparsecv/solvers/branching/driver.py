@@ -42,7 +42,7 @@ PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
 FEW_ACTIVE, WIDEST = 16, 112  # active columns from which nodes are swept, or are not factored
 LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
-SWEEPS = 20.0  # rounds of coordinate descent at a node with more of them
+SWEEPS = 20  # rounds of coordinate descent at a node with more of them
 UNDECIDED = 0.02  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
@@ -84,7 +84,7 @@ class Children(NamedTuple):
     tried: NDArray[np.int8]  # (p,)
     # coordinate descent, for nodes with many active columns
     X: Array  # (0, 0)
-    limits: Array
+    limits: NDArray[np.void]  # (1,) of descent.LIMITS
     best: Array
     work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
 
@@ -104,7 +104,7 @@ def push(open_nodes, row):  # type: ignore[no-untyped-def]
     heap[at] = row
 
 
-@kernel
+@kernel(inner=True)
 def pop(open_nodes):  # type: ignore[no-untyped-def]
     """Take the row of least bound out of the heap."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
@@ -125,7 +125,7 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
     return first
 
 
-@kernel
+@kernel(inner=True)
 def store(open_nodes, state, beta, lam, bound, fresh):  # type: ignore[no-untyped-def]
     """Write a node to a spare row."""
     counts = open_nodes.counts[0]
@@ -138,7 +138,7 @@ def store(open_nodes, state, beta, lam, bound, fresh):  # type: ignore[no-untype
     return row
 
 
-@kernel
+@kernel(inner=True)
 def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
     """Give a row back, or keep it as a leaf."""
     counts = open_nodes.counts[0]
@@ -154,7 +154,8 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 def sweep(st, ch, at, k, target, active):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
     now, none = st.now[0], ch.work[2]
-    ch.limits[0], ch.limits[3], ch.best[0] = target, 1.0 if now.quick > 0 else UNDECIDED, -np.inf
+    ch.limits[0].target, ch.best[0] = target, -np.inf
+    ch.limits[0].hopeless = 1.0 if now.quick > 0 else UNDECIDED
     form = (st.Q, ch.X, none, none, 0.0, none)
     rounds = relax(
         form,
@@ -171,7 +172,7 @@ def sweep(st, ch, at, k, target, active):  # type: ignore[no-untyped-def]
     )
     now.work += abs(rounds) * (STEP + OPERATION * ((4.0 * active + ch.g.shape[0]) * active))
     bound, value = ch.best[0], ch.best[1]
-    return bound, rounds > 0 or value - bound <= ch.limits[3] * (target - bound)
+    return bound, rounds > 0 or value - bound <= ch.limits[0].hopeless * (target - bound)
 
 
 @kernel
@@ -228,7 +229,7 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
         exclude(st.Q, ch.beta[at], ch.g, i)
 
 
-@kernel
+@kernel(inner=True)
 def share(st, i):  # type: ignore[no-untyped-def]
     """z_i of the node at hand."""
     size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
@@ -248,7 +249,7 @@ def largest_share(st, n):  # type: ignore[no-untyped-def]
     return which
 
 
-@kernel
+@kernel(inner=True)
 def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
     """The free column, not tried yet, of largest expected gain when it is excluded; the gain."""
     most, which = -1.0, -1
@@ -263,7 +264,7 @@ def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
     return most, which
 
 
-@kernel
+@kernel(inner=True)
 def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     """The column to branch on; its exclusion is left in buffer 1, with its bound."""
     total, trials = 0.0, 0
@@ -299,7 +300,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     return chosen, raised
 
 
-@kernel
+@kernel(inner=True)
 def add(st, open_nodes, ch, at, bound, fresh, target):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
@@ -318,7 +319,7 @@ def add(st, open_nodes, ch, at, bound, fresh, target):  # type: ignore[no-untype
         push(open_nodes, row)
 
 
-@kernel
+@kernel(inner=True)
 def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
     """Relax the node at hand, which came without a relaxation of its own; its bound."""
     load_child(st, ch, 0, 0, st.state[0])
@@ -329,7 +330,7 @@ def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
     return bound
 
 
-@kernel
+@kernel(inner=True)
 def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
     """Try to be done with the node at hand by bounds and enumeration.
 

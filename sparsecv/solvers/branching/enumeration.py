@@ -22,7 +22,27 @@ PRECISE = 1e-6  # of an objective: rounding may overlook no more
 
 
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
-    """Whether :func:`best_by_enumeration` is quick here, and likely to be precise."""
+    """Whether :func:`best_by_enumeration` is quick here, and likely to be precise.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used.
+    sizes : iterable of int
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, few_supports
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> few_supports(problem, [1, 2, 3])
+    True
+    """
     if problem.gamma < SOUND * float(np.square(problem._base[:, : problem.p]).sum(axis=0).max()):
         return False
     total = 0
@@ -60,6 +80,15 @@ def best_by_enumeration(
     ------
     ValueError
         Sizes out of 1..p.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, best_by_enumeration
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> best_by_enumeration(problem, np.array([1, 2]))
+    [array([1]), array([1, 3])]
     """
     found = enumerated(problem, sizes, list(starts))
     if found is None:
@@ -70,7 +99,19 @@ def best_by_enumeration(
 def enumerated(
     problem: SparseRidgeProblem, sizes: NDArray[np.intp], starts: Sequence[NDArray[np.intp]]
 ) -> tuple[list[NDArray[np.intp]], Array] | None:
-    """Supports as :func:`best_by_enumeration` has them, with bounds; None where not precise."""
+    """Supports as :func:`best_by_enumeration` has them, with bounds; None where not precise.
+
+    Parameters
+    ----------
+    problem, sizes
+        As there.
+    starts : sequence of supports
+
+    Returns
+    -------
+    list of ndarray of intp, and ndarray
+        One support and one lower bound per size; or None.
+    """
     wanted = checked_sizes(problem, sizes)
     p, ridge = problem.p, problem.gamma / 2.0
     gram = GramForm.of(problem, extract=False)

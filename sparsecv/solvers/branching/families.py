@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..relaxation.descent import relax_limits
 from ..relaxation.gram import TOLERANCE, relaxation_work
 from ..result import Status
 from . import driver, node, pool_kernels
@@ -62,7 +63,17 @@ class JointResult:
     rounding: Array
 
     def open_for(self, j: int) -> NDArray[np.intp]:
-        """Nodes open for neighbour j."""
+        """Nodes open for neighbour j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        ndarray of int
+            Rows of ``leaves``.
+        """
         return np.asarray(self.pairs[self.pairs[:, 1] == j, 0])
 
 
@@ -98,6 +109,17 @@ def solve_jointly(
     -------
     JointResult
         A neighbour in no pair is solved: its incumbent is optimal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, LeftOut, solve_jointly
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> left_out = LeftOut(GramForm.of(problem), X, y, np.arange(5), 4)  # leave-one-out
+    >>> found = solve_jointly(left_out, problem, np.array([[1, 3]]))
+    >>> found.support.tolist(), found.pairs.size
+    ([[1, 3], [0, 3], [1, 3], [0, 1]], 0)
     """
     limits = limits or Limits()
     gram, tau, ridge, p = left_out.gram, problem.tau, problem.gamma / 2.0, problem.p
@@ -203,6 +225,21 @@ def settle(
     limits : Limits, optional
     branch : bool
         Search on until it is solved. Without, no node is branched on and none enumerated.
+
+    Returns
+    -------
+    Neighbour
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, LeftOut, settle, solve_jointly
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> left_out = LeftOut(GramForm.of(problem), X, y, np.arange(5), 4)
+    >>> found = solve_jointly(left_out, problem, np.array([[1, 3]]))
+    >>> settle(left_out, problem, 0, found).solved
+    True
     """
     limits = limits or Limits()
     if isinstance(found, JointResult):
@@ -262,7 +299,9 @@ def _joint_state(
         stack_lam=np.zeros(depth),
         folds=np.zeros((depth, k), dtype=np.int32),
         counts=np.zeros(depth, dtype=np.int64),
-        reals=np.array([float(few), max(0.01, 4.0 / k), TOLERANCE, float(patience)]),
+        settings=np.array(
+            [(few, patience, max(0.01, 4.0 / k), TOLERANCE)], dtype=joint_kernels.SETTINGS
+        ).view(np.recarray),
         leaves=np.zeros((64, p), dtype=np.int8),
         leaf_beta=np.zeros((64, p)),
         leaf_lam=np.zeros(64),
@@ -280,7 +319,7 @@ def _joint_state(
         b=np.zeros(p),
         last=np.full(tau, -1, dtype=np.int64),
         X=np.zeros((0, 0)),
-        limits=np.array([np.inf, 1e-5, 20.0, 0.0, float(scaled)]),
+        limits=relax_limits(np.inf, 1e-5, 20, 0.0, scaled),
         best=np.zeros(2),
         work=relaxation_work(p),
     )

@@ -17,7 +17,6 @@ from ..kernels.completion import complete
 from ..kernels.linalg import Array
 from ..relaxation.descent import relax
 from .left_out_kernels import (
-    ACTIVE,
     bound_all_rows,
     bound_moved,
     load_node,
@@ -29,10 +28,17 @@ from .left_out_kernels import (
 from .node import FREE, IN, OUT, combinations, count_node
 from .pool_kernels import factor_support, try_support
 
-FEW, CAP, TOLERANCE, PATIENCE = 0, 1, 2, 3
 # supports visited for all neighbours together: instead of a relaxation, instead of branching
 CHEAP, MOST = 2e4, 1e5
 
+SETTINGS = np.dtype(
+    [
+        ("few", "i8"),  # neighbours up to which a node is handed over
+        ("patience", "i8"),  # nodes handed over to a neighbour before it is left to its own tree
+        ("cap", "f8"),  # relative bound at which the relaxation on all rows may stop
+        ("tolerance", "f8"),
+    ]
+)
 COUNTS = np.dtype([("leaves", "i8"), ("pairs", "i8"), ("top", "i8")])
 
 
@@ -44,9 +50,7 @@ class Joint(NamedTuple):
     stack_lam: Array
     folds: NDArray[np.int32]  # (depth, k)
     counts: NDArray[np.int64]  # (depth,)
-    reals: Array  # neighbours up to which a node is handed over, relative bound at which the
-    #   whole data's relaxation may stop, tolerance, nodes handed over to a neighbour after which
-    #   it is left to a tree of its own
+    settings: NDArray[np.void]  # (1,) of SETTINGS
     leaves: NDArray[np.int8]  # (leaves, p), and their β and √λ
     leaf_beta: Array
     leaf_lam: Array
@@ -66,7 +70,7 @@ class Joint(NamedTuple):
     last: NDArray[np.int64]  # (tau,) the last rounded relaxation
     # coordinate descent
     X: Array  # (0, 0)
-    limits: Array
+    limits: NDArray[np.void]  # (1,) of descent.LIMITS
     best: Array
     work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
 
@@ -138,14 +142,14 @@ def still_open(st, jt, nb, count, d, value):  # type: ignore[no-untyped-def]
     bound_all_rows(nb)
     for a in range(count):
         residuals(nb, nb.start[jt.here[a]], nb.start[jt.here[a] + 1])
-    keep = 1.0 - jt.reals[TOLERANCE]
+    keep = 1.0 - jt.settings[0].tolerance
     count = passing(nb, jt.here, count, keep, value, jt.retry)
     left = 0
     for a in range(count):
         j = jt.here[a]
         if jt.retry[a] == 1:
             target = nb.upper[j] * keep
-            if nb.scalars[ACTIVE] < 0.0:
+            if nb.now[0].active < 0:
                 prepare_moves(nb, st.G, d, st.lam[0])
             if worth_moving(nb, j, value, target):
                 _, bound = bound_moved(nb, st.G, st.terms.b, j, target, False, jt.c)
@@ -241,7 +245,7 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
 @kernel(inner=True)
 def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
-    jt.limits[0], jt.limits[3] = target, hopeless
+    jt.limits[0].target, jt.limits[0].hopeless = target, hopeless
     form = (st.Q, jt.X, st.scratch, st.scratch, 0.0, st.scratch)
     relax(form, st.terms, st.state, k, st.beta, st.g, jt.limits, st.lam, jt.best, st.top, jt.work)
 
@@ -294,7 +298,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         now.nodes += 1
         count = 0
         for a in range(jt.counts[at]):
-            if jt.load[jt.folds[at, a]] <= jt.reals[PATIENCE]:
+            if jt.load[jt.folds[at, a]] <= jt.settings[0].patience:
                 jt.here[count] = jt.folds[at, a]
                 count += 1
         if count == 0:
@@ -319,12 +323,12 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         relax_node(st, jt, k, now.upper, 1.0)
         closed = jt.best[0] >= now.upper
         if closed:
-            relax_node(st, jt, k, now.upper * (1.0 + jt.reals[CAP]), 0.0)
+            relax_node(st, jt, k, now.upper * (1.0 + jt.settings[0].cap), 0.0)
         m, n = count_node(st)
         left = count
         if closed:
             left = still_open(st, jt, nb, count, d, jt.best[1])
-        elif count > jt.reals[FEW]:
+        elif count > jt.settings[0].few:
             fill(st, jt, m, k, n)
             same = True
             for a in range(tau):
@@ -337,7 +341,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if few_completions(st, m, n, k, left, MOST):
             hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, left))
             continue
-        if left <= jt.reals[FEW]:
+        if left <= jt.settings[0].few:
             hand_over(st, jt, left)
             continue
         branch(st, jt, left)

@@ -48,7 +48,16 @@ class LeftOut:
         return int(self.start.size - 1)
 
     def of(self, j: int) -> slice:
-        """Rows of neighbour j."""
+        """Rows of neighbour j.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        slice
+        """
         return slice(int(self.start[j]), int(self.start[j + 1]))
 
     @cached_property
@@ -123,7 +132,17 @@ class LeftOut:
         return shift, found
 
     def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
-        """What enumeration may overlook below every neighbour's ``upper``, shape (k,)."""
+        """What enumeration may overlook below every neighbour's ``upper``, shape (k,).
+
+        Parameters
+        ----------
+        ridge : float
+            γ/2.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+        """
         squares, yy, eps = self.length**2 + ridge, self.gram.yy, self._eps
         lost = [
             elimination_loss(squares, np.full(squares.size, ridge + d), ridge, yy, eps, tau, u)
@@ -132,7 +151,16 @@ class LeftOut:
         return np.array(lost)
 
     def form(self, j: int) -> GramForm:
-        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""
+        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows.
+
+        Parameters
+        ----------
+        j : int
+
+        Returns
+        -------
+        GramForm
+        """
         D, t = self.rows[self.of(j)], self.targets[self.of(j)]
         gram = self.gram
         return GramForm(
@@ -147,7 +175,22 @@ class LeftOut:
     def neighbours(
         self, ridge: float, tau: int, shift: Array, margin: float
     ) -> left_out_kernels.Neighbours:
-        """State of the kernels, nothing known of any neighbour yet."""
+        """State of the kernels, nothing known of any neighbour yet.
+
+        Parameters
+        ----------
+        ridge : float
+            γ/2.
+        tau : int
+        shift : ndarray, shape (k,)
+            Multiples of I added to every G_j and taken off the perspective's weight.
+        margin : float
+            What objectives may be off by.
+
+        Returns
+        -------
+        Neighbours
+        """
         p, widest = self.gram.b.size, max(int(np.diff(self.start).max(initial=1)), 1)
         columns = max(p, tau)
         inflation = (float(self.length.max()) ** 2 + ridge) / (float(self.gram.D.min()) + ridge)
@@ -159,9 +202,10 @@ class LeftOut:
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             length=np.sqrt(self.length**2 + ridge),
             lever=self.levers[1],
-            reals=np.array(
-                [ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation]
-            ),
+            settings=np.array(
+                [(ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation)],
+                dtype=left_out_kernels.SETTINGS,
+            ).view(np.recarray),
             upper=np.full(self.count, np.inf),
             support=np.zeros((self.count, tau), dtype=np.int64),
             doubt=np.zeros(self.count, dtype=np.int32),
@@ -169,7 +213,7 @@ class LeftOut:
             c=np.zeros(p),
             inside=np.zeros(p),
             free=np.zeros(p),
-            scalars=np.zeros(8),
+            now=np.zeros(1, dtype=left_out_kernels.NODE).view(np.recarray),
             residual=np.zeros(self.targets.size),
             fitted=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),
@@ -230,6 +274,16 @@ class LeftOut:
         """xᵀ(G_j + shift·I)⁻¹x from above for one row x of H (r, p) in neighbour ``of`` (r,) each.
 
         For neighbours that leave out one row. Infinite where nothing bounds it.
+
+        Parameters
+        ----------
+        H : ndarray, shape (r, p)
+        shift : float
+        of : ndarray of int, shape (r,)
+
+        Returns
+        -------
+        ndarray, shape (r,)
         """
         values, vectors = self.eigen
         scale = values + shift

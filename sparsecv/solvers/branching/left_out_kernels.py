@@ -26,6 +26,29 @@ from ..kernels.linalg import Array
 from ..relaxation.dual_bound import EPS, best_multiple
 from .pool_kernels import SOUND, add, dot, invert_factor
 
+SETTINGS = np.dtype(
+    [
+        ("ridge", "f8"),  # γ/2
+        ("eps", "f8"),  # rounding of bounds
+        ("margin", "f8"),  # of objectives
+        ("shift", "f8"),  # of M
+        ("yy", "f8"),
+        ("inflated", "f8"),  # rounding of leverages
+    ]
+)
+NODE = np.dtype(
+    [
+        ("quadratic", "f8"),  # βᵀGβ
+        ("linear", "f8"),  # βᵀb
+        ("square", "f8"),  # |β|²
+        ("reach", "f8"),  # |y| + Σ|β_i|·length_i
+        ("level", "f8"),  # of the k-th largest g²
+        ("bound", "f8"),  # on all rows, with the shift of M
+        ("picks", "i8"),  # left
+        ("active", "i8"),  # columns, −1 before they are listed
+    ]
+)
+
 
 class Neighbours(NamedTuple):
     """Rows left out, what each neighbour's problem is, and work space."""
@@ -37,8 +60,7 @@ class Neighbours(NamedTuple):
     shift: Array  # (k,) multiple of I added to G_j, taken off the perspective's weight
     length: Array  # (p,) of the columns, all rows in, as the dual bound asks
     lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where that says nothing
-    reals: Array  # γ/2, rounding ε of bounds, margin of objectives, shift of M, yᵀy,
-    #   rounding of leverages
+    settings: NDArray[np.void]  # (1,) of SETTINGS
     upper: Array  # (k,) incumbents
     support: NDArray[np.int64]  # (k, tau)
     doubt: NDArray[np.int32]  # (k,) neighbours a support could not be judged on
@@ -47,11 +69,7 @@ class Neighbours(NamedTuple):
     c: Array
     inside: Array
     free: Array
-    scalars: (
-        Array  # βᵀGβ, βᵀb, level of the k-th largest g², picks left,
-        #   reach |y| + Σ|β_i|·length_i,
-    )
-    #   number of active columns or −1, |β|², bound on all rows with the shift of M
+    now: NDArray[np.void]  # (1,) of NODE
     residual: Array  # (R,)
     fitted: Array  # (R,)
     active: NDArray[np.int64]  # (p,)
@@ -68,14 +86,11 @@ class Neighbours(NamedTuple):
     w: Array  # (tau,)
 
 
-QUADRATIC, LINEAR, LEVEL, PICKS, REACH, ACTIVE, SQUARE, WHOLE = 0, 1, 2, 3, 4, 5, 6, 7
-
-
 @kernel
 def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-def]
     """Form what all neighbours share of a node; O(p²) and O(p) for every row left out."""
     p = b.shape[0]
-    quadratic, linear, reach = 0.0, 0.0, np.sqrt(max(nb.reals[4], 0.0))
+    quadratic, linear, reach = 0.0, 0.0, np.sqrt(max(nb.settings[0].yy, 0.0))
     for i in range(p):
         nb.beta[i], nb.c[i] = beta[i], b[i]
         nb.inside[i] = 1.0 if state[i] == 1 else 0.0
@@ -88,22 +103,23 @@ def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-d
         quadratic += beta[i] * (b[i] - nb.c[i])
         linear += beta[i] * b[i]
         reach += abs(beta[i]) * nb.length[i]
-    nb.scalars[QUADRATIC], nb.scalars[LINEAR] = quadratic, linear
-    nb.scalars[LEVEL], nb.scalars[PICKS], nb.scalars[REACH] = level, picks, reach
-    nb.scalars[SQUARE] = dot(beta, beta, p)
-    nb.scalars[ACTIVE] = -1.0  # K⁻¹ is formed when first needed
+    now = nb.now[0]
+    now.quadratic, now.linear = quadratic, linear
+    now.level, now.picks, now.reach = level, picks, reach
+    now.square = dot(beta, beta, p)
+    now.active = -1  # K⁻¹ is formed when first needed
 
 
 @kernel(inner=True)
 def bound_all_rows(nb):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on all rows with G + shift·I as the quadratic part."""
-    shift, ridge, eps = nb.reals[3], nb.reals[0], nb.reals[1]
-    square = nb.scalars[SQUARE]
-    reach = nb.scalars[REACH]
+    now, known = nb.now[0], nb.settings[0]
+    shift, ridge, eps = known.shift, known.ridge, known.eps
+    square, reach = now.square, now.reach
     squares(nb.D, 0, 0, nb.e, nb.c, nb.beta, shift, eps * reach, nb.length, nb.v)
-    total = exact_sum(nb.v, nb.inside, nb.free, int(nb.scalars[PICKS]), nb.top) / (ridge - shift)
+    total = exact_sum(nb.v, nb.inside, nb.free, now.picks, nb.top) / (ridge - shift)
     lost = eps * (reach * reach + total)
-    nb.scalars[WHOLE] = nb.reals[4] - nb.scalars[QUADRATIC] - shift * square - total - lost
+    now.bound = known.yy - now.quadratic - shift * square - total - lost
 
 
 @kernel(inner=True)
@@ -218,8 +234,9 @@ def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactl
         f = nb.T[first + r] - nb.e[r]
         quadratic -= f * f
         linear -= nb.T[first + r] * f
-    node = (int(nb.scalars[PICKS]), nb.scalars[LEVEL], reach, square)
-    fold = (nb.yy[j], nb.shift[j], nb.reals[0], quadratic, linear, nb.reals[1], target)
+    now, known = nb.now[0], nb.settings[0]
+    node = (now.picks, now.level, reach, square)
+    fold = (nb.yy[j], nb.shift[j], known.ridge, quadratic, linear, known.eps, target)
     inside, free, length, v, top = nb.inside, nb.free, nb.length, nb.v, nb.top
     return evaluate(
         nb.D, first, m, nb.e, c, beta, inside, free, length, v, top, node, fold, exactly
@@ -232,9 +249,10 @@ def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
     for r in range(m):
         nb.e[r] = nb.residual[first + r]
-    quadratic, linear = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
-    reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
-    return evaluate_at(nb, j, nb.c, nb.beta, quadratic, linear, reach, square, target, exactly)
+    now = nb.now[0]
+    return evaluate_at(
+        nb, j, nb.c, nb.beta, now.quadratic, now.linear, now.reach, now.square, target, exactly
+    )
 
 
 @kernel(inner=True)
@@ -248,11 +266,10 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
     D, start, T, yys, shift = nb.D, nb.start, nb.T, nb.yy, nb.shift
     residual, fitted, e, c, beta = nb.residual, nb.fitted, nb.e, nb.c, nb.beta
     inside, free, length, v, top, upper = nb.inside, nb.free, nb.length, nb.v, nb.top, nb.upper
-    lever, all_rows = nb.lever, nb.scalars[WHOLE]
-    ridge, eps = nb.reals[0], nb.reals[1]
-    k, level = int(nb.scalars[PICKS]), nb.scalars[LEVEL]
-    reach, square = nb.scalars[REACH], nb.scalars[SQUARE]
-    whole, along = nb.scalars[QUADRATIC], nb.scalars[LINEAR]
+    lever, now, known = nb.lever, nb.now[0], nb.settings[0]
+    ridge, eps, all_rows = known.ridge, known.eps, now.bound
+    k, level, reach, square = now.picks, now.level, now.reach, now.square
+    whole, along = now.quadratic, now.linear
     left = 0
     for a in range(count):
         j = here[a]
@@ -290,12 +307,12 @@ def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
     """
     p = nb.beta.shape[0]
     n = 0
-    weight = nb.reals[0] + d
+    weight = nb.settings[0].ridge + d
     for i in range(p):
         if nb.beta[i] != 0.0 or nb.inside[i] > 0.0:
             nb.active[n] = i
             n += 1
-    nb.scalars[ACTIVE] = n
+    nb.now[0].active = n
     K = nb.inverse
     mean = 0.0
     for a in range(n):
@@ -305,7 +322,7 @@ def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
         whole = nb.inside[i] > 0.0 or abs(nb.beta[i]) * np.sqrt(weight) >= root_lam
         for c in range(a):
             K[a, c] = (G[i, nb.active[c]] - dot(K[a], K[c], c)) / K[c, c]
-        total = G[i, i] + (nb.reals[0] if whole else -d) + 1e-9 * mean - dot(K[a], K[a], a)
+        total = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean - dot(K[a], K[a], a)
         K[a, a] = np.sqrt(max(total, 1e-9 * mean))
     invert_factor(K, n, nb.top)
 
@@ -316,7 +333,7 @@ def worth_moving(nb, j, value, target):  # type: ignore[no-untyped-def]
 
     value − e²/(1 − h) is what the relaxation is worth without it as long as its pattern stays.
     """
-    first, n = nb.start[j], int(nb.scalars[ACTIVE])
+    first, n = nb.start[j], nb.now[0].active
     if nb.start[j + 1] - first > 1:
         return True
     D, inverse, v, active = nb.D, nb.inverse, nb.v, nb.active
@@ -337,7 +354,7 @@ def move(nb, j):  # type: ignore[no-untyped-def]
     On success ``nb.moved`` holds its coefficients and ``nb.e`` the residuals of the rows there.
     """
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
-    n, p = int(nb.scalars[ACTIVE]), nb.beta.shape[0]
+    n, p = nb.now[0].active, nb.beta.shape[0]
     for r in range(m):
         for a in range(n):
             nb.v[a] = nb.D[first + r, nb.active[a]]
@@ -387,7 +404,7 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
     """Bounds on neighbour j at coefficients that follow its rows; −∞ where they cannot."""
     if not move(nb, j):
         return -np.inf, -np.inf
-    n, p = int(nb.scalars[ACTIVE]), nb.beta.shape[0]
+    n, p = nb.now[0].active, nb.beta.shape[0]
     for i in range(p):
         c[i] = nb.c[i]
     for a in range(n):
@@ -396,7 +413,7 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
         if step != 0.0:
             add(c, G[i], -step, p)
     quadratic, linear, square = 0.0, 0.0, 0.0
-    reach = nb.scalars[REACH]  # c was formed from both coefficients
+    reach = nb.now[0].reach  # c was formed from both coefficients
     for a in range(n):
         i = nb.active[a]
         square += nb.moved[i] * nb.moved[i]

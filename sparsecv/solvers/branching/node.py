@@ -78,7 +78,7 @@ class SearchState(NamedTuple):
     anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
 
 
-@kernel
+@kernel(inner=True)
 def combinations(n, k, most):  # type: ignore[no-untyped-def]
     """C(n, k), or more than ``most`` once it passes that."""
     k = min(k, n - k)
@@ -104,7 +104,7 @@ def enter(st, most):  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel
+@kernel(inner=True)
 def enter_node(st, m):  # type: ignore[no-untyped-def]
     """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
     tau, i = st.support.shape[0], 0
@@ -121,7 +121,7 @@ def enter_node(st, m):  # type: ignore[no-untyped-def]
     return enter(st, 0)
 
 
-@kernel
+@kernel(inner=True)
 def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
     """Greedy rounding: the included columns and the k free ones of largest β√w, then swaps."""
     same = True
@@ -144,7 +144,7 @@ def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
         enter(st, 20)  # close to the record: worth searching around
 
 
-@kernel
+@kernel(inner=True)
 def finish(st, m, k, n):  # type: ignore[no-untyped-def]
     """Complete a node by enumeration; its best support is kept if it beats the record."""
     now = st.now[0]
@@ -176,7 +176,7 @@ def finish(st, m, k, n):  # type: ignore[no-untyped-def]
         enter_node(st, m + k)
 
 
-@kernel
+@kernel(inner=True)
 def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
     """Fix free columns whose other value is ruled out by the bound; number fixed.
 
@@ -205,7 +205,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
     return fixed
 
 
-@kernel
+@kernel(inner=True)
 def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
     """Take column i out of β."""
     if beta[i] != 0.0:
@@ -214,7 +214,7 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
         beta[i] = 0.0
 
 
-@kernel
+@kernel(inner=True)
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
     """Whether choosing k of n columns is enumerated in the time of so many nodes.
 
@@ -241,7 +241,7 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@kernel(inner=True)
 def count_node(st):  # type: ignore[no-untyped-def]
     """List included and free columns; (included, free)."""
     m, n = 0, 0
@@ -256,7 +256,7 @@ def count_node(st):  # type: ignore[no-untyped-def]
     return m, n
 
 
-@kernel
+@kernel(inner=True)
 def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
     """Certified bound and the largest g²/w at the node's β."""
     count = 0

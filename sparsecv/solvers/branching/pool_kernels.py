@@ -46,7 +46,7 @@ def factor_support(nb, G, b, support):  # type: ignore[no-untyped-def]
         i = support[a]
         for c in range(a):
             L[a, c] = (G[i, support[c]] - dot(L[a], L[c], c)) / L[c, c]
-        whole = G[i, i] + nb.reals[0]
+        whole = G[i, i] + nb.settings[0].ridge
         L[a, a] = np.sqrt(max(whole - dot(L[a], L[a], a), 1e-12 * whole))
         w[a] = (b[i] - dot(L[a], w, a)) / L[a, a]
         gain += w[a] * w[a]
@@ -65,7 +65,7 @@ def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-
     V, S, e, v, upper, record = nb.V, nb.S, nb.e, nb.v, nb.upper, nb.support
     doubt = nb.doubt
     tau, doubtful = support.shape[0], 0
-    inflated, margin = nb.reals[5], nb.reals[2]
+    inflated, margin = nb.settings[0].inflated, nb.settings[0].margin
     for place in range(count):
         j = here[place]
         first, m = start[j], start[j + 1] - start[j]

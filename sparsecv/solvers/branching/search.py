@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
+from ..relaxation.descent import relax_limits
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
 from ..relaxation.newton import newton_work
@@ -34,7 +35,16 @@ Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 
 
 class Tree:
-    """The open nodes of one thread and everything it works with."""
+    """The open nodes of one thread and everything it works with.
+
+    Parameters
+    ----------
+    gram : GramForm
+    problem : SparseRidgeProblem
+        Gives γ and τ.
+    tol : float
+        Relative gap at which a node is pruned.
+    """
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.problem, self.tol = gram, problem, tol
@@ -71,7 +81,18 @@ class Tree:
         bound: Array | float = -np.inf,
         fresh: NDArray[np.int8] | int = 1,
     ) -> None:
-        """Let nodes wait, a row each; fresh ones are relaxed when their turn comes."""
+        """Let nodes wait, a row each; fresh ones are relaxed when their turn comes.
+
+        Parameters
+        ----------
+        state : ndarray of int8, shape (m, p)
+            Free (0), included (1) and excluded (2) columns.
+        beta : ndarray, shape (m, p)
+        lam : ndarray, shape (m,)
+            √λ.
+        bound : ndarray or float
+            Lower bounds on what lies below the nodes.
+        """
         m = state.shape[0]
         while self.counts["spare"][0] < m + 3:
             self.open = _grown(self.open, 2 * self.open.state.shape[0])
@@ -85,12 +106,26 @@ class Tree:
             driver.push(self.open, row)
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
-        """Begin at the root, its relaxation solved and a support entered."""
+        """Begin at the root, its relaxation solved and a support entered.
+
+        Parameters
+        ----------
+        beta : ndarray, shape (p,)
+        root_lam : float
+            √λ.
+        bound : float
+        """
         free = np.zeros((1, beta.size), dtype=np.int8)
         self.add(free, beta[None], np.array([root_lam]), bound, fresh=0)
 
     def learn_from(self, other: Tree) -> None:
-        """Take over the record and what branching on each column has gained."""
+        """Take over the record and what branching on each column has gained.
+
+        Parameters
+        ----------
+        other : Tree
+            Of the same problem.
+        """
         self.now["upper"] = other.now["upper"]
         self.st.support[:] = other.st.support
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
@@ -98,7 +133,16 @@ class Tree:
             self.now[name] = other.now[name]
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
-        """What is known of some rows."""
+        """What is known of some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        tuple of ndarray
+        """
         at = self.open
         return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.fresh[rows]
 
@@ -109,7 +153,17 @@ class Tree:
         self.open.spare[:] = np.arange(rows)
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes; whether anything is open is told by the result."""
+        """Search on for about so many nodes; whether anything is open is told by the result.
+
+        Parameters
+        ----------
+        nodes : int
+
+        Returns
+        -------
+        int
+            ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (so are the rows).
+        """
         code = int(driver.explore(self.st, self.nt, self.ch, self.open, nodes))
         rows = self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
@@ -119,7 +173,15 @@ class Tree:
         return code
 
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
-        """Enter a support, filled to τ columns with the first ones, after swaps."""
+        """Enter a support, filled to τ columns with the first ones, after swaps.
+
+        Parameters
+        ----------
+        support : ndarray of int
+            Of at most τ columns.
+        swaps : int
+            At most.
+        """
         st = self.st
         spare = np.setdiff1d(np.arange(st.state.size), support)
         st.found[: st.support.size] = np.concatenate([support, spare])[: st.support.size]
@@ -132,7 +194,14 @@ class Tree:
 
 
 class Search:
-    """One tree searched best bound first, by one thread or several with open nodes of their own."""
+    """One tree searched best bound first, by one thread or several with open nodes of their own.
+
+    Parameters
+    ----------
+    tree : Tree
+    n_jobs : int, optional
+        Threads, as in joblib; 1 by default.
+    """
 
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
         self.trees = [tree]
@@ -170,7 +239,18 @@ class Search:
         return sum(float(tree.now["work"][0]) for tree in self.trees)
 
     def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
-        """Search until nothing is open or a limit is reached; None after so much work."""
+        """Search until nothing is open or a limit is reached; None after so much work.
+
+        Parameters
+        ----------
+        limits : Limits
+        pause : float, optional
+            Seconds.
+
+        Returns
+        -------
+        Status or None
+        """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
             while True:
@@ -254,7 +334,20 @@ def _some(nodes: Nodes, first: int, step: int) -> Nodes:
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
-    """A search's state with nothing known."""
+    """A search's state with nothing known.
+
+    Parameters
+    ----------
+    gram : GramForm
+    problem : SparseRidgeProblem
+        Gives γ and τ.
+    tol : float
+        Relative gap at which a node is pruned.
+
+    Returns
+    -------
+    SearchState
+    """
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
@@ -300,7 +393,7 @@ def _children(p: int, tau: int, scaled: bool) -> driver.Children:
         trials=np.zeros(p, dtype=np.int64),
         tried=np.zeros(p, dtype=np.int8),
         X=np.zeros((0, 0)),
-        limits=np.array([np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, float(scaled)]),
+        limits=relax_limits(np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, scaled),
         best=np.zeros(2),
         work=relaxation_work(p),
     )

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.diagonal import fitted_form
-from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, Root, reduced_root, wants_gram
+from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
+from ..relaxation.root import Incumbent, Root, reduced_root
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread
@@ -80,6 +81,16 @@ def branch_and_bound(
     -------
     SearchResult
         The lower bound holds at whatever moment the search stops.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, branch_and_bound
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> found = branch_and_bound(problem)
+    >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
+    (array([1, 3]), 5.333, True)
     """
     limits = limits or Limits()
     if gram is None and wants_gram(problem):

@@ -54,6 +54,15 @@ def solve_sizes(
     -------
     BestSubsets
         ``proved`` says which sizes are optimal. The open nodes are those of the all-sizes tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, solve_sizes
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> [support.tolist() for support in solve_sizes(problem, sizes=[1, 2]).supports]
+    [[1], [1, 3]]
     """
     starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
     if problem.p <= TREE_ONLY:
@@ -230,6 +239,15 @@ def certificates_of(
     -------
     dict of Certificate
         By size; sizes that were not proved, or whose tree is too large, are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, certificates_of, solve_sizes
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> certificates_of(problem, solve_sizes(problem), margin=0.1)  # so few columns need none
+    {}
     """
     found: dict[int, Certificate] = {}
     if problem.p <= TREE_ONLY or not wants_gram(problem):

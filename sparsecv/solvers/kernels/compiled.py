@@ -3,12 +3,16 @@
 numba keeps compiled code beside the sources or in the user's cache folder, and recompiles a
 function when its own file has changed. Here it is also recompiled when a kernel it calls has, a
 damaged file counts as none, and where nothing can be written a temporary folder serves.
+
+numba links a copy of what a function calls into it and optimises it again, all the way down. Here
+only small kernels are copied; others are called where they are, and loaded before their callers.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import signal
 import stat
 import sys
@@ -18,12 +22,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import llvmlite.binding as llvm
 from numba import config, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
 OPTIONS: dict[str, Any] = {
@@ -34,6 +41,7 @@ OPTIONS: dict[str, Any] = {
     "_nrt": False,  # nothing is allocated, so no references are counted
 }
 REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
+COPIED = 400  # bytes of bytecode up to which a kernel is copied into its callers
 BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
 
 
@@ -79,7 +87,9 @@ def kernel(
     options = {**OPTIONS, "forceinline": inline, "no_cpython_wrapper": inner}
     if reorder:
         options["fastmath"] = REORDER
-    made = (InnerKernel if inner else Kernel)(py_func=function, locals={}, targetoptions=options)
+    made = (InnerKernel if inner else Kernel)(
+        py_func=function, locals={}, targetoptions=options, pipeline_class=NamedByContent
+    )
     with suppress(
         OSError, RuntimeError
     ):  # not even a temporary folder: compiled anew in every process
@@ -153,18 +163,47 @@ def seconds_compiling() -> float:
     return _compiling.seconds
 
 
+class NamedByContent(Compiler):  # type: ignore[misc]
+    """numba's pipeline; machine code of the same kernel has the same name in every process."""
+
+    def _compile_bytecode(self) -> Any:
+        self.state.func_id.unique_id = stamp(self.state.func_id.func)[:16]
+        return super()._compile_bytecode()
+
+
+# what each kernel being compiled calls, innermost last: kernels and argument types
+_calls: list[dict[tuple[Kernel, Any], None]] = []
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """numba's dispatcher, one specialisation per type: a literal argument is any integer."""
+    """numba's dispatcher, one specialisation per type: any integer is one of 64 bits."""
 
     def compile(self, sig: Any) -> Any:
         """Compile or load one specialisation; the time it takes is kept apart."""
         with _interrupts, _compiling:
-            return super().compile(sig)
+            _calls.append({})
+            try:
+                entry = super().compile(sig)
+            finally:
+                _calls.pop()
+            for made in self.overloads.values():
+                give_callers(made, self.py_func, "")
+            return entry
+
+    def symbol(self, args: Any) -> str:
+        """Name of the machine code for some argument types."""
+        return str(self.overloads[args].fndesc.llvm_func_name)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What another kernel's call compiles; numba would compile k = 0 apart from k."""
-        plain = {name: types.unliteral(value) for name, value in kws.items()}
-        return super().get_call_template(tuple(types.unliteral(a) for a in args), plain)
+        plain = {name: widened(value) for name, value in kws.items()}
+        found = super().get_call_template(tuple(map(widened, args)), plain)
+        if _calls:
+            _calls[-1][self, tuple(found[2])] = None
+        return found
+
+    def __reduce__(self) -> str:
+        return str(self.py_func.__qualname__)  # found where it stands, as functions are
 
 
 class InnerKernel(Kernel):
@@ -174,8 +213,41 @@ class InnerKernel(Kernel):
         raise TypeError(f"{self.py_func.__name__} is called by kernels only")
 
 
+def widened(argument: Any) -> Any:
+    """The type a kernel is compiled for when a kernel passes it this one."""
+    plain = types.unliteral(argument)
+    signed = isinstance(plain, types.Integer) and plain.signed
+    return types.int64 if signed else plain
+
+
+def give_callers(compiled: Any, function: Callable[..., Any], code: str) -> None:
+    """Have callers of a kernel too large to be copied link ``code`` in place of its own."""
+    if not compiled.fndesc.inline and len(function.__code__.co_code) > COPIED:
+        compiled.library._shared_module = llvm.parse_assembly(code)
+
+
+class WithCallees(CompileResultCacheImpl):  # type: ignore[misc]
+    """A compiled kernel on disk, and what it calls: its machine code only holds their names."""
+
+    def reduce(self, cres: Any) -> Any:
+        """What is kept of a kernel just compiled."""
+        callees = [(kernel, args, kernel.symbol(args)) for kernel, args in _calls[-1]]
+        return callees, super().reduce(cres)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """Load what the kernel calls and then itself."""
+        callees, compiled = payload
+        for kernel, args, symbol in callees:
+            kernel.compile(args)
+            if kernel.symbol(args) != symbol:  # with other options: a call would end the process
+                raise LookupError(symbol)
+        return super().rebuild(target_context, compiled)
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """numba's cache of one function that survives stale, damaged and unwritable files."""
+
+    _impl_class = WithCallees
 
     def __init__(self, py_func: Callable[..., Any]) -> None:
         self.function = py_func
@@ -201,7 +273,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled function; a full disk costs the next process a compilation."""
-        with suppress(OSError):
+        names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
+        # numba keeps this code beside the machine code and asks it for names only
+        bodies = [f'define void @"{name}"() {{ ret void }}\n' for name in names]
+        give_callers(data, self.function, "".join(bodies))
+        with suppress(OSError, pickle.PicklingError):
             super().save_overload((sig, stamp(self.function)), data)
 
 
@@ -227,9 +303,10 @@ def kernels_of(function: Callable[..., Any]) -> list[Callable[..., Any]]:
     return found
 
 
+@cache
 def stamp(function: Callable[..., Any]) -> str:
     """Hash of the code of a function and its kernels, and of the constants frozen into them."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(str(COPIED).encode())  # decides what a file gives its callers
     for each in kernels_of(function):
         code = each.__code__
         constants = [(n, v) for n, v in called(each) if not isinstance(v, Kernel)]

@@ -10,7 +10,7 @@ import numpy as np
 from .compiled import kernel
 
 
-@kernel(reorder=True)
+@kernel(inner=True, reorder=True)
 def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
     """R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]] in the first m + 1 rows of ``R``.
 
@@ -60,7 +60,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
     return fine
 
 
-@kernel(reorder=True)
+@kernel(inner=True, reorder=True)
 def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     """The same from the Gram matrix of the rows of ``work``."""
     for c in range(m + 1):

@@ -28,7 +28,7 @@ from ..relaxation.dual_bound import EXTRA, bound_terms
 from ..relaxation.gram import GramForm, relaxation_work
 
 FREE, IN, OUT = kernels.FREE, kernels.IN, kernels.OUT
-ROUNDS = 60.0  # of coordinate descent at a node
+ROUNDS = 60  # of coordinate descent at a node
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class FrontierCuts:
         beta = np.where(state == OUT, 0.0, beta)
         none, g = self._scratch, np.zeros(form.p)
         lam, best = np.array([root_lam]), np.array([-np.inf, np.inf])
-        limits = np.array([target, 1e-7, ROUNDS, 0.0, 0.0])
+        limits = kernels.relax_limits(target, 1e-7, ROUNDS, 0.0, False)
         kernels.relax(
             (form.Q, self._none, none, none, 0.0, none),
             form.terms,

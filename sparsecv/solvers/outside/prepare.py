@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ..branching.single import WORST_GAP
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, Root, reduced_root, wants_gram
+from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
+from ..relaxation.root import Incumbent, Root, reduced_root
 from ..result import Solution, Status, relative_gap
 
 

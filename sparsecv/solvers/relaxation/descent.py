@@ -18,6 +18,7 @@ the way while coordinates move could not be bounded.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from .dual_bound import gram_bound, residual_bound
@@ -25,8 +26,35 @@ from .dual_bound import gram_bound, residual_bound
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
 
+LIMITS = np.dtype(
+    [
+        ("target", "f8"),  # bound at which it may stop
+        ("gap", "f8"),  # relative, between value and bound
+        ("rounds", "i8"),  # at most
+        ("hopeless", "f8"),  # of what the bound lacks: where the gap is less it gives up
+        ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
+    ]
+)
 
-@kernel
+
+def relax_limits(
+    target: float, gap: float, rounds: int, hopeless: float, scaled: bool
+) -> NDArray[np.void]:
+    """When :func:`relax` stops: one row of ``LIMITS``.
+
+    Parameters
+    ----------
+    target, gap, rounds, hopeless, scaled
+        As said there.
+
+    Returns
+    -------
+    recarray, shape (1,)
+    """
+    return np.array([(target, gap, rounds, hopeless, scaled)], dtype=LIMITS).view(np.recarray)
+
+
+@kernel(inner=True)
 def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
     """Best value of a free coordinate whose gradient without it is ``rho``: reverse Huber."""
     root = np.sqrt(weight)
@@ -41,7 +69,7 @@ def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
     return new if rho >= 0.0 else -new
 
 
-@kernel
+@kernel(inner=True)
 def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent over ``columns[:count]`` at λ = root_lam².
 
@@ -65,7 +93,7 @@ def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-un
     return most
 
 
-@kernel
+@kernel(inner=True)
 def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type: ignore[no-untyped-def]
     """Passes over the active columns alone until steps gain little; ``local`` holds β and g.
 
@@ -89,7 +117,7 @@ def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type
             break
 
 
-@kernel
+@kernel(inner=True)
 def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered):  # type: ignore[no-untyped-def]
     """Gather Q on the active columns and sweep there; g is left as it was."""
     for a in range(n):
@@ -103,7 +131,7 @@ def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, l
         beta[active[a]] = local[0, a]
 
 
-@kernel
+@kernel(inner=True)
 def inner(X, i, r):  # type: ignore[no-untyped-def]
     """x_iᵀr with four running sums, which a compiler can keep side by side."""
     n = r.shape[0]
@@ -119,7 +147,7 @@ def inner(X, i, r):  # type: ignore[no-untyped-def]
     return (a + b) + (c + d)
 
 
-@kernel
+@kernel(inner=True)
 def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[no-untyped-def]
     """The same pass in residual form, free columns only; ``q`` is the diagonal of Q."""
     n = r.shape[0]
@@ -230,8 +258,7 @@ def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # 
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start, and b − Qβ at the end
-    limits : target bound, relative gap, most rounds, relative gap at which to give up, and 1 where
-        D = 0
+    limits : (1,) of LIMITS
     lam : (1,) √λ, warm start and result
     best : (2,) best certified bound (not below what it was set to) and relaxed value
     top : (picks + 3,) as in gram_bound, at the last bound
@@ -252,8 +279,8 @@ def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # 
         if state[i] != 2:
             columns[count] = i
             count += 1
-    target, gap, most_rounds, hopeless = limits[0], limits[1], int(limits[2]), limits[3]
-    scaled = limits[4] > 0.0
+    target, gap, hopeless = limits[0].target, limits[0].gap, limits[0].hopeless
+    most_rounds, scaled = limits[0].rounds, limits[0].scaled > 0
     best[1] = np.inf
     root_lam = lam[0]
     rounds = 0

@@ -55,7 +55,22 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
 
 
 def barrier_diagonal(G: Array, ridge: float, D: Array, weights: Array) -> Array:
-    """About the maximiser of Σ weights_i·D_ii with G − D ⪰ 0 ≤ D, from D; NaN where it fails."""
+    """About the maximiser of Σ weights_i·D_ii with G − D ⪰ 0 ≤ D, from D; NaN where it fails.
+
+    Parameters
+    ----------
+    G : ndarray, shape (p, p)
+    ridge : float
+        γ/2.
+    D : ndarray, shape (p,)
+        Where to begin.
+    weights : ndarray, shape (p,)
+        Positive.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
     p = D.size
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
     found = BACK * D
@@ -68,7 +83,19 @@ def barrier_diagonal(G: Array, ridge: float, D: Array, weights: Array) -> Array:
 
 
 def allowed(G: Array, D: Array, eps: float) -> Array:
-    """D less what makes G − D ⪰ 0 certain, whatever G has lost by rounding."""
+    """D less what makes G − D ⪰ 0 certain, whatever G has lost by rounding.
+
+    Parameters
+    ----------
+    G : ndarray, shape (p, p)
+    D : ndarray, shape (p,)
+    eps : float
+        Of its trace G may be off from the exact one.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
     lost = 4.0 * D.size * float(np.finfo(np.float64).eps) * scale + eps * float(np.trace(G))

@@ -81,11 +81,22 @@ def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
 
 
 def weights(ridge: float, D: Array) -> Array:
-    """w = γ/2 + D, rounded down where D is not 0: what w − γ/2 takes off G is never above D."""
+    """w = γ/2 + D, rounded down where D is not 0: what w − γ/2 takes off G is never above D.
+
+    Parameters
+    ----------
+    ridge : float
+        γ/2.
+    D : ndarray, shape (p,)
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
 
 
-@kernel
+@kernel(inner=True)
 def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
     """g²/w from above: |g| may be off by ``raise_by``·length."""
     size = abs(g) + raise_by * length
@@ -93,12 +104,25 @@ def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
 
 
 def raised_all(g: Array, length: Array, w: Array, top: Array, picks: int) -> Array:
-    """Every column's s²g²/w from above, at the bound that left ``top``."""
+    """Every column's s²g²/w from above, at the bound that left ``top``.
+
+    Parameters
+    ----------
+    g, length, w : ndarray, shape (p,)
+        As :func:`gram_bound` takes them.
+    top : ndarray
+        As :func:`gram_bound` leaves it.
+    picks : int
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
     size = np.abs(g) + top[picks + 2] * length
     return np.asarray(top[picks + 1] * (size * size / w))
 
 
-@kernel
+@kernel(inner=True)
 def sum_largest(w, length, state, columns, count, picks, g, raise_by, top):  # type: ignore[no-untyped-def]
     """Σ over included columns and the ``picks`` largest over free ones of g²/w, from above.
 
@@ -125,7 +149,7 @@ def sum_largest(w, length, state, columns, count, picks, g, raise_by, top):  # t
     return total
 
 
-@kernel
+@kernel(inner=True)
 def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
     """The larger of ``plain`` and A²/B, and the square of the multiple s that gives it.
 
@@ -140,7 +164,7 @@ def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
     return bound, square
 
 
-@kernel
+@kernel(inner=True)
 def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-def]
     """Leave in ``top`` what screening asks for; −∞ in place of a bound that is not a number."""
     for c in range(picks + 1):
@@ -149,7 +173,7 @@ def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-
     return bound if bound > -np.inf else -np.inf
 
 
-@kernel
+@kernel(inner=True)
 def gram_bound(  # type: ignore[no-untyped-def]
     w, length, b, yy, reach_y, state, columns, count, picks, beta, g, eps, scaled, top
 ):
@@ -211,7 +235,7 @@ def gram_bound(  # type: ignore[no-untyped-def]
     return settle_top(bound, square, picks, raise_by, top)
 
 
-@kernel
+@kernel(inner=True)
 def residual_bound(  # type: ignore[no-untyped-def]
     w, length, y, r, extra, state, columns, count, picks, beta, g, eps, top
 ):

@@ -44,7 +44,17 @@ class Spectrum:
 
     @classmethod
     def of(cls, problem: SparseRidgeProblem) -> Spectrum:
-        """One singular value decomposition; serves every γ, τ and ε."""
+        """One singular value decomposition; serves every γ, τ and ε.
+
+        Parameters
+        ----------
+        problem : SparseRidgeProblem
+            Its γ and τ are not used.
+
+        Returns
+        -------
+        Spectrum
+        """
         X = problem._base[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
         top = float(s[0]) if s.size else 0.0
@@ -55,7 +65,17 @@ class Spectrum:
 
     @classmethod
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
-        """The same from Gram matrices of ``n`` rows: half of the digits, a third of the time."""
+        """The same from Gram matrices of ``n`` rows: half of the digits, a third of the time.
+
+        Parameters
+        ----------
+        gram : GramForm
+        n : int
+
+        Returns
+        -------
+        Spectrum
+        """
         values, vectors = np.linalg.eigh(gram.G)
         most = float(np.diag(gram.G).sum() if gram.before is None else gram.before[0].sum())
         lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
@@ -64,13 +84,27 @@ class Spectrum:
         return cls(squares, vectors.T[kept], float(np.sqrt(most)), bool(kept.all()))
 
     def least(self) -> float:
-        """A lower bound on the least eigenvalue of XᵀX."""
+        """A lower bound on the least eigenvalue of XᵀX.
+
+        Returns
+        -------
+        float
+        """
         return float(self.squares.min()) if self.full_rank else 0.0
 
     def image(self, rows: Array, shift: float) -> tuple[Array, Array]:
         """A and o: A Aᵀ = rows (XᵀX + shift·I)⁻¹ rowsᵀ on the directions kept, o the lengths left.
 
         A is (r, rank), o (r,) the length of each row outside these directions.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (r, p)
+        shift : float
+
+        Returns
+        -------
+        A, o : ndarrays, shape (r, rank) and (r,)
         """
         inside = rows @ self.directions.T
         length = np.linalg.norm(rows, axis=1)
@@ -105,7 +139,18 @@ class Ellipsoid:
     spectrum: Spectrum
 
     def contains(self, beta: ArrayLike, slack: float = SLACK) -> bool:
-        """Whether a point lies inside."""
+        """Whether a point lies inside.
+
+        Parameters
+        ----------
+        beta : array, shape (p,)
+        slack : float
+            Relative, of the radius squared.
+
+        Returns
+        -------
+        bool
+        """
         step = np.asarray(beta, dtype=np.float64) - self.centre
         along = self.spectrum.directions @ step
         shift = self.epsilon / 2.0
@@ -122,7 +167,16 @@ class Ellipsoid:
         return A * self.radius, besides
 
     def prediction_range(self, rows: ArrayLike) -> tuple[Array, Array]:
-        """Ranges [low, high] of xᵀβ for each row x, shape (r, p): Theorem 2, main paper."""
+        """Ranges [low, high] of xᵀβ for each row x, shape (r, p): Theorem 2, main paper.
+
+        Parameters
+        ----------
+        rows : array, shape (r, p)
+
+        Returns
+        -------
+        low, high : ndarrays, shape (r,)
+        """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         A, besides = self._image(H)
         centre = H @ self.centre
@@ -132,7 +186,16 @@ class Ellipsoid:
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
-        """Upper bound on ||W(β − centre)||² for W (m, p): Corollary 1, main paper."""
+        """Upper bound on ||W(β − centre)||² for W (m, p): Corollary 1, main paper.
+
+        Parameters
+        ----------
+        W : array, shape (m, p)
+
+        Returns
+        -------
+        float
+        """
         A, besides = self._image(np.atleast_2d(np.asarray(W, dtype=np.float64)))
         return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + SLACK))
 
@@ -141,6 +204,15 @@ class Ellipsoid:
 
         Both by one eigendecomposition of the rows' m × m kernel and a root of a secular equation.
         What is returned are values of the Lagrangian duals, valid wherever the root-finding ends.
+
+        Parameters
+        ----------
+        rows : array, shape (r, p)
+        targets : array, shape (r,)
+
+        Returns
+        -------
+        low, high : float
         """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         goal = np.asarray(targets, dtype=np.float64)
@@ -176,6 +248,15 @@ def least_square(e: Array, k: Array) -> float:
     """Lower bound on min ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
 
     The dual: Σ e_i² μ/(μ + k_i) − μ for any μ ≥ 0.
+
+    Parameters
+    ----------
+    e, k : ndarray, shape (m,)
+        k are the squares of the half-axes, at least 0.
+
+    Returns
+    -------
+    float
     """
     flat = k <= 0.0
     fixed = float(e[flat] @ e[flat])
@@ -195,6 +276,15 @@ def greatest_square(e: Array, k: Array) -> float:
     """Upper bound on max ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
 
     A trust-region problem; its dual: μ + Σ e_i² μ/(μ − k_i) for any μ > max k.
+
+    Parameters
+    ----------
+    e, k : ndarray, shape (m,)
+        k are the squares of the half-axes, at least 0.
+
+    Returns
+    -------
+    float
     """
     top = float(k.max(initial=0.0))
     if top <= 0.0:
@@ -225,6 +315,19 @@ def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0)
         Any coefficients.
     epsilon : float
         ε < γ.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, centre_bound
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> centre_bound(problem, np.zeros(4)) <= problem.objective([1, 3])
+    True
     """
     data, p, half = problem._base, problem.p, epsilon / 2.0
     X, y, ridge = data[:, :p], data[:, p], problem.gamma / 2.0
@@ -257,6 +360,23 @@ def node_bounds(
         Included (1), excluded (2) and free (0) columns.
     beta : ndarray, shape (m, p)
         0 where excluded.
+    tau : int
+    gamma, epsilon : float
+        As in eq. (5).
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, node_bounds
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> root, beta = np.zeros((1, 4), dtype=np.int8), np.zeros((1, 4))
+    >>> bool(node_bounds(GramForm.of(problem), root, beta, 2, 1.0, 0.0)[0] <= problem.yy)
+    True
     """
     half, ridge = epsilon / 2.0, gamma / 2.0
     terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
@@ -291,10 +411,24 @@ def ellipsoid(
     spectrum : Spectrum, optional
         Of the same data, to share among calls.
 
+    Returns
+    -------
+    Ellipsoid
+
     Raises
     ------
     ValueError
-        ε out of range.
+        ε out of range, or a centre that is not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, ellipsoid
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> around = ellipsoid(problem, problem.objective([1, 3]))
+    >>> around.contains([0.0, 2.0, 0.0, 4.0 / 3.0])
+    True
     """
     spectrum = spectrum or Spectrum.of(problem)
     if not epsilon < problem.gamma:

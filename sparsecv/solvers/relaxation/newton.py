@@ -51,7 +51,17 @@ class NewtonWork(NamedTuple):
 
 
 def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
-    """Allocate the work space for p columns, at most ``widest`` of them active."""
+    """Allocate the work space for p columns, at most ``widest`` of them active.
+
+    Parameters
+    ----------
+    p : int
+    widest : int
+
+    Returns
+    -------
+    NewtonWork
+    """
     m = min(p, widest)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),
@@ -82,7 +92,7 @@ def gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
                 g[j] -= value * Q[i, j]
 
 
-@kernel
+@kernel(inner=True)
 def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
     """List columns with a coefficient, then those about to get one, the most violated first.
 
@@ -120,7 +130,7 @@ def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untype
     return n, m
 
 
-@kernel
+@kernel(inner=True)
 def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
     """Cholesky factor of Q + W_quadratic on the active columns, both right sides carried along.
 
@@ -161,7 +171,7 @@ def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-d
     return saturated
 
 
-@kernel
+@kernel(inner=True)
 def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
     """Back substitution with the leading n of m active columns, for both right sides."""
     U, move = nt.U, nt.move
@@ -173,7 +183,7 @@ def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
         move[0, a], move[1, a] = first * nt.inverse[a], second * nt.inverse[a]
 
 
-@kernel
+@kernel(inner=True)
 def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
     """Insert a change of the penalty at t in order."""
     c = count
@@ -183,7 +193,7 @@ def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
     nt.when[c], nt.where[c] = t, code
 
 
-@kernel
+@kernel(inner=True)
 def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
     """Exact minimum over t ∈ [0, 1] of the objective at β + td; t and the position that ends at 0.
 
@@ -241,7 +251,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
     return 1.0, -1
 
 
-@kernel
+@kernel(inner=True)
 def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
     """d = move[0] − s·move[1] on the first n active columns, and h = Qd."""
     h = nt.h
@@ -256,7 +266,7 @@ def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
             h[j] += d * Q[i, j]
 
 
-@kernel
+@kernel(inner=True)
 def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
     """Whether columns about to enter move to the side their gradient points to."""
     fit = True
@@ -265,7 +275,7 @@ def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
     return fit
 
 
-@kernel
+@kernel(inner=True)
 def relaxed_size(root_w, state, beta, s, count, nt):  # type: ignore[no-untyped-def]
     """Σz over the free columns."""
     total = 0.0
@@ -276,7 +286,7 @@ def relaxed_size(root_w, state, beta, s, count, nt):  # type: ignore[no-untyped-
     return total
 
 
-@kernel
+@kernel(inner=True)
 def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untyped-def]
     """√λ at which Σz = picks on the partition last solved; 0 where there is none."""
     above, below = 0.0, float(picks - saturated)

@@ -1,4 +1,4 @@
-"""The perspective relaxation (eq. 5, main paper) and its certified dual bounds."""
+"""The perspective relaxation (eq. 5, main paper), solved and certified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
 from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, residual_multiple, residual_parts
+from .dual_bound import EXTRA, BoundTerms
 from .gram import GramForm, relaxation_work, residual_form, wants_gram
 from .interior import interior_point
 from .newton import newton, newton_path, newton_work
@@ -98,6 +98,16 @@ def perspective_relaxation(
     ------
     ValueError
         ε out of range or columns out of 0..p−1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> relaxed = perspective_relaxation(problem)
+    >>> relaxed.bound <= problem.objective([1, 3]), relaxed.converged
+    (True, True)
     """
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
@@ -122,8 +132,28 @@ def relaxation_path(
 ) -> list[Relaxation]:
     """Solve the relaxation for several τ, each started from the one before.
 
-    Parameters as for :func:`perspective_relaxation`. Once limits are reached every other τ gets the
-    bound at the last coefficients.
+    Once limits are reached every other τ gets the bound at the last coefficients.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        Its τ is not used.
+    taus : iterable of int
+    epsilon, extract, gap, limits
+        As for :func:`perspective_relaxation`.
+
+    Returns
+    -------
+    list of Relaxation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, relaxation_path
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> path = relaxation_path(SparseRidgeProblem(X, y, gamma=1.0, tau=1), [1, 2, 3])
+    >>> path[0].bound >= path[1].bound >= path[2].bound
+    True
     """
     gram = None
     if extract or wants_gram(problem):
@@ -142,36 +172,6 @@ def relaxation_path(
             )
         )
     return path
-
-
-def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
-    """Lower bounds on the optimum of eq. (1) for every τ = 1..p from ANY coefficients.
-
-    With g = Xᵀ(y − Xβ): yᵀy − ||Xβ||² − (2/γ)·(sum of the τ largest g_i²), after scaling β by
-    the factor that makes it largest. One sort and a prefix sum; less a rounding margin.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    beta : array, shape (p,)
-
-    Returns
-    -------
-    ndarray, shape (p,)
-    """
-    values = np.asarray(beta, dtype=np.float64)
-    if values.shape != (problem.p,) or not np.isfinite(values).all():
-        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
-    p, every = problem.p, np.arange(problem.p)
-    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
-    form, terms = residual_form(problem, X, y, y - values @ X, 0.0)
-    r, eps, g = form[3], terms.eps, np.zeros(p)
-    kernels.gradient(form, terms.b, values, every, p, g)
-    above, square = residual_parts(y, r, 0.0, every, p, values, eps)
-    size = np.abs(g) + eps * float(np.sqrt(square)) * terms.length
-    totals = np.cumsum(np.sort(size * size / terms.w)[::-1])
-    found = [residual_multiple(above, square, total, eps)[0] for total in totals]
-    return np.maximum(np.array(found) - problem.data_loss(problem.yy), 0.0)
 
 
 def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
@@ -224,7 +224,7 @@ class _Search:
         self.g = self.form.gradient(self.beta)
 
     def _descend(self, gap: float, rounds: int) -> None:
-        limits = np.array([np.inf, gap, float(rounds), 0.0, float(self.scaled)])
+        limits = kernels.relax_limits(np.inf, gap, rounds, 0.0, self.scaled)
         self._refresh()
         self._note()
         kernels.relax(

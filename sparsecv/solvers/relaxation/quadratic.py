@@ -17,7 +17,18 @@ from .gram import GramForm, residual_form
 
 
 def solve_bordered(K: Array, right: Array) -> Array | None:
-    """Solve with a matrix that is positive (semi)definite but for its last row and column."""
+    """Solve with a matrix that is positive (semi)definite but for its last row and column.
+
+    Parameters
+    ----------
+    K : ndarray, shape (n + 1, n + 1)
+    right : ndarray, shape (n + 1,)
+
+    Returns
+    -------
+    ndarray or None
+        None where K is singular.
+    """
     n = K.shape[0] - 1
     try:
         factor = sla.cho_factor(K[:n, :n], lower=True, check_finite=False)
@@ -39,6 +50,16 @@ class Quadratic:
     """Q = XᵀX + (ε/2)I − D, held as a matrix or, for p ≫ n and D = 0, through X.
 
     ``arrays`` is what the relaxation's kernel asks, ``terms`` what the dual bound does.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    gram : GramForm, optional
+        Without it the quadratic is held through X.
+    epsilon : float
+        ε of eq. (5).
+    D : ndarray, shape (p,)
+        The diagonal extracted.
     """
 
     def __init__(
@@ -62,14 +83,32 @@ class Quadratic:
         self.b, self.mean = self.terms.b, float(self.arrays[5].mean())
 
     def gradient(self, beta: Array) -> Array:
-        """b − Qβ; the residual kept is that of β from here on."""
+        """b − Qβ; the residual kept is that of β from here on.
+
+        Parameters
+        ----------
+        beta : ndarray, shape (p,)
+
+        Returns
+        -------
+        ndarray, shape (p,)
+        """
         if self.X.shape[0] == 0:
             return np.asarray(self.b - self.Q @ beta)
         self.r[:] = self.y - beta @ self.X
         return np.asarray(self.X @ self.r - self.e * beta)
 
     def form(self, betas: Array) -> Array:
-        """βᵀQβ for every row."""
+        """βᵀQβ for every row.
+
+        Parameters
+        ----------
+        betas : ndarray, shape (m, p)
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
         if self.X.shape[0] == 0:
             return np.asarray(np.einsum("ij,ij->i", betas @ self.Q, betas))
         fitted = betas @ self.X
@@ -77,7 +116,16 @@ class Quadratic:
         return np.asarray(squares + self.e * np.einsum("ij,ij->i", betas, betas))
 
     def factor(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
-        """F and y with Q = FᵀF and b = Fᵀy on some columns."""
+        """F and y with Q = FᵀF and b = Fᵀy on some columns.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+
+        Returns
+        -------
+        F, y : ndarrays, shape (r, m) and (r,)
+        """
         if self.X.shape[0] > 0 and self.e == 0.0:
             return np.ascontiguousarray(self.X[columns].T), self.y
         Q = self.block(columns)
@@ -88,7 +136,16 @@ class Quadratic:
         return F, (vectors[:, large].T @ self.b[columns]) / root
 
     def block(self, columns: NDArray[np.intp]) -> Array:
-        """Rows and columns of Q."""
+        """Rows and columns of Q.
+
+        Parameters
+        ----------
+        columns : ndarray of int
+
+        Returns
+        -------
+        ndarray, shape (m, m)
+        """
         if self.X.shape[0] == 0:
             return np.asarray(self.Q[np.ix_(columns, columns)])
         part = self.X[columns]

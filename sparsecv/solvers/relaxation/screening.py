@@ -1,4 +1,4 @@
-"""Screening: columns proved to be in, or out of, every optimal support (EC.1, main paper)."""
+"""What any coefficients prove of every optimal support: bounds, and columns in or out (EC.1)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
 from . import descent as kernels
-from .dual_bound import EXTRA, raised_all
+from .dual_bound import EXTRA, raised_all, residual_multiple, residual_parts
 from .gram import residual_form
 
 ROUNDING = 1e-10
@@ -26,6 +27,50 @@ class Screening:
     included: NDArray[np.intp]
     excluded: NDArray[np.intp]
     bound: float
+
+
+def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
+    """Lower bounds on the optimum of eq. (1) for every τ = 1..p from ANY coefficients.
+
+    With g = Xᵀ(y − Xβ): yᵀy − ||Xβ||² − (2/γ)·(sum of the τ largest g_i²), after scaling β by
+    the factor that makes it largest. One sort and a prefix sum; less a rounding margin.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    beta : array, shape (p,)
+
+    Returns
+    -------
+    ndarray, shape (p,)
+
+    Raises
+    ------
+    ValueError
+        ``beta`` is not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, dual_bounds
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> bool((dual_bounds(problem, np.zeros(4)) <= problem.yy).all())
+    True
+    """
+    values = np.asarray(beta, dtype=np.float64)
+    if values.shape != (problem.p,) or not np.isfinite(values).all():
+        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
+    p, every = problem.p, np.arange(problem.p)
+    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
+    form, terms = residual_form(problem, X, y, y - values @ X, 0.0)
+    r, eps, g = form[3], terms.eps, np.zeros(p)
+    kernels.gradient(form, terms.b, values, every, p, g)
+    above, square = residual_parts(y, r, 0.0, every, p, values, eps)
+    size = np.abs(g) + eps * float(np.sqrt(square)) * terms.length
+    totals = np.cumsum(np.sort(size * size / terms.w)[::-1])
+    found = [residual_multiple(above, square, total, eps)[0] for total in totals]
+    return np.maximum(np.array(found) - problem.data_loss(problem.yy), 0.0)
 
 
 def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screening:
@@ -48,6 +93,21 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     Returns
     -------
     Screening
+
+    Raises
+    ------
+    ValueError
+        ``beta`` is not p finite numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation, screen
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> found = screen(problem, perspective_relaxation(problem).beta, problem.objective([1, 3]))
+    >>> found.included, found.excluded
+    (array([1]), array([2]))
     """
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():

@@ -77,6 +77,11 @@ class SupportGrower:
         As there.
     starts : supports
         What may be started from at the first γ, at its γ.
+
+    Raises
+    ------
+    ValueError
+        Sizes out of 1..p.
     """
 
     def __init__(

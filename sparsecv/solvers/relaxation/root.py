@@ -1,0 +1,328 @@
+"""The root of a branch-and-bound search: incumbent, relaxation, screening, and the columns left.
+
+Screening at the root takes columns out for good, so the search goes on with smaller matrices; and
+once fewer columns than rows are left a diagonal can be extracted from their Gram matrix, which
+tightens the relaxation and screens more. The rounds end when little more goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.linalg import Array
+from ..limits import Limits
+from ..problem import SparseRidgeProblem
+from ..supports.beam import LocalSearch
+from ..supports.greedy import complete_support, forward_order
+from . import descent as kernels
+from .dual_bound import EXTRA, raised_all
+from .gram import TOLERANCE, GramForm, relaxation_work, residual_form
+from .newton import gradient, newton, newton_path, newton_work
+
+SHRINK = 0.9  # another round where this share of columns or fewer is left
+ROUNDS = 200
+SEARCHED = 600  # columns the root's local search looks at
+
+
+@dataclass
+class Root:
+    """What is known before branching.
+
+    ``columns`` may be in a support better than ``upper`` by more than the tolerance; every support
+    with another column has an objective of at least ``slack``. ``bound`` holds for all supports
+    within ``columns``; ``beta`` and ``root_lam`` (√λ) solve the relaxation on them.
+    """
+
+    columns: NDArray[np.intp]
+    beta: Array
+    root_lam: float
+    bound: float
+    slack: float
+
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Go on with some of the columns.
+
+        Parameters
+        ----------
+        mask : ndarray of bool
+            Over the columns left.
+        """
+        self.columns, self.beta = self.columns[mask], self.beta[mask]
+
+
+class Relaxer:
+    """The root relaxation in Gram or residual form, and what its dual excludes.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    root : Root
+        Changed as more is known.
+    gram : GramForm, optional
+        On the root's columns; without it in residual form.
+    """
+
+    def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
+        self.root, self.gram, ridge = root, gram, problem.gamma / 2.0
+        self.picks = min(problem.tau, root.columns.size)
+        p, none = root.columns.size, np.zeros(0)
+        if gram is not None:
+            self.form = (gram.quadratic(), np.zeros((0, 0)), none, none, 0.0, none)
+            self.terms, self.scaled = gram.terms(ridge), gram.scaled
+        else:
+            X = np.ascontiguousarray(problem._base[:, root.columns].T)
+            y = np.ascontiguousarray(problem._base[:, problem.p])
+            self.form, self.terms = residual_form(problem, X, y, y - root.beta @ X, 0.0)
+            self.scaled = True
+        self.g = np.zeros(p)
+        self.state = np.zeros(p, dtype=np.int8)
+        self.top = np.zeros(self.picks + EXTRA)
+        self.work, self.nt = relaxation_work(p), newton_work(p)
+
+    def relax(self, target: float) -> None:
+        """Solve until the bound passes ``target`` or nothing more is to be had.
+
+        Parameters
+        ----------
+        target : float
+        """
+        root, w, b = self.root, self.terms.w, self.terms.b
+        lam = np.array([root.root_lam])
+        if self.gram is not None and self._newton(target, lam):
+            return
+        if root.root_lam <= 0.0:
+            level = np.sort(b * b / w)[::-1]
+            lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
+        best = np.array([-np.inf, np.inf])
+        limits = kernels.relax_limits(target, 1e-5, ROUNDS, 0.03, self.scaled)
+        kernels.relax(
+            self.form,
+            self.terms,
+            self.state,
+            self.picks,
+            root.beta,
+            self.g,
+            limits,
+            lam,
+            best,
+            self.top,
+            self.work,
+        )
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(best[0]))
+
+    def _newton(self, target: float, lam: Array) -> bool:
+        """The same by active-set Newton steps; whether there was room for the active columns."""
+        root, terms = self.root, self.terms
+        problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
+        gradient(self.form[0], terms.b, root.beta, self.g)
+        here = (root.beta, self.g, lam, target)
+        if root.root_lam > 0.0:
+            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)
+        else:
+            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.nt)
+        root.root_lam = float(lam[0])
+        root.bound = max(root.bound, float(bound))
+        return bool(steps >= 0)
+
+    def excluded(self, target: float) -> NDArray[np.bool_]:
+        """Columns no support below ``target`` holds; the slack is lowered to what proves it.
+
+        Parameters
+        ----------
+        target : float
+
+        Returns
+        -------
+        ndarray of bool
+            Over the root's columns.
+        """
+        root, terms, top = self.root, self.terms, self.top
+        every = np.arange(root.columns.size)
+        here = kernels.dual_bound(
+            self.form,
+            terms,
+            self.scaled,
+            self.state,
+            every,
+            every.size,
+            self.picks,
+            root.beta,
+            self.g,
+            top,
+        )
+        value = raised_all(self.g, terms.length, terms.w, top, self.picks)
+        last = top[self.picks - 1]
+        forced = here + last - value
+        out = (value < last) & (forced >= target)
+        if out.any():
+            root.slack = min(root.slack, float(forced[out].min()))
+        return np.asarray(out)
+
+    def rounded(self) -> NDArray[np.intp]:
+        """The columns of largest β√w, by their number in the problem.
+
+        Returns
+        -------
+        ndarray of int
+            Increasing.
+        """
+        w = self.terms.w
+        size = np.abs(self.root.beta) * np.sqrt(w)
+        size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / w))
+        return np.sort(self.root.columns[np.argsort(-size, kind="stable")[: self.picks]])
+
+    def promising(self, count: int) -> NDArray[np.intp]:
+        """The columns of largest g²/w, by their number in the problem.
+
+        Parameters
+        ----------
+        count : int
+
+        Returns
+        -------
+        ndarray of int
+            Increasing.
+        """
+        value = self.g * self.g / self.terms.w
+        if value.size <= count:
+            return self.root.columns
+        return np.sort(self.root.columns[np.argpartition(-value, count)[:count]])
+
+
+class Incumbent:
+    """The best support known, by a fresh fit.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    starts : sequence of supports
+    gram : GramForm, optional
+        Of the same data, for forward selection.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        starts: Sequence[NDArray[np.intp]],
+        gram: GramForm | None = None,
+    ) -> None:
+        self.problem, self.gram = problem, gram
+        self.support, self.objective = np.empty(0, dtype=np.intp), np.inf
+        for start in starts:
+            self.offer(start)
+
+    def select_forward(self) -> None:
+        """Offer what forward selection finds."""
+        problem, p, tau = self.problem, self.problem.p, self.problem.tau
+        if self.gram is None:
+            base = problem._base
+            self.offer(forward_order(base[:, :p], base[:, p], tau, problem.gamma))
+        else:
+            none, ridge = np.empty(0, dtype=np.intp), problem.gamma / 2.0
+            self.offer(complete_support(self.gram.G, self.gram.b, ridge, none, tau))
+
+    def offer(self, support: NDArray[np.intp]) -> bool:
+        """Keep a support, cut or filled to τ columns, if it is better.
+
+        Parameters
+        ----------
+        support : ndarray of int
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        tau, p = self.problem.tau, self.problem.p
+        chosen = np.unique(support)[:tau]
+        for spare in (self.support, np.arange(p, dtype=np.intp)):
+            if chosen.size < tau:
+                more = spare[~np.isin(spare, chosen)]
+                chosen = np.concatenate([chosen, more])[:tau]
+        if np.array_equal(np.sort(chosen), self.support):
+            return False
+        objective = self.problem.objective(chosen)
+        if objective < self.objective:
+            self.support, self.objective = np.sort(chosen).astype(np.intp), objective
+            return True
+        return False
+
+
+def reduced_root(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    tol: float,
+    gram: GramForm | None,
+    limits: Limits,
+) -> tuple[Root, GramForm | None]:
+    """Relax and screen at the root until little more is screened.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    incumbent : Incumbent
+        Improved on the way.
+    tol : float
+        Relative gap.
+    gram : GramForm, optional
+        Of all columns.
+    limits : Limits
+
+    Returns
+    -------
+    Root
+    GramForm or None
+        Of the columns left; None where the relaxation alone settles it, or the time is up.
+    """
+    p = problem.p
+    root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
+    while True:
+        relaxer = Relaxer(problem, root, gram)
+        target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        relaxer.relax(target)
+        if root.bound < target and limits.reached(0) is None:
+            improve_incumbent(problem, incumbent, relaxer)
+            target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        if root.bound >= target or limits.reached(0) is not None:
+            return root, gram
+        out = relaxer.excluded(target)
+        left = int(out.size - out.sum())
+        shrunk = left <= SHRINK * out.size
+        if shrunk:
+            root.keep(~out)
+        if left <= problem.tau:
+            return root, gram
+        if gram is None:
+            gram = GramForm.of(problem, root.columns, limits=limits)
+        elif shrunk:
+            gram = gram.on(np.flatnonzero(~out), problem.rank_bound, limits)
+        else:
+            return root, gram
+
+
+def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer: Relaxer) -> None:
+    """Round the relaxation, and search around it and the incumbent among promising columns.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    incumbent : Incumbent
+    relaxer : Relaxer
+        Its relaxation solved.
+    """
+    columns = np.union1d(relaxer.promising(SEARCHED), incumbent.support)
+    if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
+        G, b = relaxer.gram.G, relaxer.gram.b
+    else:
+        rows = problem._rows  # products only: a long table need not be factored for them
+        head = rows[:, columns]
+        G, b = head.T @ head, head.T @ rows[:, problem.p]
+    search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
+    for start in (incumbent.support, relaxer.rounded()):
+        search.enter(np.searchsorted(columns, start))
+    incumbent.offer(columns[search.best])

@@ -153,6 +153,17 @@ def seconds_compiling() -> float:
     return _compiling.seconds
 
 
+def compiled_elsewhere(seconds: float) -> None:
+    """Count seconds that this process has waited while others compiled.
+
+    Parameters
+    ----------
+    seconds : float
+    """
+    with _compiling._lock:
+        _compiling.seconds += seconds
+
+
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """numba's dispatcher, one specialisation per type: a literal argument is any integer."""
 

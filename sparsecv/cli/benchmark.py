@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from ..errors import InputError
-from .options import DONE, GAP, BackendName, Quiet, names_in, open_console, progress
+from .options import DONE, GAP, BackendName, Dask, Quiet, names_in, open_console, progress
 
 
 def benchmark(
@@ -35,6 +35,7 @@ def benchmark(
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the reductions over γ (Figures 2 and 3).")
     ] = None,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
@@ -45,6 +46,7 @@ def benchmark(
     from ..cv.settings import Settings
     from ..plots import curves as plots
     from ..plots import reductions
+    from ..solvers import on_client
     from . import comparison
     from . import grids as options
 
@@ -58,7 +60,7 @@ def benchmark(
         raise InputError("--gamma auto: a benchmark needs values of gamma")
     Settings(backend=backend, time_limit=time_limit, tol=tol)
     rows = []
-    with progress(quiet) as bar:
+    with on_client(dask), progress(quiet) as bar:
         found = comparison.run(
             names_in(names),
             names_in(folds),

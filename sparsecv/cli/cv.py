@@ -13,6 +13,7 @@ from .options import (
     GAP,
     AllLevels,
     BackendName,
+    Dask,
     Data,
     Drop,
     Encoding,
@@ -117,6 +118,7 @@ def cv(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished γ; a rerun goes on from it.")
     ] = None,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
@@ -125,7 +127,7 @@ def cv(
     from ..plots import curves as plots
     from ..selection.rules import checked_rule, choose, chosen_model, refuse_rule
     from ..selection.study import Study, checked_repeats
-    from ..solvers import Limits, Status
+    from ..solvers import Limits, Status, on_client
     from . import grids as options
     from . import report, sizes
 
@@ -143,7 +145,7 @@ def cv(
     checked_rule(rule)
     layout = as_protocol(protocol, scale, no_intercept)
     source = read(data, target, one_hot, all_levels, drop, encoding, quiet, weights, groups)
-    with progress(quiet) as bar:
+    with on_client(dask), progress(quiet) as bar:
         prepared = prepare(
             source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
         )

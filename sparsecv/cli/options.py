@@ -90,6 +90,10 @@ Json = Annotated[
 Save = Annotated[
     Path | None, typer.Option(help="Write the model to this file, for sparsecv predict.")
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", help="Address of a Dask scheduler, whose workers do the work."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 

@@ -66,6 +66,7 @@ def stability(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished fits; a rerun goes on from it.")
     ] = None,
+    dask: shared.Dask = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
@@ -104,6 +105,7 @@ def stability(
         n_jobs=jobs,
         checkpoint=checkpoint,
         solver=solver,
+        client=dask,
     )
     found = {
         "sparsecv": __version__,

@@ -17,6 +17,7 @@ from ..errors import InputError, UnprovedWarning
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
+from ..solvers import on_client
 from .base import SparseLinearModel
 
 
@@ -54,7 +55,7 @@ class SparseRidgeCV(SparseLinearModel):
     prove : str
         Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
-        Threads over folds, as in joblib.
+        Threads over folds, as in joblib; processes or a cluster inside ``joblib.parallel_config``.
     random_state : int, RandomState or None
         For the shuffle of K folds; a fixed seed by default, so that a fit can be repeated.
     verbose : int
@@ -76,6 +77,9 @@ class SparseRidgeCV(SparseLinearModel):
         limit is shared.
     compare : bool
         Also find what every other rule would choose.
+    client : distributed.Client, str or None
+        Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
+        same. Where the estimator is cloned, as in a grid search, give the address.
 
     Attributes
     ----------
@@ -148,6 +152,7 @@ class SparseRidgeCV(SparseLinearModel):
         repeats: int = REPEATS,
         prove: str = "choice",
         compare: bool = False,
+        client: Any = None,
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -165,6 +170,7 @@ class SparseRidgeCV(SparseLinearModel):
         self.repeats = repeats
         self.prove = prove
         self.compare = compare
+        self.client = client
 
     def fit(
         self,
@@ -194,6 +200,8 @@ class SparseRidgeCV(SparseLinearModel):
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
+        ClusterError
+            The cluster has no workers, or loses every one that a unit of work is sent to.
         """
         settings = Settings(
             self.method, self.backend, self.time_limit, self.n_jobs, self.tol, prove=self.prove
@@ -216,7 +224,8 @@ class SparseRidgeCV(SparseLinearModel):
             seed=self.random_state,
             progress=_print_line if self.verbose else None,
         )
-        self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
+        with on_client(self.client):
+            self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
         if gammas is None:
             self.trace_ = study.surface.trace
         self._choose(study)

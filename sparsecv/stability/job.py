@@ -116,6 +116,7 @@ def run(
     n_jobs: int | None = None,
     checkpoint: Any = None,
     solver: str = "auto",
+    client: Any = None,
 ) -> Job:
     """Select by stability-regularised nested cross-validation.
 
@@ -141,6 +142,8 @@ def run(
     checkpoint : path, optional
     solver : str
         Of sparse ridge; see :class:`StabilityCV`.
+    client : distributed.Client or str, optional
+        Dask cluster, or its scheduler's address, whose workers fit.
 
     Returns
     -------
@@ -183,6 +186,7 @@ def run(
         random_state=seed,
         checkpoint=checkpoint,
         solver=solver,
+        client=client,
     )
     chosen.fit(X[rows], y[rows])
     train = (X[rows], y[rows])

@@ -46,7 +46,7 @@ def connect(client: Any) -> Any:
         raise InputError(MISSING) from None
     if isinstance(client, str):
         try:
-            return Client(client, timeout=10, set_as_default=False)
+            return Client(client, timeout=5, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"no Dask scheduler answers at {client}: {reason}") from None
@@ -135,6 +135,8 @@ class _Run:
 
     def _send(self, ended: Any) -> None:
         """As many units as there are free threads; twice that where no time has to be shared."""
+        if not self.waiting:
+            return
         slots = self._count()
         share = self.allot((len(self.waiting) + len(self.running)) / slots)
         most = slots if share.remaining() is not None else 2 * slots
@@ -207,7 +209,7 @@ class _Run:
             return
         futures, self.running = list(self.running), {}
         with suppress(Exception):  # the scheduler may be what was lost
-            self.client.run(stop_run, self.name, wait=False, on_error="ignore")
+            self.client.run(stop_run, self.name, on_error="ignore")
             self.client.cancel(futures)
 
 

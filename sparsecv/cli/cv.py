@@ -147,7 +147,13 @@ def cv(
     source = read(data, target, one_hot, all_levels, drop, encoding, quiet, weights, groups)
     with on_client(dask), progress(quiet) as bar:
         prepared = prepare(
-            source, folds, layout, seed=seed, progress=lambda i, n: bar("reading rows", i, n)
+            source,
+            folds,
+            layout,
+            seed=seed,
+            progress=lambda i, n: bar("reading rows", i, n),
+            n_jobs=jobs,
+            announce=None if quiet else note,
         )
         announce_limit(prepared.design.p, settings.time_limit)
         refuse_rule(rule, prepared.data, settings)

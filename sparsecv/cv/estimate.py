@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from ..design.design import Array
@@ -25,6 +24,7 @@ from ..solvers import (
     best_subsets_rows_deleted,
     run_units,
     support_path,
+    workers,
 )
 from .bounds import squared_error_bounds
 from .ledger import Page
@@ -130,7 +130,7 @@ def fill_pages(
     large = set()
     missing = [page for page in pages if not page.models]
     if missing:
-        share = limits.share(3.0 if deleted else k / effective_n_jobs(n_jobs) + 1.0)
+        share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
         at = [page.gamma for page in missing]
         whole = support_path(data.full(), at, taus, solver=solver, limits=share)
         for g, page in enumerate(missing):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..solvers import GramForm, LeftOut, SparseRidgeProblem, gram_root
 from .design import Array, Design
-from .folds import Folds
+from .folds import Folds, HashedFolds
 from .moments import FoldMoments
 
 CACHE_BYTES = 256_000_000
@@ -361,6 +361,8 @@ class MomentFolds:
         folds: Folds,
         read: Callable[[Folds], FoldMoments] | None = None,
     ) -> None:
+        if isinstance(folds, HashedFolds):
+            folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
         self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
         self._centre = design.protocol.refit_intercept
@@ -410,7 +412,7 @@ class MomentFolds:
         SparseRidgeProblem
         """
         rest = self._moments.without(j)
-        centre = rest.mean if self._centre else None
+        centre = rest if self._centre else None
         joint = rest.about(centre, self._design)
         # a column constant in these rows is left with rounding only: make it exactly zero
         noise = np.diag(joint) <= 1e-24 * np.diag(self._everything)
@@ -428,7 +430,7 @@ class MomentFolds:
         -------
         H, t : ndarrays, shape (p + 1, p) and (p + 1,)
         """
-        centre = self._moments.without(j).mean if self._centre else None
+        centre = self._moments.without(j) if self._centre else None
         joint = self._moments.fold(j).about(centre, self._design)
         root = gram_root(joint)
         return root[:, : self.p], root[:, self.p]
@@ -442,8 +444,8 @@ class MomentFolds:
         """
         found = hashlib.sha256()
         for part in self._moments.folds:
-            found.update(part.mean.tobytes())
-            found.update(part.scatter.tobytes())
+            for one in (part.mean, part.tail, part.scatter):
+                found.update(np.asarray(one).tobytes())
         return found.digest()
 
 

@@ -11,14 +11,18 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..cv.settings import Settings, checked_gammas
-from ..design.fold_data import RowFolds
+from ..design.design import Design
+from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import make_folds
+from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
 from ..solvers import on_client
+from ..tables.lazy import LazySource, is_lazy
 from .base import SparseLinearModel
+from .validation import frame_names
 
 
 class SparseRidgeCV(SparseLinearModel):
@@ -184,6 +188,8 @@ class SparseRidgeCV(SparseLinearModel):
         Parameters
         ----------
         X : array-like, shape (n, p)
+            A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
+            held: K folds, drawn by a hash of the row number.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
@@ -207,29 +213,58 @@ class SparseRidgeCV(SparseLinearModel):
             self.method, self.backend, self.time_limit, self.n_jobs, self.tol, prove=self.prove
         )
         gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
-        table = self._checked_rows(X, y, sample_weight, groups)
-        design, A, b = self._design(table)
-        folds = make_folds(
-            self.cv, b.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
-        )
-        data = RowFolds(A, b, folds, design.protocol.refit_intercept, table.weights)
-        refuse_rule(self.rule, data, settings)
-        study = Study(
-            data,
-            design,
-            gammas,
-            self.taus,
-            settings,
-            repeats=self.repeats,
-            seed=self.random_state,
-            progress=_print_line if self.verbose else None,
-        )
         with on_client(self.client):
+            if is_lazy(X):
+                design, data = self._lazy_folds(X, y, sample_weight, groups)
+            else:
+                design, data = self._folds(X, y, sample_weight, groups)
+            refuse_rule(self.rule, data, settings)
+            study = Study(
+                data,
+                design,
+                gammas,
+                self.taus,
+                settings,
+                repeats=self.repeats,
+                seed=self.random_state,
+                progress=_print_line if self.verbose else None,
+            )
             self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
         if gammas is None:
             self.trace_ = study.surface.trace
         self._choose(study)
         return self
+
+    def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Design, FoldData]:
+        """Rows in memory, and their folds."""
+        table = self._checked_rows(X, y, sample_weight, groups)
+        design, A, b = self._design(table)
+        folds = make_folds(
+            self.cv, b.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
+        )
+        return design, RowFolds(A, b, folds, design.protocol.refit_intercept, table.weights)
+
+    def _lazy_folds(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Design, FoldData]:
+        """Rows that Dask holds: in memory where they fit, else the moments of every fold."""
+        if sample_weight is not None or groups is not None:
+            raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
+        source = LazySource(X, y)
+        if frame_names(X) is None:
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        self.n_features_in_ = source.p
+        prepared = prepare(
+            source,
+            self.cv,
+            self._protocol(),
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+            announce=print if self.verbose else None,
+        )
+        return prepared.design, prepared.data
 
     def at_size(self, size: int) -> SparseRidgeCV:
         """The projected model of another size; nothing is fitted again.

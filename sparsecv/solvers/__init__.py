@@ -10,7 +10,7 @@ from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
 from .branching.sizes import certificates_of, solve_sizes
-from .executor import on_client, run_units
+from .executor import on_client, run_units, workers
 from .fitted import SupportPath, fit_supports, known_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets, pad_support
 from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
@@ -90,5 +90,6 @@ __all__ = [
     "solve_sizes",
     "support_path",
     "wants_gram",
+    "workers",
     "worst",
 ]

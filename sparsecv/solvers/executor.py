@@ -73,7 +73,7 @@ def run_units(
     if client is not None:
         yield from on_cluster(client, unit, shared, tasks, allot)
         return
-    jobs, left = effective_n_jobs(n_jobs), len(tasks)
+    jobs, left = workers(n_jobs), len(tasks)
 
     def here(index: int) -> tuple[int, Any]:
         return index, unit(shared, *tasks[index], allot(left / jobs))
@@ -89,6 +89,29 @@ def run_units(
     for index, one in found:
         left -= 1
         yield index, one
+
+
+def workers(n_jobs: int | None = None) -> int:
+    """How many units run at a time.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        As in joblib; a cluster is used whole.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from sparsecv.solvers.executor import workers
+    >>> workers(2)
+    2
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    cluster = getattr(backend, "client", None) is not None
+    return int(effective_n_jobs(-1 if cluster else n_jobs))
 
 
 UNORDERED = "generator_unordered"

@@ -153,8 +153,8 @@ def fill_pages(
         _solve_folds(rest, todo, limits, n_jobs, tell, save, solver)
     for done, page in enumerate(shared):
         _delete_rows(page, limits.share(float(len(shared) - done)), n_jobs)
-        tell(f"γ = {page.gamma:.4g}", done + 1, len(shared))
         save([page])
+        tell(f"γ = {page.gamma:.4g}", done + 1, len(shared))
         _refuse_interrupt(limits)
     for page in pages:
         if solver != "auto" and not page.exact.all():
@@ -197,8 +197,8 @@ def _solve_folds(
         for g, page in enumerate(pages):
             page.take_fold(folds[index], path, g, error)
             page.met(path.status)
-        tell("folds", done + 1, len(folds))
         save(pages)
+        tell("folds", done + 1, len(folds))
         _refuse_interrupt(limits)
 
 

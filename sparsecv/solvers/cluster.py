@@ -7,7 +7,8 @@ import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .. import __version__
@@ -120,7 +121,8 @@ class _Run:
         compiling, ended = Compiling(), as_completed(loop=self.client.loop)
         self._send(ended)
         while self.running:
-            future = next(ended)
+            with _scheduler_there():
+                future = next(ended)
             index = self.running.pop(future)
             if future.status == "finished":
                 yield index, compiling.take(future.result())
@@ -137,12 +139,12 @@ class _Run:
         """As many units as there are free threads; twice that where no time has to be shared."""
         if not self.waiting:
             return
-        slots = self._count()
-        share = self.allot((len(self.waiting) + len(self.running)) / slots)
-        most = slots if share.remaining() is not None else 2 * slots
-        while self.waiting and len(self.running) < most:
-            index = self.waiting.popleft()
-            try:
+        with _scheduler_there():
+            slots = self._count()
+            share = self.allot((len(self.waiting) + len(self.running)) / slots)
+            most = slots if share.remaining() is not None else 2 * slots
+            while self.waiting and len(self.running) < most:
+                index = self.waiting.popleft()
                 arguments = (
                     self.unit,
                     _sent(self.client, self.shared),
@@ -152,10 +154,8 @@ class _Run:
                     __version__,
                 )
                 future = self.client.submit(unit_there, *arguments, pure=False)
-            except (OSError, TimeoutError, RuntimeError) as error:
-                raise ClusterError(f"the Dask scheduler is lost: {error}") from error
-            self.running[future] = index
-            ended.add(future)
+                self.running[future] = index
+                ended.add(future)
 
     def _arranged(self, task: tuple[Any, ...]) -> tuple[Any, ...]:
         """Large arguments are sent once; Dask's own lazy values are computed where they lie."""
@@ -176,13 +176,15 @@ class _Run:
 
     def _count(self) -> int:
         """Threads of all workers; waits for a first one."""
+        if self.client.status != "running":
+            raise ConnectionError(f"the client is {self.client.status}")
         if time.monotonic() - self._looked > REFRESH or self._slots == 0:
             self._slots = sum(self.client.ncores().values())
             self._looked = time.monotonic()
         if self._slots == 0:
             try:
                 self.client.wait_for_workers(1, timeout=PATIENCE)
-            except (TimeoutError, OSError):
+            except TimeoutError:
                 raise ClusterError(
                     f"the Dask cluster has had no worker for {PATIENCE:.0f} s: start one with "
                     "`dask worker ADDRESS`"
@@ -213,6 +215,19 @@ class _Run:
             self.client.cancel(futures)
 
 
+@contextmanager
+def _scheduler_there() -> Iterator[None]:
+    """Say so where the scheduler does not answer."""
+    try:
+        yield
+    except (OSError, TimeoutError, CancelledError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ClusterError(
+            f"the Dask scheduler is lost ({reason}): start it again; what had finished is kept "
+            "where a checkpoint was asked for"
+        ) from error
+
+
 _LOST = (
     "{} workers were lost at the same unit of work: their memory may be too small "
     "(dask worker --memory-limit); what had finished is kept where a checkpoint was asked for"
@@ -227,7 +242,14 @@ def _sent(client: Any, shared: Any) -> Any:
         return shared
     if known is not None and known[0] == client.id and known[1].status == "finished":
         return known[1]
-    client.wait_for_workers(1, timeout=PATIENCE)
-    future = client.scatter(shared, broadcast=True, hash=False)
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+            future = client.scatter(shared, broadcast=True, hash=False)
+            break
+        except OSError:  # a worker that has just been lost, which the scheduler does not know yet
+            if left == 0 or client.status != "running":
+                raise
+            time.sleep(1.0)
     _scattered[shared] = client.id, future
     return future

@@ -191,7 +191,8 @@ def on_client(client: Any) -> Iterator[None]:
         return
     connected = connect(client)
     try:
-        with parallel_config("dask", client=connected, n_jobs=-1):
+        # current: what the cluster holds of a Dask collection is computed there
+        with connected.as_current(), parallel_config("dask", client=connected, n_jobs=-1):
             yield
     finally:
         if connected is not client:

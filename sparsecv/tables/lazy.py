@@ -48,7 +48,8 @@ class LazySource(RowSource):
     divisible = True
 
     def __init__(self, X: Any, y: Any, name: str = "data") -> None:
-        self.name, self.target_name = name, str(getattr(y, "name", None) or "y")
+        series = hasattr(y, "to_dask_array") and y.name is not None  # an array's name is a hash
+        self.name, self.target_name = name, str(y.name) if series else "y"
         names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
         if names is not None:
             for column, dtype in zip(names, X.dtypes, strict=True):

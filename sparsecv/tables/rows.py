@@ -50,7 +50,7 @@ def as_source(rows: Any, start: int) -> "RowSource":
     if isinstance(rows, RowSource):
         return rows
     if hasattr(rows, "__dask_graph__"):
-        rows = rows.compute(scheduler="synchronous")
+        rows = rows.compute()
     X, y, names, target = rows
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if not (np.isfinite(X).all() and np.isfinite(y).all()):

@@ -272,6 +272,19 @@ def test_dask_collections(number: int, monkeypatch: pytest.MonkeyPatch, client: 
     )
 
 
+@pytest.mark.parametrize("limit", [0, 1e9])
+def test_collections_that_the_cluster_holds(
+    limit: float, monkeypatch: pytest.MonkeyPatch, client: Any
+) -> None:
+    X, y = plain()
+    A, b = collections(X, y)[0]
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", limit)
+    expected = SparseRidgeCV(gammas=[1.0], cv=4).fit(A, b)
+    held = client.persist([A, b])
+    found = SparseRidgeCV(gammas=[1.0], cv=4, client=client).fit(*held)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
 def test_lazy_rows_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = plain()
     A, b = collections(X, y)[0]

@@ -39,21 +39,41 @@ def nothing(shared: Any, number: int, limits: Limits) -> int:
     return number
 
 
-def timed(client: Any, p: int) -> tuple[float, CVResult]:
-    """Seconds of the job in this process (no client) or on a cluster."""
-    started = time.perf_counter()
+class Clock:
+    """Seconds, and processor time: of this process and the busiest worker, and of all."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.started, self.here, self.there = time.perf_counter(), *self.spent()
+
+    def spent(self) -> tuple[float, dict[str, float]]:
+        there = {} if self.client is None else self.client.run(time.process_time)
+        return time.process_time(), there
+
+    def read(self) -> tuple[float, float, float]:
+        seconds = time.perf_counter() - self.started
+        here, there = self.spent()
+        own, workers = here - self.here, [there[w] - self.there[w] for w in there]
+        return seconds, own + max(workers, default=0.0), own + sum(workers)
+
+
+def timed(client: Any, p: int) -> tuple[float, float, CVResult]:
+    """Seconds of the job, here or on a cluster: on the wall, and of what runs in turn."""
+    clock = Clock(client)
     with on_client(client):
         found = cross_validate(*job(p))
-    return time.perf_counter() - started, found
+    seconds, in_turn, _ = clock.read()
+    return seconds, in_turn, found
 
 
-def overhead(client: Any) -> float:
-    """Milliseconds per unit without work."""
-    started = time.perf_counter()
+def overhead(client: Any) -> tuple[float, float]:
+    """Milliseconds per unit without work: on the wall, and of all processors."""
+    clock = Clock(client)
     with on_client(client):
         tasks = [(i,) for i in range(UNITS)]
         assert sum(i for i, _ in run_units(nothing, None, tasks, allot=lambda _: Limits())) > 0
-    return 1e3 * (time.perf_counter() - started) / UNITS
+    seconds, _, processors = clock.read()
+    return 1e3 * seconds / UNITS, 1e3 * processors / UNITS
 
 
 def main() -> None:
@@ -63,7 +83,7 @@ def main() -> None:
     most = int(sys.argv[2]) if len(sys.argv) > 2 else 2
     print(machine())
     timed(None, 12)  # kernels
-    plain, expected = timed(None, p)
+    plain, _, expected = timed(None, p)
     print(f"{FOLDS} folds, 10 γ, p = {p}: {plain:.1f} s in one process")
     for workers in sorted({1, most}):
         with (
@@ -76,15 +96,16 @@ def main() -> None:
             Client(cluster) as client,
         ):
             timed(client, 12)  # kernels are loaded
-            here = [timed(None, p)[0]]  # plain again: the machine's mood changes
-            seconds, found = timed(client, p)
-            here.append(timed(None, p)[0])
-            beside = statistics.mean(here)
-            same = np.array_equal(found.table("cv_error"), expected.table("cv_error"))
+            # plain before and after: the machine's mood changes
+            before, seconds, after = timed(None, p), timed(client, p), timed(None, p)
+            wall, cpu = (statistics.mean(pair) for pair in zip(before[:2], after[:2], strict=True))
+            same = np.array_equal(seconds[2].table("cv_error"), expected.table("cv_error"))
+            each, processors = overhead(client)
             print(
-                f"{workers} worker{'s' if workers > 1 else ''}: {seconds:.1f} s, plain beside it "
-                f"{beside:.1f} s: {beside / seconds:.2f} times as fast, same bits {same}, "
-                f"{overhead(client):.2f} ms per unit without work"
+                f"{workers} worker{'s' if workers > 1 else ''}: {seconds[0]:.1f} s, plain "
+                f"beside it {wall:.1f} s: {wall / seconds[0]:.2f} times as fast ({cpu / seconds[1]:.2f} by "
+                f"processor time of what runs in turn), same bits {same}; a unit without work "
+                f"{each:.2f} ms, {processors:.2f} ms of processors"
             )
 
 

@@ -80,7 +80,7 @@ def certify(
             break
         if tree.kept.size + tree.waiting.size > MOST_LEAVES:
             return None
-    state, beta, root_lam, _ = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    state, beta, root_lam = tree.take(np.concatenate([tree.kept, tree.waiting]))[:3]
     return Certificate(problem.tau, state, beta, root_lam)
 
 

@@ -21,13 +21,14 @@ from ..relaxation.newton import gradient, newton
 from .node import (
     CHEAP,
     IN,
+    OPERATION,
     OUT,
     RECORD,
     SETTLE,
     SMALL,
+    STEP,
     bound_here,
     count_node,
-    count_work,
     enter_node,
     exclude,
     finish,
@@ -40,9 +41,10 @@ DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
-WIDEST = 112  # active columns up to which nodes are solved by factorisations
+FEW_ACTIVE, WIDEST = 16, 112  # active columns from which nodes are swept, or are not factored
+LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
 SWEEPS = 20.0  # rounds of coordinate descent at a node with more of them
-UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
+UNDECIDED = 0.02  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
     [
@@ -62,6 +64,7 @@ class OpenNodes(NamedTuple):
     beta: Array  # (rows, p)
     lam: Array  # (rows,)
     bound: Array  # (rows,)
+    fresh: NDArray[np.int8]  # (rows,) 1 where the node has not been relaxed
     heap: NDArray[np.int64]  # (rows,)
     stack: NDArray[np.int64]
     spare: NDArray[np.int64]
@@ -124,7 +127,7 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
+def store(open_nodes, state, beta, lam, bound, fresh):  # type: ignore[no-untyped-def]
     """Write a node to a spare row."""
     counts = open_nodes.counts[0]
     counts.spare -= 1
@@ -132,7 +135,7 @@ def store(open_nodes, state, beta, lam, bound):  # type: ignore[no-untyped-def]
     for i in range(state.shape[0]):
         open_nodes.state[row, i] = state[i]
         open_nodes.beta[row, i] = beta[i]
-    open_nodes.lam[row], open_nodes.bound[row] = lam, bound
+    open_nodes.lam[row], open_nodes.bound[row], open_nodes.fresh[row] = lam, bound, fresh
     return row
 
 
@@ -149,18 +152,56 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def sweep(st, ch, at, k, target, active):  # type: ignore[no-untyped-def]
+    """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
+    now, none = st.now[0], ch.work[2]
+    ch.limits[0], ch.limits[3], ch.best[0] = target, 1.0 if now.quick > 0 else UNDECIDED, -np.inf
+    form = (st.Q, ch.X, none, none, 0.0, none)
+    rounds = relax(
+        form,
+        st.terms,
+        ch.state[at],
+        k,
+        ch.beta[at],
+        ch.g,
+        ch.limits,
+        ch.lam[at],
+        ch.best,
+        ch.top,
+        ch.work,
+    )
+    now.work += abs(rounds) * (STEP + OPERATION * ((4.0 * active + ch.g.shape[0]) * active))
+    bound, value = ch.best[0], ch.best[1]
+    return bound, rounds > 0 or value - bound <= ch.limits[3] * (target - bound)
+
+
+@kernel
 def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound.
 
-    By Newton steps, however ill-conditioned Q is; by coordinate descent where more columns are
-    active than factorisations are worth.
+    Where many columns are active by coordinate descent first, as long as that suffices for most
+    nodes; by Newton steps, however ill-conditioned Q is, where a factorisation of the active
+    columns is worth it.
     """
-    state, beta, lam, scaled = ch.state[at], ch.beta[at], ch.lam[at], st.now[0].scaled > 0
+    now, state, beta, lam = st.now[0], ch.state[at], ch.beta[at], ch.lam[at]
+    active, p = 0.0, state.shape[0]
+    for i in range(p):
+        active += beta[i] != 0.0
+    now.nodes += 1
+    wide = active > nt.active.shape[0] or now.quick > 0
+    if wide or (active > FEW_ACTIVE and 2 * now.sufficed >= now.swept - LESSONS):
+        now.swept += 1
+        now.quick -= now.quick > 0
+        bound, enough = sweep(st, ch, at, k, target, active)
+        if enough:
+            now.sufficed += 1
+        if enough or wide:
+            return bound
     bound, steps = newton(
         st.Q,
         st.terms,
         st.root_w,
-        scaled,
+        now.scaled > 0,
         state,
         k,
         beta,
@@ -172,19 +213,8 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
         ch.top,
         nt,
     )
-    active, p = 0.0, state.shape[0]
-    for i in range(p):
-        active += beta[i] != 0.0
     operations = (active * active / 6.0 + 2.0 * p) * active + 15.0 * p
-    if steps < 0:
-        ch.limits[0], ch.best[0], none = target, bound, ch.work[2]
-        form = (st.Q, ch.X, none, none, 0.0, none)
-        steps = relax(
-            form, st.terms, state, k, beta, ch.g, ch.limits, lam, ch.best, ch.top, ch.work
-        )
-        operations = (4.0 * active + p) * active + 15.0 * p
-        bound = ch.best[0]
-    count_work(st, abs(steps), operations)
+    now.work += abs(steps) * (STEP + OPERATION * operations)
     return bound
 
 
@@ -206,6 +236,17 @@ def share(st, i):  # type: ignore[no-untyped-def]
     if size >= s:
         return 1.0 if size > 0.0 else 0.0
     return size / s
+
+
+@kernel
+def largest_share(st, n):  # type: ignore[no-untyped-def]
+    """The free column of largest coefficient."""
+    most, which = -1.0, -1
+    for f in range(n):
+        size = st.root_w[st.columns[f]] * abs(st.beta[st.columns[f]])
+        if size > most:
+            most, which = size, st.columns[f]
+    return which
 
 
 @kernel
@@ -260,7 +301,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
+def add(st, open_nodes, ch, at, bound, fresh, target):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
     pruned = bound >= target
@@ -268,7 +309,7 @@ def add(st, open_nodes, ch, at, bound, target):  # type: ignore[no-untyped-def]
         now.slack = min(now.slack, bound)
         if now.mode != RECORD:
             return
-    row = store(open_nodes, ch.state[at], ch.beta[at], ch.lam[at, 0], bound)
+    row = store(open_nodes, ch.state[at], ch.beta[at], ch.lam[at, 0], bound, fresh)
     if pruned:
         release(open_nodes, row, True)
     elif counts.deep > 0 or counts.diving > 0:
@@ -290,14 +331,14 @@ def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
+def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
     """Try to be done with the node at hand by bounds and enumeration.
 
-    Returns whether it is, and otherwise its included columns, free ones, picks left and bound.
+    A fresh node has no relaxation of its own yet. Returns whether it is closed, and otherwise its
+    included columns, free ones, picks left and bound.
     """
     now, tau, mode = st.now[0], st.support.shape[0], st.now[0].mode
     m, n = count_node(st)
-    fresh = bound == -np.inf
     while True:
         k = tau - m
         if k < 0:
@@ -333,6 +374,28 @@ def close(st, nt, ch, k, bound, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def branch(st, nt, ch, open_nodes, n, k, bound, target):  # type: ignore[no-untyped-def]
+    """Let both children of the node at hand wait.
+
+    The first nodes of a tree branch on the column of largest z and leave relaxing the children to
+    their turn: what ends soon needs no more.
+    """
+    quick = st.now[0].quick > 0
+    if quick:
+        i = largest_share(st, n)
+        load_child(st, ch, 1, i, OUT)
+        raised = bound
+    else:
+        i, raised = choose(st, nt, ch, n, k, bound, target)
+    add(st, open_nodes, ch, 1, raised, quick, target)
+    load_child(st, ch, 0, i, IN)
+    raised, fresh = bound, quick or small_enough(st, n - 1, k - 1, CHEAP)
+    if not fresh:
+        raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
+    add(st, open_nodes, ch, 0, raised, fresh, target)
+
+
+@kernel
 def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
     """Search on for at most about ``most_nodes`` nodes.
 
@@ -361,7 +424,8 @@ def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
             st.state[j], st.beta[j] = open_nodes.state[row, j], open_nodes.beta[row, j]
         st.lam[0] = open_nodes.lam[row]
         gradient(st.Q, st.terms.b, st.beta, st.g)
-        closed, m, n, k, bound = close(st, nt, ch, tau, bound, target)
+        fresh = open_nodes.fresh[row] > 0
+        closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
         if closed:
             if mode == RECORD:  # with the β that closed it
                 for j in range(st.state.shape[0]):
@@ -378,10 +442,6 @@ def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
             continue
         release(open_nodes, row, False)
         target = now.upper * (1.0 - now.tolerance)
-        i, raised = choose(st, nt, ch, n, k, bound, target)
         now.branched += 1
-        add(st, open_nodes, ch, 1, raised, target)
-        load_child(st, ch, 0, i, IN)
-        raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
-        add(st, open_nodes, ch, 0, raised, target)
+        branch(st, nt, ch, open_nodes, n, k, bound, target)
     return DONE

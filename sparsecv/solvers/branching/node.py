@@ -21,7 +21,8 @@ from ..supports.swaps import swap_search
 # a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
 STEP, OPERATION = 400.0, 0.14
 CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
-LEAST_NODE = 2e4  # supports a node is worth at least
+LEAST_NODE = 8e3  # supports a node is worth at least
+FREE_WORK, AT_ONCE = 3e5, 3e6  # supports: what setting up a search takes, the largest node
 NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2
 # what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither
@@ -36,8 +37,12 @@ NOW = np.dtype(
         ("ridge", "f8"),
         ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
         ("work", "f8"),  # of all relaxations, in supports
+        ("spent", "f8"),  # supports of large nodes that were enumerated
         ("nodes", "i8"),  # whose bound was computed
         ("branched", "i8"),
+        ("quick", "i8"),  # nodes left to relax roughly: easy problems end with them
+        ("swept", "i8"),  # nodes relaxed by coordinate descent,
+        ("sufficed", "i8"),  # and those of them where that was enough
         ("mode", "i8"),  # SEARCH, RECORD or SETTLE
     ]
 )
@@ -211,26 +216,27 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
     """Whether choosing k of n columns is enumerated in the time of so many nodes.
 
-    Two picks are about the price of one relaxation.
+    Two picks are about the price of one relaxation. What is larger is enumerated as long as that
+    has taken no more work than all relaxations: the tree below it might.
     """
     if k <= 1:
         return True
     if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
         return False
-    if k == 2 and nodes >= 1.0:
-        return True
-    now = st.now[0]
-    node = LEAST_NODE
+    now, node = st.now[0], LEAST_NODE
     if now.mode != RECORD:  # leaves for another problem: it must be able to enumerate them as well
         node = max(node, now.work / max(now.nodes, 1))
-    return combinations(n, k, nodes * node) <= nodes * node
-
-
-@kernel
-def count_work(st, steps, operations):  # type: ignore[no-untyped-def]
-    """Count a node whose relaxation took so many steps of so many operations."""
-    st.now[0].work += steps * (STEP + OPERATION * operations)
-    st.now[0].nodes += 1
+    budget = 0.0
+    if nodes >= 1.0 and now.mode != RECORD:
+        p = st.state.shape[0]
+        budget = now.work + min(FREE_WORK, 30.0 * p * p) - now.spent
+    count = combinations(n, k, max(nodes * node, budget))
+    if count <= nodes * node or (k == 2 and nodes >= 1.0):
+        return True
+    if count > min(budget, AT_ONCE):
+        return False
+    now.spent += count
+    return True
 
 
 @kernel

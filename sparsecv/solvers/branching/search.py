@@ -15,7 +15,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
-from ..relaxation.newton import gradient, newton_work
+from ..relaxation.newton import newton_work
 from ..result import Status, relative_gap
 from . import driver, node
 
@@ -26,11 +26,11 @@ COMPLETE_LEVELS = 4
 STEP = 0.98  # of the gap last noted: the next entry of the history
 LATER = 1.02  # times the seconds of the entry before
 FIRST_ROWS = 256
-FEW_ACTIVE = 16  # columns: Newton steps are cheap whatever the conditioning
-AS_GOOD = 0.85  # of the other method's gain
+FIRST_CHUNK = 6400  # nodes times columns until the first look at the clock
 
 
-Nodes = tuple[NDArray[np.int8], Array, Array, Array]  # states, β, √λ and bounds
+# states, β, √λ, bounds, and 1 where there is no relaxation yet
+Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 
 
 class Tree:
@@ -42,23 +42,20 @@ class Tree:
         p = gram.b.size
         self.nt, self.ch = newton_work(p, driver.WIDEST), _children(p, problem.tau, gram.scaled)
         self.open = _rows(min(FIRST_ROWS, self._most()), p)
-
-    @property
-    def now(self) -> NDArray[np.void]:
-        """Counters and settings: one row of ``node.NOW``."""
-        return self.st.now
+        # counters and settings as plain arrays: numpy is slow at records' names
+        self.now = self.st.now.view(np.ndarray)
+        self.counts = self.open.counts.view(np.ndarray)
 
     @property
     def waiting(self) -> NDArray[np.int64]:
         """Rows of the nodes that are open."""
-        counts = self.open.counts[0]
-        heap, stack = self.open.heap[: counts["waiting"]], self.open.stack[: counts["diving"]]
-        return np.concatenate([heap, stack])
+        heap = self.open.heap[: self.counts["waiting"][0]]
+        return np.concatenate([heap, self.open.stack[: self.counts["diving"][0]]])
 
     @property
     def kept(self) -> NDArray[np.int64]:
         """Rows of the leaves kept."""
-        return self.open.kept[: int(self.open.counts["kept"][0])]
+        return self.open.kept[: self.counts["kept"][0]]
 
     @property
     def bound(self) -> float:
@@ -67,59 +64,48 @@ class Tree:
         return min(least, float(self.now["slack"][0]))
 
     def add(
-        self, state: NDArray[np.int8], beta: Array, lam: Array, bound: Array | float = -np.inf
+        self,
+        state: NDArray[np.int8],
+        beta: Array,
+        lam: Array,
+        bound: Array | float = -np.inf,
+        fresh: NDArray[np.int8] | int = 1,
     ) -> None:
-        """Let nodes wait, a row each; without a bound they are relaxed when their turn comes."""
+        """Let nodes wait, a row each; fresh ones are relaxed when their turn comes."""
         m = state.shape[0]
-        while self.open.counts["spare"][0] < m + 3:
+        while self.counts["spare"][0] < m + 3:
             self.open = _grown(self.open, 2 * self.open.state.shape[0])
-        first = int(self.open.counts["spare"][0]) - m
+        first = int(self.counts["spare"][0]) - m
         rows = self.open.spare[first : first + m].copy()
-        self.open.counts["spare"] = first
+        self.counts["spare"] = first
         self.open.state[rows], self.open.beta[rows] = state, beta
         self.open.lam[rows], self.open.bound[rows] = lam, bound
+        self.open.fresh[rows] = fresh
         for row in rows:
             driver.push(self.open, row)
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
         """Begin at the root, its relaxation solved and a support entered."""
-        if np.count_nonzero(beta) > FEW_ACTIVE:
-            self._choose_method(beta, root_lam, bound)
-        self.add(np.zeros((1, beta.size), dtype=np.int8), beta[None], np.array([root_lam]), bound)
-
-    def _choose_method(self, beta: Array, root_lam: float, bound: float) -> None:
-        """Try one child by Newton steps and by coordinate descent: the cheaper one, if as good."""
-        st, ch, p = self.st, self.ch, beta.size
-        st.state[:], st.beta[:], st.lam[0] = node.FREE, beta, root_lam
-        gradient(st.Q, st.terms.b, st.beta, st.g)
-        largest = int(np.argmax(np.abs(beta) * st.root_w))
-        target = float(self.now["upper"][0])
-        gains, costs = [], []
-        for work in (self.nt, newton_work(p, 1)):
-            driver.load_child(st, ch, 0, largest, node.OUT)
-            before = float(self.now["work"][0])
-            raised = float(driver.solve(st, work, ch, 0, self.problem.tau, target))
-            gains.append(min(raised, target) - bound)
-            costs.append(float(self.now["work"][0]) - before)
-        if gains[1] >= AS_GOOD * gains[0] and costs[1] < costs[0]:
-            self.nt = newton_work(p, FEW_ACTIVE)
+        free = np.zeros((1, beta.size), dtype=np.int8)
+        self.add(free, beta[None], np.array([root_lam]), bound, fresh=0)
 
     def learn_from(self, other: Tree) -> None:
         """Take over the record and what branching on each column has gained."""
         self.now["upper"] = other.now["upper"]
         self.st.support[:] = other.st.support
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
-        self.nt = newton_work(self.gram.b.size, other.nt.active.size)
+        for name in ("swept", "sufficed"):
+            self.now[name] = other.now[name]
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
-        """States, β, √λ and bounds of some rows."""
-        table = self.open
-        return table.state[rows], table.beta[rows], table.lam[rows], table.bound[rows]
+        """What is known of some rows."""
+        at = self.open
+        return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.fresh[rows]
 
     def clear(self) -> None:
         """Forget every node."""
         rows = self.open.state.shape[0]
-        self.open.counts[0] = (0, 0, rows, 0, 0)
+        self.counts[0] = (0, 0, rows, 0, 0)
         self.open.spare[:] = np.arange(rows)
 
     def advance(self, nodes: int) -> int:
@@ -129,8 +115,7 @@ class Tree:
         if code == driver.FULL and rows < self._most():
             self.open = _grown(self.open, min(2 * rows, self._most()))
         if rows == self._most():
-            counts = self.open.counts
-            counts["deep"] = counts["spare"] < 2 * self.gram.b.size + 16
+            self.counts["deep"] = self.counts["spare"] < 2 * self.gram.b.size + 16
         return code
 
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
@@ -152,7 +137,7 @@ class Search:
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
         self.trees = [tree]
         self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-        self.chunk = 16
+        self.chunk = max(4, FIRST_CHUNK // tree.gram.b.size)
         self.history: list[tuple[float, float, float]] = []
 
     @property
@@ -179,8 +164,13 @@ class Search:
         """Least bound of what was pruned or is still open."""
         return min(tree.bound for tree in self.trees)
 
-    def run(self, limits: Limits, pause: float | None = None) -> Status | None:
-        """Search until nothing is open or a limit is reached; None after ``pause`` seconds."""
+    @property
+    def work(self) -> float:
+        """What the relaxations took, in supports enumerated at the same time."""
+        return sum(float(tree.now["work"][0]) for tree in self.trees)
+
+    def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
+        """Search until nothing is open or a limit is reached; None after so much work."""
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
             while True:
@@ -188,7 +178,7 @@ class Search:
                 reached = limits.reached(1 + self.n_nodes)
                 if reached is not None:
                     return reached
-                if pause is not None and limits.elapsed() > pause:
+                if self.work > pause:
                     return None
                 if self.jobs > 1 and pool is None:
                     if len(self.trees) == 1 and self.trees[0].waiting.size >= 4 * self.jobs:
@@ -258,9 +248,9 @@ class Search:
 
 def _some(nodes: Nodes, first: int, step: int) -> Nodes:
     """Every ``step``-th of them."""
-    state, beta, lam, bound = nodes
+    state, beta, lam, bound, fresh = nodes
     at = slice(first, None, step)
-    return state[at], beta[at], lam[at], bound[at]
+    return state[at], beta[at], lam[at], bound[at], fresh[at]
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
@@ -324,6 +314,7 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
         beta=np.zeros((rows, p)),
         lam=np.zeros(rows),
         bound=np.zeros(rows),
+        fresh=np.zeros(rows, dtype=np.int8),
         heap=np.zeros(rows, dtype=np.int64),
         stack=np.zeros(rows, dtype=np.int64),
         spare=np.arange(rows, dtype=np.int64),
@@ -335,11 +326,10 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
 def _grown(table: driver.OpenNodes, rows: int) -> driver.OpenNodes:
     """The same nodes with room for more."""
     old, p = table.state.shape
-    new = _rows(rows, p)
+    new = _rows(rows, p)._replace(counts=table.counts)
     for name, value in table._asdict().items():
         if name not in ("counts", "spare"):
             getattr(new, name)[:old] = value
-    new.counts[:] = table.counts
     spare = int(table.counts["spare"][0])
     new.spare[:spare] = table.spare[:spare]
     new.spare[spare : spare + rows - old] = np.arange(old, rows)

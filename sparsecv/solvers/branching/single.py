@@ -18,8 +18,10 @@ from ..threads import on_one_thread
 from .certificate import Certificate, start_from
 from .search import Search, Tree
 
-HEAD_START = 0.2  # seconds a search gets before a better support and diagonal are looked for
+# work of a search, in supports of some 3 ns, before a better support and diagonal are looked for
+HEAD_START = 5e7
 LOCAL_SEARCH = 0.2  # seconds
+QUICK = 100  # nodes relaxed roughly at first: many problems end with them
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
@@ -99,6 +101,7 @@ def branch_and_bound(
     tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
+    tree.now["quick"] = QUICK
     first = Search(tree)
     ended, searches = first.run(limits, HEAD_START), [first]
     if ended is None:  # not an easy one: worth a better support and a better diagonal first

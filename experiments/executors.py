@@ -101,11 +101,12 @@ def main() -> None:
             wall, cpu = (statistics.mean(pair) for pair in zip(before[:2], after[:2], strict=True))
             same = np.array_equal(seconds[2].table("cv_error"), expected.table("cv_error"))
             each, processors = overhead(client)
+            name = f"{workers} worker{'s' if workers > 1 else ''}"
             print(
-                f"{workers} worker{'s' if workers > 1 else ''}: {seconds[0]:.1f} s, plain "
-                f"beside it {wall:.1f} s: {wall / seconds[0]:.2f} times as fast ({cpu / seconds[1]:.2f} by "
-                f"processor time of what runs in turn), same bits {same}; a unit without work "
-                f"{each:.2f} ms, {processors:.2f} ms of processors"
+                f"{name}: {seconds[0]:.1f} s, plain "
+                f"beside it {wall:.1f} s: {wall / seconds[0]:.2f} times as fast "
+                f"({cpu / seconds[1]:.2f} by processor time of what runs in turn), same bits "
+                f"{same}; a unit without work {each:.2f} ms, {processors:.2f} ms of processors"
             )
 
 

@@ -33,4 +33,5 @@ def client() -> Iterator[Any]:
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as one,
     ):
+        one.amm.stop()  # it would drop copies of what was sent, on a worker that waits
         yield one

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from ..errors import InputError
 from .options import DONE, GAP, BackendName, Dask, Quiet, names_in, open_console, progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def benchmark(

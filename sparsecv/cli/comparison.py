@@ -21,8 +21,6 @@ from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..tables.datasets import resolve
 
-DATASETS = ("diabetes11", "housing", "servo", "autompg")
-GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # Section 4.1, main paper
 TOP = {"diabetes11": 10}  # the largest τ there where it is not p
 RUNS: tuple[tuple[str, Settings], ...] = (
     ("grid", Settings("grid")),

@@ -71,10 +71,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:
-        message = getattr(error, "format_message", None)
-        if message is None:
+        if not hasattr(error, "format_message"):
             raise
-        status = _complain(message().replace("Value error, ", ""))
+        status = _complain(_usage(error))
     status = status if isinstance(status, int) else DONE
     if status == INTERRUPTED:
         print("sparsecv: interrupted", file=sys.stderr)
@@ -86,6 +85,14 @@ def main(arguments: list[str] | None = None) -> int:
 def _complain(text: str) -> int:
     print(f"sparsecv: error: {' '.join(text.split())}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the words of a command, the same in every version of typer."""
+    if hasattr(error, "option_name") and hasattr(error, "possibilities"):
+        near = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
+        return f"No such option: {error.option_name}" + (near if error.possibilities else "")
+    return str(error.format_message()).replace("Value error, ", "")
 
 
 def _one_line_warning(message: Any, *_: Any, **__: Any) -> None:

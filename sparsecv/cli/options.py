@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..design.model import FittedModel
+    from ..design.prepare import Prepared
     from ..tables.rows import RowSource
 
 DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -94,6 +96,12 @@ Dask = Annotated[
     str | None,
     typer.Option("--dask", help="Address of a Dask scheduler, whose workers do the work."),
 ]
+Jobs = Annotated[int, typer.Option(help="Threads; -1 uses every core.")]
+Seed = Annotated[int, typer.Option(help="Of the folds, and of what else is drawn.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(help="Folder that keeps what is finished; a rerun goes on from it."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
@@ -152,20 +160,58 @@ def read(
     return source
 
 
-def check_jobs(jobs: int) -> None:
-    """Validate --jobs: a number of threads, or -1 for every core.
+def prepared(
+    source: RowSource,
+    folds: str,
+    layout: Any,
+    bar: Any,
+    seed: int = 0,
+    jobs: int = 1,
+    quiet: bool = True,
+) -> Prepared:
+    """Read a table and cut it into folds, telling the bar.
 
     Parameters
     ----------
-    jobs : int
+    source : RowSource
+    folds : str
+        As in --folds.
+    layout : Protocol
+    bar : callable
+        As :func:`progress` yields it.
+    seed, jobs : int
+    quiet : bool
+        The plan for a table larger than memory is not said.
+
+    Returns
+    -------
+    Prepared
+    """
+    from ..design.prepare import prepare
+
+    def told(row: int, n: int) -> None:
+        bar("reading rows", row, n)
+
+    say = None if quiet else note
+    return prepare(source, folds, layout, seed=seed, progress=told, n_jobs=jobs, announce=say)
+
+
+def check_numbers(jobs: int, seed: int = 0) -> None:
+    """Validate --jobs and --seed.
+
+    Parameters
+    ----------
+    jobs, seed : int
 
     Raises
     ------
     InputError
-        0, or below -1.
+        A number of threads that is 0 or below -1, a seed out of 0..2^32-1.
     """
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
 
 
 def as_limit(text: str) -> float | str | None:
@@ -268,6 +314,8 @@ def open_console(quiet: bool, json_file: Path | None = None) -> Console:
     -------
     rich.console.Console
     """
+    from rich.console import Console
+
     other = json_file is not None and str(json_file) == "-"
     return Console(quiet=quiet, highlight=False, emoji=False, stderr=other)
 
@@ -344,13 +392,16 @@ def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     callable
         Takes a text, a number done and a total.
     """
+    from rich.console import Console
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda text, done, total: None
         return
-    from rich.progress import Progress
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(console=console, transient=True) as progress:
+    words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
+    with Progress(*words, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def show(text: str, done: int, total: int) -> None:

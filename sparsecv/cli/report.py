@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
-from ..design.prepare import Prepared, versions
+from ..design.prepare import Prepared
 from ..selection.choice import Choice
 from ..selection.rules import RULES
-from ..solvers import Status
 
 BAR = 24  # characters of the longest bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -296,158 +292,3 @@ def print_model(
         f"{number(model.lower_bound)} ({gap})",
         style="dim",
     )
-
-
-def cv_document(
-    prepared: Prepared,
-    result: CVResult,
-    model: FittedModel,
-    choices: dict[str, Choice],
-    *,
-    rule: str,
-    status: Status,
-    method: str,
-    backend: str,
-    seconds: float,
-) -> dict[str, Any]:
-    """The document ``sparsecv cv --json`` writes.
-
-    Parameters
-    ----------
-    prepared, result, model : Prepared, CVResult and FittedModel
-    choices : dict of str to Choice, what each rule chooses; ``rule`` among them
-    rule, method, backend : str
-    status, seconds : Status and float
-
-    Returns
-    -------
-    dict
-    """
-    return _surface_document(prepared, result) | {
-        "method": method,
-        "backend": backend,
-        "chosen": {
-            "rule": rule,
-            "tau": choices[rule].tau,
-            "gamma": None if choices[rule].weights is not None else choices[rule].gamma,
-            "cv_error": choices[rule].cv_error,
-            "lower": choices[rule].lower,
-            "upper": _finite(choices[rule].upper),
-            "certified": choices[rule].certified,
-        },
-        "rule": rule,
-        "rule_status": str(status),
-        "rules": {
-            name: {
-                "tau": c.tau,
-                "gamma": None if c.weights is not None else c.gamma,
-                "cv_error": c.cv_error,
-                "criterion": c.criterion,
-                "certified": c.certified,
-                **({} if c.lambda_ is None else {"lambda": c.lambda_}),
-            }
-            for name, c in choices.items()
-        },
-        "model": model_document(prepared, model),
-        "seconds": seconds,
-        "cpu_count": os.cpu_count(),
-        "versions": versions(),
-    }
-
-
-def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """The table, its folds and every h(γ, τ)."""
-    folds, best = prepared.folds, result.best()
-    more: dict[str, Any] = {}
-    if result.trace:
-        more["trace"] = [vars(step) for step in result.trace]
-        more["ended"] = result.ended
-    if result.tolerance is not None:
-        more["tolerance"] = result.tolerance
-    return more | {
-        "sparsecv": __version__,
-        "dataset": prepared.source.name,
-        "n": folds.n,
-        "p": prepared.design.p,
-        "feature_names": [prepared.names[c] for c in prepared.design.kept],
-        "target": prepared.source.target_name,
-        "weights": prepared.source.weights_name,
-        "groups": prepared.source.groups_name,
-        "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
-        "protocol": prepared.design.protocol.name,
-        "scale": prepared.design.protocol.scale,
-        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
-        "best": {
-            "tau": best.tau,
-            "gamma": best.gamma,
-            "cv_error": best.cv_error,
-            "std_error": best.std_error,
-            "lower_bound": best.lower_bound,
-            "upper_bound": _finite(best.upper),
-            "certified": best.certified,
-            "tau_1se": best.one_se,
-        },
-    }
-
-
-def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """What ``--json`` writes where Ctrl-C came first: the intervals known by then.
-
-    Parameters
-    ----------
-    prepared, result : Prepared and CVResult
-
-    Returns
-    -------
-    dict
-    """
-    return _surface_document(prepared, result) | {"interrupted": True, "model": None}
-
-
-def _finite(value: float) -> float | None:
-    """A number as JSON has it: nothing where no bound is known yet."""
-    return float(value) if np.isfinite(value) else None
-
-
-def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
-    kept = prepared.design.kept
-    return {
-        "gamma": result.gamma,
-        "tau": result.taus.tolist(),
-        "cv_error": [
-            float(h) if proved else None
-            for h, proved in zip(result.cv_error, result.exact, strict=True)
-        ],
-        "incumbent": result.cv_error.tolist(),
-        "std_error": result.std_error.tolist(),
-        "lower": result.lower.tolist(),
-        "upper": [_finite(value) for value in result.upper],
-        "support": [[prepared.names[kept[c]] for c in s] for s in result.models],
-        "n_mio": result.n_mio,
-        "n_nodes": result.n_nodes,
-        "seconds": result.seconds,
-        "mio_by_tau": result.mio_by_tau.tolist(),
-    } | ({"history": result.history} if result.history else {})
-
-
-def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
-    """The model as it stands in JSON; coefficients have the order of ``support``.
-
-    Parameters
-    ----------
-    prepared, model : Prepared and FittedModel
-
-    Returns
-    -------
-    dict
-    """
-    return {
-        "support": [prepared.names[c] for c in model.support],
-        "coef": [float(model.coef[c]) for c in model.support],
-        "intercept": model.intercept,
-        # an average of models has no objective
-        "objective": None if np.isnan(model.objective) else model.objective,
-        "lower_bound": None if np.isnan(model.objective) else model.lower_bound,
-        "gap": None if np.isnan(model.objective) else model.gap,
-        "proved": model.proved,
-    }

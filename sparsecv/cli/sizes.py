@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -58,35 +56,3 @@ def print_sizes(console: Console, names: Sequence[str], found: Projection) -> No
         )
         before = now
     console.print(table)
-
-
-def sizes_document(names: Sequence[str], found: Projection) -> dict[str, Any]:
-    """The same for ``--json``.
-
-    Parameters
-    ----------
-    names : sequence of str
-    found : Projection
-
-    Returns
-    -------
-    dict
-    """
-    tables = {name: found.of_size(getattr(found, name)) for name in ("distance", "cv_error")}
-    tables["std_error"] = found.of_size(found.std_error)
-    return {
-        "reference_error": found.reference,
-        "reference_std_error": found.reference_std,
-        "sizes": [
-            {
-                "tau": int(found.sizes[i]),
-                "gamma": float(found.gammas[found.at[i]]),
-                **{name: float(values[i]) for name, values in tables.items()},
-                "support": [names[c] for c in model.support],
-                "coef": [float(c) for c in np.asarray(model.coef)[model.support]],
-                "intercept": model.intercept,
-                "proved": model.proved,
-            }
-            for i, model in enumerate(found.models)
-        ],
-    }

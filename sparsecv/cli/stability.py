@@ -3,69 +3,74 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from .. import __version__
 from ..errors import InputError
 from . import options as shared
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Learner = Annotated[
+    Literal["sparse-ridge", "cart", "xgboost", "svm"], typer.Option(help="What is fitted.")
+]
+Folds = Annotated[str, typer.Option(help="K, size:M or loo.")]
+Taus = Annotated[str, typer.Option(help="sparse-ridge: all (τ log τ <= n), A:B or a list.")]
+Gammas = Annotated[
+    str | None,
+    typer.Option(help="sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 by default."),
+]
+Lambdas = Annotated[
+    str | None,
+    typer.Option(
+        "--lambda", help="Weights of the stability: one, or a list or LO:HI:N, to which 0 is added."
+    ),
+]
+Loss = Annotated[
+    Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"],
+    typer.Option(help="What errors are measured by."),
+]
+Search = Annotated[
+    Literal["grid", "coordinate"] | None,
+    typer.Option(help="Coordinate is a descent; the paper's choice by default."),
+]
+Solver = Annotated[
+    Literal["auto", "exact", "heuristic", "rounding"],
+    typer.Option(help="sparse-ridge: rounding is the paper's; auto: exact up to 20 columns."),
+]
+Classify = Annotated[bool, typer.Option("--classify", help="The response holds labels.")]
+Test = Annotated[float, typer.Option(help="Share of the rows kept apart for a test.")]
+Plot = Annotated[
+    Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
+]
+
 
 def stability(
     data: shared.Data,
-    learner: Annotated[
-        Literal["sparse-ridge", "cart", "xgboost", "svm"], typer.Option(help="What is fitted.")
-    ] = "sparse-ridge",
+    learner: Learner = "sparse-ridge",
     target: shared.Target = None,
-    folds: Annotated[str, typer.Option(help="K, size:M or loo.")] = "5",
-    tau: Annotated[
-        str, typer.Option(help="sparse-ridge: all (τ log τ <= n), A:B or a list.")
-    ] = "all",
-    gamma: Annotated[
-        str | None,
-        typer.Option(help="sparse-ridge: a number, a list or LO:HI:N; 2e-3:2e3:20 by default."),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--lambda",
-            help="Weights of the stability: one, or a list or LO:HI:N, to which 0 is added.",
-        ),
-    ] = None,
-    loss: Annotated[
-        Literal["auto", "squared", "absolute", "zero-one", "hinge", "log"],
-        typer.Option(help="What errors are measured by."),
-    ] = "auto",
-    search: Annotated[
-        Literal["grid", "coordinate"] | None,
-        typer.Option(help="Coordinate is a descent; the paper's choice by default."),
-    ] = None,
-    solver: Annotated[
-        Literal["auto", "exact", "heuristic", "rounding"],
-        typer.Option(help="sparse-ridge: rounding is the paper's; auto: exact up to 20 columns."),
-    ] = "auto",
-    classify: Annotated[
-        bool, typer.Option("--classify", help="The response holds labels.")
-    ] = False,
-    test: Annotated[float, typer.Option(help="Share of the rows kept apart for a test.")] = 0.0,
+    folds: Folds = "5",
+    tau: Taus = "all",
+    gamma: Gammas = None,
+    weights: Lambdas = None,
+    loss: Loss = "auto",
+    search: Search = None,
+    solver: Solver = "auto",
+    classify: Classify = False,
+    test: Test = 0.0,
     one_hot: shared.OneHot = False,
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
     encoding: shared.Encoding = "utf-8",
-    seed: Annotated[int, typer.Option(help="Of the folds and the test rows.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 uses every core.")] = 1,
+    seed: shared.Seed = 0,
+    jobs: shared.Jobs = 1,
     json_file: shared.Json = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder that keeps finished fits; a rerun goes on from it.")
-    ] = None,
+    plot: Plot = None,
+    checkpoint: shared.Checkpoint = None,
     dask: shared.Dask = None,
     quiet: shared.Quiet = False,
 ) -> None:
@@ -83,9 +88,7 @@ def stability(
         if learner != "sparse-ridge" or search == "coordinate":
             raise InputError("--plot needs --learner sparse-ridge and a grid")
     shared.check_file("--json", json_file)
-    shared.check_jobs(jobs)
-    if not 0 <= seed < 2**32:
-        raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
+    shared.check_numbers(jobs, seed)
     taus, gammas = options.parse_taus(tau), None if gamma is None else options.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
@@ -143,6 +146,9 @@ def show(console: Console, found: dict[str, Any]) -> None:
     found : dict
         As :func:`sparsecv.stability.job.document` gives it, with the data set and the seconds.
     """
+    from rich.markup import escape
+    from rich.table import Table
+
     console.print(
         f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
         f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"

@@ -13,8 +13,9 @@ from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers import TREE_ONLY
 from .checkpoint import Checkpoint
-from .engine import Surface, Tell
+from .engine import Surface
 from .gamma_step import HIGH, LOW, FixedSupports, gamma_step
+from .pace import Tell
 from .results import Array, CVResult, GammaResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 
@@ -156,7 +157,9 @@ class _Alternation:
             alone = CVResult(
                 self.data.folds, np.array([gamma]), self.surface.taus, [one], 0.0, tolerance
             )
-            best, proposal = alone.best(), _next(self.data, one, gamma)
+            best, spent = alone.best(), self.surface.spent
+            here = (gamma, best.tau, best.cv_error)
+            proposal = here if spent else _next(self.data, one, gamma)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
             if self.surface.spent:

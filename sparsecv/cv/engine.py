@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -19,13 +19,13 @@ from .checkpoint import Checkpoint
 from .estimate import fill_pages
 from .grid import solve_grid
 from .ledger import Page
+from .pace import Pace, Tell
 from .prove import Prover
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_taus
 
 QUICK = 5e7  # operations for a fold's interval, up to which there is one when the time is up
-Tell = Callable[[str, int, int], None]
 
 
 def cross_validate(
@@ -110,6 +110,7 @@ class Surface:
         self._only_estimates = seconds == 0.0
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
+        self._paced = Pace(self.tell, self.limits)
         self._context = ExitStack()
         self._prover: Prover | None = None
 
@@ -162,7 +163,7 @@ class Surface:
                     Limits(None, None, self._stop) if self._only_estimates else self.limits,
                     n_jobs=self.settings.n_jobs,
                     solver="heuristic" if self._only_estimates else "auto",
-                    tell=self.tell,
+                    tell=self._paced,
                     save=self._save,
                 )
             finally:  # also of an interrupt, where there are models
@@ -237,14 +238,14 @@ class Surface:
         whole = support_path(self.data.full(), [page.gamma], self.taus, limits=share)
         page.take_models(whole, 0)
         page.met(whole.status)
-        solve_grid(page, self.settings.backend, limits, self.settings.n_jobs, self.tell)
+        solve_grid(page, self.settings.backend, limits, self.settings.n_jobs, self._paced)
 
     def _search(self, page: Page, limits: Limits) -> None:
         """Algorithm 1 in place of the exact h at every τ."""
         clock = Limits()
 
         def tell(done: int) -> None:
-            self.tell(f"γ = {page.gamma:.4g}", done, self.data.folds.k)
+            self._paced(f"γ = {page.gamma:.4g}", done, self.data.folds.k)
 
         tell(0)
         search_taus(

@@ -28,8 +28,8 @@ from ..solvers import (
 )
 from .bounds import squared_error_bounds
 from .ledger import Page
+from .pace import Tell
 
-Tell = Callable[[str, int, int], None]
 FOLDS_PER_TREE = 512  # deleted rows that share a tree: their state stays in cache
 MANY_FOLDS = 20  # from here on, beyond 45 columns, folds take over the supports of all rows
 
@@ -130,6 +130,7 @@ def fill_pages(
     large = set()
     missing = [page for page in pages if not page.models]
     if missing:
+        tell("the models of all rows", 0, 1)
         share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
         at = [page.gamma for page in missing]
         whole = support_path(data.full(), at, taus, solver=solver, limits=share)
@@ -144,17 +145,17 @@ def fill_pages(
     rest = [page for page in pages if not deleted or page.gamma in large]
     if data.p > TREE_ONLY and k >= MANY_FOLDS:
         for done, page in enumerate(rest):
+            tell(f"estimating at γ = {page.gamma:.4g}", done, len(rest))
             for t, support in enumerate(page.models):
                 page.offer(t, np.arange(k), support)
-            tell("estimating", done + 1, len(rest))
             _refuse_interrupt(limits)
     elif rest:
         todo = [j for j in range(k) if not all(page.exact[:, j].all() for page in rest)]
         _solve_folds(rest, todo, limits, n_jobs, tell, save, solver)
     for done, page in enumerate(shared):
+        tell(f"every row left out at γ = {page.gamma:.4g}", done, len(shared))
         _delete_rows(page, limits.share(float(len(shared) - done)), n_jobs)
         save([page])
-        tell(f"γ = {page.gamma:.4g}", done + 1, len(shared))
         _refuse_interrupt(limits)
     for page in pages:
         if solver != "auto" and not page.exact.all():
@@ -193,6 +194,7 @@ def _solve_folds(
     gammas = np.array([page.gamma for page in pages])
     tasks = [(j, gammas, taus, solver) for j in folds]
     units = run_units(_fold, data, tasks, n_jobs, allot=limits.share)
+    tell("folds", 0, len(folds))
     for done, (index, (path, error)) in enumerate(units):
         for g, page in enumerate(pages):
             page.take_fold(folds[index], path, g, error)

@@ -47,7 +47,8 @@ class FixedSupports:
         coefs, squares, targets = [], [], []
         for j, support in enumerate(supports):
             problem = data.training(j)
-            base = problem._base
+            few = 4 * support.size < data.p  # a long table need not be factored for them
+            base = problem._rows if few else problem._base
             U, s, Vt = sla.svd(base[:, support], full_matrices=False, check_finite=False)
             H, t = data.held_out(j)
             coef = np.zeros((t.size, most))

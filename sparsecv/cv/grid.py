@@ -70,6 +70,7 @@ def solve_grid(
     data, taus = page.data, page.taus
     k, clock = data.folds.k, Limits()
     tasks = [(j, page.gamma, taus, backend) for j in range(k)]
+    tell(f"γ = {page.gamma:.4g}, folds", 0, k)
     for done, (j, solved) in enumerate(
         run_units(solve_fold, data, tasks, n_jobs, allot=limits.share)
     ):
@@ -87,7 +88,7 @@ def solve_grid(
             if solved[t].status is Status.OPTIMAL:
                 page.prove(t, here)
         page.bracket(j)
-        tell(f"γ = {page.gamma:.4g}", done + 1, k)
+        tell(f"γ = {page.gamma:.4g}, folds", done + 1, k)
         if limits.reached(0) is Status.INTERRUPTED:
             raise KeyboardInterrupt
     page.seconds = clock.elapsed()

@@ -33,11 +33,12 @@ from .bounds import fold_bounds
 from .estimate import MANY_FOLDS
 from .joint import JointFolds, rows_left_out
 from .ledger import Page
+from .pace import Tell
 from .results import TIE
 
-Tell = Callable[[str, int, int], None]
 FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in later ones that often
 JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
+TELL_AGAIN = 0.5  # seconds
 SURE = 1e-9  # relative gap at which a cell's lower bound counts as its estimate
 
 
@@ -211,6 +212,7 @@ class Prover:
         self._joint: dict[int, JointFolds | None] = {}
         self._folding = FoldForms(data)
         self._gram: GramForm | None = None
+        self._told = Limits()  # since something was told
 
     def run(self) -> None:
         """Prove until the choice, or everything, is proved, or the time is up."""
@@ -226,7 +228,7 @@ class Prover:
             while cells and self.limits.reached(0) is None:
                 g, t = cells[0]
                 tried.add((g, t))
-                self._tell(g, t)
+                self._tell(g, t, f"{int((~self.pages[g].exact[t]).sum())} folds")
                 self._prove(g, t, seconds)
                 self.save([self.pages[g]])
                 cells = [cell for cell in self._open_cells() if cell not in tried]
@@ -250,6 +252,7 @@ class Prover:
         page = self.pages[g]
         if page.model_proved[t]:
             return
+        self._tell(g, t, "the model of all rows")
         self._model(g, t, self.limits)
         if not page.model_proved[t]:
             page.met(self.limits.reached(0) or Status.PRECISION)
@@ -271,14 +274,15 @@ class Prover:
         """What the pages know of every fold, summed: shape (γ, τ)."""
         return np.array([getattr(page, name).sum(axis=1) for page in self.pages])
 
-    def _tell(self, g: int, t: int) -> None:
-        """The cell that is worked on, the gap of the least error, the time that is left."""
+    def _tell(self, g: int, t: int, part: str) -> None:
+        """The cell and the part of it worked on, the gap of the least error, the time left."""
         error, least = float(self._over_folds("error").min()), self._over_folds("lower").min()
         gap = (error - float(least)) / error if error > 0.0 else 0.0
         left = self.limits.remaining()
         proved = [page.exact.all(axis=1) for page in self.pages]
+        self._told = Limits()
         self.tell(
-            f"proving γ = {self.pages[g].gamma:.4g}, τ = {self.pages[g].taus[t]}, "
+            f"proving γ = {self.pages[g].gamma:.4g}, τ = {self.pages[g].taus[t]}, {part}, "
             f"gap of the least error {100.0 * gap:.3g} %"
             + ("" if left is None else f", {left:.0f} s left"),
             int(np.sum(proved)),
@@ -335,6 +339,9 @@ class Prover:
         for index, proof in run_units(prove_fold, self._folding, tasks, self.n_jobs, allot=allot):
             statuses.append(proof.status)
             self._enter(page, t, unproved[index], proof)
+            if self._told.elapsed() >= TELL_AGAIN:
+                g = next(i for i, one in enumerate(self.pages) if one is page)
+                self._tell(g, t, f"fold {len(statuses)} of {len(unproved)}")
         return statuses
 
     def _task(

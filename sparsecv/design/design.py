@@ -203,35 +203,7 @@ def make_design(
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
-    p = len(names)
-    spread = summary.high - summary.low if protocol.intercept else summary.largest
-    with np.errstate(over="ignore", under="ignore"):
-        faint = (spread > 1e-14 * summary.largest) & (spread**2 < _LEAST_SQUARE)
-    if faint.any():
-        column = int(faint.argmax())
-        name = f"column {names[column]!r}" if column < p else "the response"
-        raise InputError(f"{name} holds values too small to square: rescale it")
-    constant = summary.constant
-    useless = constant if protocol.intercept else summary.largest == 0.0
-    what = "constant" if protocol.intercept else "all-zero"
-    dropped = np.flatnonzero(useless[:p])
-    kept = np.flatnonzero(~useless[:p]).astype(np.intp)
-    if kept.size == 0:
-        raise InputError(f"every feature column is {what}: there is nothing to select from")
-    if dropped.size and warn:
-        listed = ", ".join(repr(names[c]) for c in dropped[:8]) + (
-            ", …" if dropped.size > 8 else ""
-        )
-        plural = "s" if dropped.size > 1 else ""
-        warnings.warn(
-            f"{what} column{plural} dropped: {listed}", ConstantColumnWarning, stacklevel=4
-        )
-    if constant[p] and protocol.intercept and protocol.name == "honest" and warn:
-        warnings.warn(
-            f"the response is {summary.low[p]:g} in every row: there is nothing to explain",
-            ConstantColumnWarning,
-            stacklevel=4,
-        )
+    p, kept = len(names), _varying(summary, protocol, names, warn)
     mean, scatter = summary.mean, summary.scatter
     wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))
     if wild.size:
@@ -239,9 +211,9 @@ def make_design(
         raise InputError(f"column {name} holds values too large to square: rescale it")
     rows = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
     scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
-    scale[:p][constant[:p]] = 1.0
+    scale[:p][summary.constant[:p]] = 1.0
     if protocol.name == "paper":
-        if constant[p]:
+        if summary.constant[p]:
             raise InputError("the response is constant: the paper protocol cannot scale it")
         y_scale = float(scale[p])
     else:
@@ -258,3 +230,34 @@ def make_design(
         mean[kept],
         float(mean[p]),
     )
+
+
+def _varying(
+    summary: Summary, protocol: Protocol, names: Sequence[str], warn: bool
+) -> NDArray[np.intp]:
+    """Columns that can be selected; those that cannot, and a constant response, are pointed out."""
+    p, constant = len(names), summary.constant
+    spread = summary.high - summary.low if protocol.intercept else summary.largest
+    with np.errstate(over="ignore", under="ignore"):
+        faint = (spread > 1e-14 * summary.largest) & (spread**2 < _LEAST_SQUARE)
+    if faint.any():
+        column = int(faint.argmax())
+        name = f"column {names[column]!r}" if column < p else "the response"
+        raise InputError(f"{name} holds values too small to square: rescale it")
+    useless = constant if protocol.intercept else summary.largest == 0.0
+    what = "constant" if protocol.intercept else "all-zero"
+    dropped = np.flatnonzero(useless[:p])
+    kept = np.flatnonzero(~useless[:p]).astype(np.intp)
+    if kept.size == 0:
+        raise InputError(f"every feature column is {what}: there is nothing to select from")
+    said = []
+    if dropped.size:
+        listed = ", ".join(repr(names[c]) for c in dropped[:8])
+        plural, more = "s" * (dropped.size > 1), ", …" * (dropped.size > 8)
+        said.append(f"{what} column{plural} dropped: {listed}{more}")
+    if constant[p] and protocol.intercept and protocol.name == "honest":
+        least = summary.low[p]
+        said.append(f"the response is {least:g} in every row: there is nothing to explain")
+    for text in said if warn else []:
+        warnings.warn(text, ConstantColumnWarning, stacklevel=5)
+    return kept

@@ -22,10 +22,11 @@ from ..selection.study import REPEATS, Study
 from ..solvers import on_client
 from ..tables.lazy import LazySource, is_lazy
 from .base import SparseLinearModel
+from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .validation import frame_names
 
 
-class SparseRidgeCV(SparseLinearModel):
+class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[misc]
     """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
 
     Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the main paper's eq. (2)
@@ -63,7 +64,8 @@ class SparseRidgeCV(SparseLinearModel):
     random_state : int, RandomState or None
         For the shuffle of K folds; a fixed seed by default, so that a fit can be repeated.
     verbose : int
-        1 prints what is being done.
+        1 prints what is being done, and about how long it takes. scikit-learn's callbacks
+        (``set_callbacks``, from its version 1.9 on) are told the same.
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
@@ -176,6 +178,7 @@ class SparseRidgeCV(SparseLinearModel):
         self.compare = compare
         self.client = client
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,
@@ -209,6 +212,7 @@ class SparseRidgeCV(SparseLinearModel):
         ClusterError
             The cluster has no workers, or loses every one that a unit of work is sent to.
         """
+        told = Progress(self, bool(self.verbose), X, y)
         settings = Settings(
             self.method, self.backend, self.time_limit, self.n_jobs, self.tol, prove=self.prove
         )
@@ -227,12 +231,13 @@ class SparseRidgeCV(SparseLinearModel):
                 settings,
                 repeats=self.repeats,
                 seed=self.random_state,
-                progress=_print_line if self.verbose else None,
+                progress=told,
             )
             self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
         if gammas is None:
             self.trace_ = study.surface.trace
         self._choose(study)
+        told.end()
         return self
 
     def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Design, FoldData]:
@@ -363,7 +368,3 @@ class SparseRidgeCV(SparseLinearModel):
                 UnprovedWarning,
                 stacklevel=3,
             )
-
-
-def _print_line(what: str, done: int, total: int) -> None:
-    print(f"{what}: {done} of {total}")

@@ -125,41 +125,23 @@ def plot_cv(
             axes.fill_between(one.taus, one.lower, one.upper, color=colours[g], alpha=0.15)
     star, one = result.by_gamma[g_star], result.by_gamma[best.gamma_index]
     s = int(np.flatnonzero(one.taus == best.one_se)[0])
+    mark = {"color": "crimson", "zorder": 5, "linestyle": "none"}
     axes.errorbar(
         star.taus[t_star],
         star.cv_error[t_star],
         yerr=star.std_error[t_star],
-        color="crimson",
         marker="*",
         markersize=15,
         capsize=4,
-        zorder=5,
-        linestyle="none",
         label=f"chosen: τ = {star.taus[t_star]}" + ("" if star.exact[t_star] else " (an estimate)"),
+        **mark,
     )
+    others = [(one.taus[s], one.cv_error[s], "D", 8, "one standard error")]
     if (g_star, t_star) != (best.gamma_index, best.tau_index):
-        axes.plot(
-            best.tau,
-            best.cv_error,
-            color="crimson",
-            marker="o",
-            markersize=9,
-            fillstyle="none",
-            zorder=5,
-            linestyle="none",
-            label=f"least error: τ = {best.tau}",
-        )
-    axes.plot(
-        one.taus[s],
-        one.cv_error[s],
-        color="crimson",
-        marker="D",
-        markersize=8,
-        fillstyle="none",
-        zorder=5,
-        linestyle="none",
-        label=f"one standard error: τ = {best.one_se}",
-    )
+        others.insert(0, (best.tau, best.cv_error, "o", 9, "least error"))
+    for tau, error, marker, size, what in others:
+        shape = {"marker": marker, "markersize": size, "fillstyle": "none"}
+        axes.plot(tau, error, label=f"{what}: τ = {tau}", **shape, **mark)
     axes.set_xlabel("sparsity τ")
     axes.set_ylabel("cross-validation error h(γ, τ)")
     axes.xaxis.get_major_locator().set_params(integer=True)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cv.results import Array
 from ..design.fold_data import FoldData, RowFolds
@@ -14,7 +15,9 @@ from ..selection.projection import Projection
 from .curves import pyplot, save
 
 
-def linear_peers(data: FoldData, every: Sequence[Folds], sizes: Array) -> dict[str, Array]:
+def linear_peers(
+    data: FoldData, every: Sequence[Folds], sizes: NDArray[np.intp]
+) -> dict[str, Array]:
     """CV errors of the lasso with at most so many columns, and of ridge regression.
 
     Parameters

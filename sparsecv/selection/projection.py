@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.engine import Tell, interruptible
+from ..cv.engine import interruptible
+from ..cv.pace import Tell
 from ..cv.results import CVResult, mean_over_folds
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..cv.alternating import alternation
 from ..cv.checkpoint import Checkpoint
-from ..cv.engine import Surface, Tell
+from ..cv.engine import Surface
+from ..cv.pace import Pace, Tell
 from ..cv.results import Array, CVResult
 from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from ..design.design import Design
@@ -109,7 +110,8 @@ class Study:
     @cached_property
     def surface(self) -> CVResult:
         """h(γ, τ) of the first partition."""
-        found, self._first = self._evaluate(self.data, self.gammas, "")
+        name = f"partition 1 of {self.repeats}, " if self.pending else ""
+        found, self._first = self._evaluate(self.data, self.gammas, name)
         return found
 
     @cached_property
@@ -237,7 +239,7 @@ class Study:
             checked_taus(self.sizes, self.data.p),
             limits=self.limits,
             n_jobs=self.settings.n_jobs,
-            tell=self._progress,
+            tell=Pace(self._tell, self.limits),
         )
         if not found.proved and (reached := self.limits.reached(0)) is not None:
             self._statuses.append(reached)
@@ -290,12 +292,12 @@ class Study:
         def tell(what: str, done: int, total: int) -> None:
             self._tell(name + what, done, total)
 
-        settings = self.settings
+        settings, averaged = self.settings, data is not self.data or self.estimates
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + self.pending).remaining()
             settings = replace(settings, time_limit=left)
-        elif (name or self.estimates) and settings.prove == "choice" and data.p > TREE_ONLY:
-            settings = replace(settings, time_limit=0.0)  # beyond trees estimates are averaged
+        elif averaged and settings.prove == "choice" and data.p > TREE_ONLY:
+            settings = replace(settings, time_limit=0.0)  # beyond trees estimates are enough
         surface = Surface(
             data, self.taus, settings, checkpoint=store, progress=tell, models=self._first
         )

@@ -199,13 +199,18 @@ def fit_supports(
     array([[[1.5, 0. ],
             [0.5, 1.5]]])
     """
-    if problem.p > TREE_ONLY and gammas.size > 1:  # each γ has few of the columns
-        apart = [fit_supports(problem, gammas[[g]], supports[[g]]) for g in range(gammas.size)]
-        return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
-    used, inside = np.unique(supports, return_inverse=True)
-    inside = inside.reshape(supports.shape).astype(np.int64)
-    if used.size and used[0] < 0:
-        used, inside = used[1:], inside - 1
+    if problem.p > TREE_ONLY:  # each γ has few of the columns, those that share all share a factor
+        same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]
+        if len(same) > 1:
+            parts = [slice(a, b) for a, b in zip(same, [*same[1:], gammas.size], strict=True)]
+            apart = [fit_supports(problem, gammas[part], supports[part]) for part in parts]
+            return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
+    holds = np.zeros(problem.p + 1, dtype=bool)
+    holds[supports] = True  # −1, which ends a support, is the last place
+    used = np.flatnonzero(holds[:-1])
+    place = np.full(holds.size, -1, dtype=np.int64)
+    place[used] = np.arange(used.size)
+    inside = place[supports]
     beyond = problem.p > TREE_ONLY and problem._rows.shape[0] <= 4 * problem.p
     base = (problem._rows if beyond else problem._base)[:, np.append(used, problem.p)]
     if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
@@ -214,9 +219,10 @@ def fit_supports(
     triangular = not np.tril(base, -1).any()
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
     R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, base.shape[0]))
+    order = np.empty((3, max(most, 1)), dtype=np.int64)
     for g, gamma in enumerate(gammas):
         failed = fits.ridge_fits(
-            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], R, work, EPS
+            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], R, work, order, EPS
         )
         if failed >= 0:  # raises, with the reason
             row = supports[g, failed]

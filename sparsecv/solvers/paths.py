@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .branching.enumeration import best_by_enumeration, few_supports
+from .branching.enumeration import enumerated, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .fitted import Support, SupportPath, fit_supports
 from .kernels.linalg import Array
@@ -36,11 +36,11 @@ from .limits import Limits
 from .problem import SparseRidgeProblem
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .result import Status, worst
-from .supports.path import heuristic_path
+from .supports.path import SupportGrower
 from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-LATE = 0.1  # seconds for swaps at each γ once the time is up
+LATE = 0.05  # seconds for swaps at the first γ where the time is up before it
 
 
 @on_one_thread
@@ -71,7 +71,8 @@ def support_path(
     warm_starts : iterable of supports, optional
         For the first γ.
     limits : Limits, optional
-        Where they are reached, exact and auto go on as heuristic.
+        Where they are reached, exact and auto take the supports of the nearest γ; without any
+        they go on as heuristic.
 
     Returns
     -------
@@ -129,6 +130,7 @@ class _Walk:
         self.tie = np.full(gammas.size, np.nan)  # where proved by a tree whose bound is exact
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
+        self.grower: SupportGrower | None = None
 
     def by_tree(self) -> None:
         """Up to 45 columns: one set of arrays for the trees of all γ."""
@@ -211,9 +213,18 @@ class _Walk:
         reached = self.limits.reached(0) if solver in ("auto", "exact") else None
         if reached is not None:
             self.statuses.append(reached)
+            if self.done.any():
+                away = np.abs(np.log(self.gammas / self.gammas[g]))
+                self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
+                self.done[g] = True
+                return
         elif solver in ("auto", "exact") and few_supports(problem, self.sizes):
-            self.enter(g, best_by_enumeration(problem, self.sizes, starts=self.known))
-            self.proved[g], self.searched[g], self.tie[g] = True, False, 1e-11
+            found = enumerated(problem, self.sizes, self.known)
+            if found is None:
+                self.single(g)
+                return
+            self.enter(g, found[0])
+            self.lower[g], self.proved[g], self.searched[g] = found[1], True, False
             return
         elif exact:
             self.single(g)
@@ -223,9 +234,9 @@ class _Walk:
         elif active_columns(problem).size == 0:
             by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
         else:
-            by_size = heuristic_path(
-                problem, self.sizes.tolist(), warm_starts=self.known, limits=self._for_swaps(solver)
-            )
+            if self.grower is None:
+                self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
+            by_size = self.grower.at(problem.gamma, self.known, self._for_swaps(solver, g))
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             tree = best_subsets(
@@ -242,12 +253,13 @@ class _Walk:
             self.unfinished[g] = tree
         self.enter(g, supports)
 
-    def _for_swaps(self, solver: str) -> Limits | None:
-        """What is left of the time, and a moment where nothing is: estimates are finished then."""
+    def _for_swaps(self, solver: str, g: int) -> Limits:
+        """This γ's share of the time, and a moment where nothing is left and nothing known."""
         left = self.limits.remaining()
         if solver == "heuristic" or left is None:
-            return None
-        return Limits(max(left, LATE), None, self.limits.stop)
+            return Limits(None, None, self.limits.stop)
+        share = left / (self.gammas.size - g)
+        return Limits(share if self.done.any() else max(share, LATE), None, self.limits.stop)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
         for t, support in enumerate(supports):

@@ -107,16 +107,12 @@ def run(
     folds: str = "5",
     taus: Sequence[int] | None = None,
     gammas: Sequence[float] | None = None,
-    lambdas: Any = None,
-    loss: str = "auto",
     search: str | None = None,
     classify: bool = False,
     test: float = 0.0,
     seed: int = 0,
-    n_jobs: int | None = None,
-    checkpoint: Any = None,
     solver: str = "auto",
-    client: Any = None,
+    **settings: Any,
 ) -> Job:
     """Select by stability-regularised nested cross-validation.
 
@@ -128,8 +124,6 @@ def run(
         "loo", K or "size:M".
     taus, gammas : sequences, optional
         Sparse ridge only.
-    lambdas : array, optional
-    loss : str
     search : str, optional
         "grid", or "coordinate". A grid for sparse ridge and SVM, descent for trees by default.
     classify : bool
@@ -138,12 +132,10 @@ def run(
         Share of the rows that is held out for a test.
     seed : int
         Of the folds and the test rows.
-    n_jobs : int, optional
-    checkpoint : path, optional
     solver : str
         Of sparse ridge; see :class:`StabilityCV`.
-    client : distributed.Client or str, optional
-        Dask cluster, or its scheduler's address, whose workers fit.
+    **settings
+        ``lambdas``, ``loss``, ``n_jobs``, ``checkpoint`` and ``client`` of :class:`StabilityCV`.
 
     Returns
     -------
@@ -164,44 +156,44 @@ def run(
     order = np.random.default_rng(seed).permutation(y.size)
     held = np.sort(order[: round(test * y.size)])
     rows = np.setdiff1d(np.arange(y.size), held)
-    made = recipe(
-        learner,
-        rows.size,
-        X.shape[1],
-        classification=classify,
-        seed=seed,
-        taus=taus,
-        gammas=gammas,
-    )
+    n, p = rows.size, X.shape[1]
+    made = recipe(learner, n, p, classification=classify, seed=seed, taus=taus, gammas=gammas)
     way = search or ("coordinate" if learner in ("cart", "xgboost") else "grid")
     chosen = StabilityCV(
         made.estimator,
         made.param_grid,
         cv=int(folds) if folds.isdecimal() else folds,
-        lambdas=lambdas,
-        loss=loss,
         search=way,
         start=made.start if way == "coordinate" else None,
-        n_jobs=n_jobs,
         random_state=seed,
-        checkpoint=checkpoint,
         solver=solver,
-        client=client,
+        **settings,
     )
     chosen.fit(X[rows], y[rows])
     train = (X[rows], y[rows])
     if not held.size:
         return Job(chosen, learner, train, None, None, None, None)
+    return _tested(chosen, made, learner, train, (X[held], y[held]))
+
+
+def _tested(
+    chosen: StabilityCV,
+    made: Recipe,
+    learner: str,
+    train: tuple[Array, Array],
+    test: tuple[Array, Array],
+) -> Job:
+    """The choice, and that without stability, on rows kept apart."""
     measure = checked_loss(chosen.loss_)
-    error = float(measure(chosen.best_estimator_, X[held], y[held]).mean())
+    error = float(measure(chosen.best_estimator_, *test).mean())
     limits = {"time_limit": getattr(chosen.best_estimator_, "time_limit", None)}
     own = limits if learner == "sparse-ridge" else {}
     plain = made.estimator.set_params(**chosen.params_without_stability_, **own).fit(*train)
-    plain_error = float(measure(plain, X[held], y[held]).mean())
+    plain_error = float(measure(plain, *test).mean())
     surface = None
     if learner == "sparse-ridge":
-        surface = _surface(made, train, X[held], y[held], solver)
-    return Job(chosen, learner, train, (X[held], y[held]), error, plain_error, surface)
+        surface = _surface(made, train, *test, chosen.solver)
+    return Job(chosen, learner, train, test, error, plain_error, surface)
 
 
 def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array, solver: str) -> Array:

@@ -212,7 +212,9 @@ def _unknown(name: str) -> InputError:
         remedy = f"no {name}.csv, .csv.gz, .parquet or .npy in SPARSECV_DATA ({folder})"
     if name in known:
         return InputError(f"data set {shown(name)} is known but its file is not here: {remedy}")
-    close = difflib.get_close_matches(name, known, n=3)
+    beside = (name + suffix for suffix in (".csv", ".tsv", ".txt", ".parquet", ".npy"))
+    close = [file for file in beside if Path(file).is_file()]
+    close += difflib.get_close_matches(name, known, n=3)
     hint = f"did you mean {listed(close)}? " if close else ""
     return InputError(
         f"no data set or file {shown(name)}; {hint}`sparsecv datasets` lists the names; {remedy}"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ..errors import InputError
 from .columns import FloatArray, shown
@@ -51,6 +50,8 @@ class ParquetFile:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
         try:
             # Buffered, or Arrow would hold a whole row group in memory.
             with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:

@@ -19,7 +19,7 @@ from rich.console import Console
 from sparsecv import SparseRidgeCV
 from sparsecv.cli import options
 from sparsecv.cli.main import main
-from sparsecv.cv import estimate
+from sparsecv.cv import estimate, prove
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.prove import Prover
 from sparsecv.cv.settings import Settings
@@ -149,6 +149,13 @@ def test_model_left_with_a_gap_exits_with_one(
     document = run_json(*arguments, status=1)
     assert document["best"]["certified"] is document["chosen"]["certified"] is True
     model = document["model"]
+    told: list[str] = []
+    X, y = wide(1.0)
+    data, one = RowFolds(X, y, make_folds("5", 120), True), Settings(time_limit=9.0)
+    cross_validate(data, [1.0], [15], one, progress=lambda what, *_: told.append(what))
+    said = SAID.fullmatch(told[-1])
+    assert said is not None
+    assert said[3] == "the model of all rows"
     assert model["proved"] is False
     assert model["gap"] > 0.0
     assert model["lower_bound"] < model["objective"]
@@ -180,11 +187,13 @@ def test_seconds_are_work_alone(monkeypatch: pytest.MonkeyPatch, capsys: Capture
 
 
 SAID = re.compile(
-    r"proving γ = (\S+), τ = (\d+), gap of the least error (\S+) %(?:, (\d+) s left)?"
+    r"proving γ = (\S+), τ = (\d+), (\d+ folds|fold \d+ of 5|the model of all rows), "
+    r"gap of the least error (\S+) %(?:, (\d+) s left)?"
 )
 
 
-def test_progress_says_what_is_proved() -> None:
+def test_progress_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prove, "TELL_AGAIN", 0.0)  # every fold, however quick
     X, y = wide(2.0)
     data = RowFolds(X, y, make_folds("5", 120), True)
     told: list[tuple[str, int, int]] = []
@@ -192,13 +201,15 @@ def test_progress_says_what_is_proved() -> None:
     cross_validate(data, [1.0, 10.0], [13, 15], settings, progress=lambda *line: told.append(line))
     proving = [(SAID.fullmatch(text), done, total) for text, done, total in told if "prov" in text]
     assert proving
-    gaps, left, pairs = [], [], set()
+    gaps, left, pairs, folds = [], [], set(), set()
     for match, done, total in proving:
         assert match is not None
         assert 0 <= done < total == 4
         pairs.add((float(match[1]), int(match[2])))
-        gaps.append(float(match[3]))
-        left.append(int(match[4]))
+        folds.add(match[3])
+        gaps.append(float(match[4]))
+        left.append(int(match[5]))
+    assert folds & {f"fold {j} of 5" for j in range(1, 6)}
     assert pairs <= {(gamma, tau) for gamma in (1.0, 10.0) for tau in (13, 15)}
     assert all(0.0 <= gap <= 100.0 for gap in gaps)
     assert gaps == sorted(gaps, reverse=True)
@@ -213,7 +224,7 @@ def test_verbose_and_the_bar_show_it(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert any(SAID.match(line) and "s left: " in line for line in lines)
 
     screen = Console(file=io.StringIO(), force_terminal=True, width=160)
-    monkeypatch.setattr(options, "Console", lambda **_: screen)
+    monkeypatch.setattr("rich.console.Console", lambda **_: screen)
     with options.progress(quiet=False) as bar:
         bar("proving γ = 1, τ = 2, gap of the least error 3.2 %, 12 s left", 1, 6)
     shown = screen.file.getvalue()  # type: ignore[attr-defined]

@@ -211,6 +211,12 @@ def test_rows_that_cannot_be_predicted(text: str, words: list[str], capsys: Capt
     assert not Path("p.csv").exists()
 
 
+def test_a_file_named_without_its_ending_is_offered(capsys: Capture) -> None:
+    Path("prices.csv").write_text(rows())
+    assert main(["cv", "prices"]) == 2
+    assert "did you mean 'prices.csv'?" in capsys.readouterr().err
+
+
 def test_files_are_tried_first(capsys: Capture) -> None:
     Path("t.csv").write_text(rows())
     assert main(["cv", "t.csv", "--save", "no/m.json"]) == 2

@@ -273,15 +273,17 @@ def test_progress_and_saving_per_unit() -> None:
     y = X[:, 0] + 1.0
     # K folds: a unit is a fold along all γ
     ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]))
-    assert ticks == [("folds", done, 4) for done in (1, 2, 3, 4)]
+    first = ("the models of all rows", 0, 1)
+    assert ticks == [first] + [("folds", done, 4) for done in range(5)]
     assert saved == [1.0, 2.0] * 4
     # leave-one-out and Algorithm 1: a γ with all its folds
     ticks, saved = told_and_saved(Case(X, y, Protocol(), "loo", [1.0, 2.0]))
-    assert ticks == [("γ = 1", 1, 2), ("γ = 2", 2, 2)]
+    rows = "every row left out at γ = "
+    assert ticks == [first, (rows + "1", 0, 2), (rows + "2", 1, 2)]
     assert saved == [1.0, 2.0]
     # one problem per fold and τ
     ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]), method="grid")
-    assert ticks == [(f"γ = {g}", done, 4) for g in (1, 2) for done in (1, 2, 3, 4)]
+    assert ticks == [(f"γ = {g}, folds", done, 4) for g in (1, 2) for done in range(5)]
     assert saved == [1.0, 2.0]
 
 

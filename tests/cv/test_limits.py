@@ -12,11 +12,15 @@ from cv_cases import Case, deterministic, draw_case, least_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecv.cv import estimate, grid, prove
+from sparsecv.cv import alternating, estimate, grid, prove
+from sparsecv.cv.engine import Surface
 from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.solvers import Limits, paths
+from sparsecv.solvers import limits as clocks
 from sparsecv.solvers.branching import sizes
+from sparsecv.solvers.supports import path
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -188,3 +192,55 @@ def test_shares_of_limits() -> None:
     assert limits.within(None).remaining() == pytest.approx(10.0, abs=1.0)
     assert limits.within(0.5).remaining() == pytest.approx(0.5, abs=0.1)
     assert limits.within(50.0).remaining() == pytest.approx(10.0, abs=1.0)
+
+
+class Clock:
+    """Stands still but for what is counted: each call of it takes so many seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.late: dict[str, int] = {}
+
+    def counts(self, real: Callable[..., Any], name: str, seconds: float) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            if self.now >= 1.0:
+                self.late[name] = self.late.get(name, 0) + 1
+            self.now += seconds
+            return real(*args, **options)
+
+        return call
+
+
+@pytest.mark.parametrize("gram", [0.3, 5.0])
+def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One Gram matrix a fold, hardly a swap, no search: late γ take the supports of the nearest."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 170))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(60)
+    case = Case(X, y, Protocol(), 5, [])
+    case.taus = np.arange(1, 9)
+    clock = Clock()
+    monkeypatch.setattr(clocks, "_now", lambda: clock.now)
+    for module, name, seconds in (
+        (path, "_products", gram),
+        (path, "complete_support", 0.0),
+        (path, "step_up", 0.01),
+        (path, "step_down", 0.01),
+        (alternating, "gamma_step", 0.1),
+        (prove, "branch_and_bound", 0.1),
+    ):
+        monkeypatch.setattr(module, name, clock.counts(getattr(module, name), name, seconds))
+    result = alternating.alternation(
+        Surface(case.data, case.taus, Settings("exact", time_limit=1.0)), start=None
+    )
+    swaps = clock.late.pop("step_up", 0) + clock.late.pop("step_down", 0)
+    assert swaps <= 6 * (1 + round(paths.LATE / 0.01))
+    assert clock.late.pop("_products") <= 5
+    assert clock.late.pop("complete_support") <= 6
+    assert clock.late == {}
+    assert clock.now <= 1.0 + 6 * (gram + paths.LATE + 0.02)
+    lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
+    assert np.isfinite(error).all()
+    assert (lower <= error).all()
+    assert (error <= upper).all()
+    case.check_supports(result)  # ridge fits, each at its own γ

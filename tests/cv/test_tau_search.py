@@ -41,7 +41,8 @@ def truth_of(data: RowFolds, gamma: float, taus: np.ndarray) -> object:
     return brute_force(data.X, data.y, pairs, [gamma], taus, data.refit_intercept)
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=180, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(["best", "paper"]))
 def test_bounds_hold_the_truth(seed: int, bounds: str) -> None:
     data, gamma = small_folds(seed)
@@ -53,7 +54,8 @@ def test_bounds_hold_the_truth(seed: int, bounds: str) -> None:
     assert result.by_gamma[0].n_mio == 0
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=120, deadline=None)
 @given(
     st.integers(0, 2**31),
     st.sampled_from(["best", "paper"]),
@@ -190,6 +192,7 @@ def test_folds_that_gram_matrices_cannot_tell_apart_are_solved_from_rows() -> No
     np.testing.assert_array_less(exact.lower, grid.upper * (1 + 1e-9) + 1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", ["best", "paper"])
 @pytest.mark.parametrize("method", ["search", "bounds"])
 def test_intervals_are_finite_whatever_the_time(bounds: str, method: str) -> None:

@@ -31,6 +31,7 @@ def rows(n: int = 30, p: int = 6, cv: Any = 3) -> RowFolds:
     return RowFolds(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), make_folds(cv, n), True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [6, 48])
 def test_a_unit_of_work_gives_the_same_in_another_process(p: int) -> None:
     data = rows(p=p)

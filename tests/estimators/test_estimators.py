@@ -293,17 +293,76 @@ def test_verbose_prints_a_line_per_unit(capsys: pytest.CaptureFixture[str]) -> N
     X, y = table()
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="repeated", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    folds = [f"folds: {done} of 3" for done in (1, 2, 3)]
-    assert lines == folds + [
+    rows, folds = "the models of all rows: 0 of 1", [f"folds: {done} of 3" for done in range(4)]
+    assert lines == [f"partition 1 of 6, {line}" for line in [rows, *folds]] + [
         f"partition {number} of 6, {line}" for number in range(2, 7) for line in folds
     ]
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum", verbose=1).fit(X, y)
-    assert capsys.readouterr().out.splitlines() == folds
+    assert capsys.readouterr().out.splitlines() == [rows, *folds]
     SparseRidgeCV(cv="loo", gammas=[0.5, 2.0], verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert lines == ["γ = 0.5: 1 of 2", "γ = 2: 2 of 2"]
+    assert lines == [
+        rows,
+        "every row left out at γ = 0.5: 0 of 2",
+        "every row left out at γ = 2: 1 of 2",
+    ]
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0]).fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+class Recorder:
+    """A callback that keeps what it is told: the names above a task, its own, begin or end."""
+
+    max_propagation_depth = 1
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        self.told.append(("setup",))
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        self.told.append(("teardown",))
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        self.told.append((*self._path(context), "begin"))
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        self.told.append((*self._path(context), "end"))
+
+    def _path(self, context: Any) -> tuple[str, ...]:
+        above = () if context.parent is None else self._path(context.parent)
+        return (*above, context.task_name)
+
+
+def test_callbacks_of_scikit_learn() -> None:
+    """Stages and units; every task that began ends; also below a grid search."""
+    pytest.importorskip("sklearn.callback")
+    X, y = table()
+    heard = Recorder()
+    model = SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum")
+    assert model.set_callbacks(heard) is model
+    model.fit(X, y)
+    fold = [("fit", "folds", "folds", word) for word in ("begin", "end")]
+    rows = [("fit", "the models of all rows", word) for word in ("begin", "end")]
+    stages = [*rows, ("fit", "folds", "begin"), *3 * fold, ("fit", "folds", "end")]
+    assert heard.told == [
+        ("setup",),
+        ("fit", "begin"),
+        *stages,
+        ("fit", "end"),
+        ("teardown",),
+    ]
+    assert not hasattr(clone(SparseRidgeCV()), "_skl_callbacks")
+
+    above = Recorder()
+    search = GridSearchCV(SparseRidgeCV(cv=3, gammas=1.0), {"fit_intercept": [True, False]}, cv=2)
+    search.set_callbacks(above).fit(X, y)
+    assert above.told.count(("setup",)) == 1
+    fits = [line for line in above.told if line[-2:] == ("fit", "begin")]
+    assert len(fits) >= 5  # two settings, two folds, and the best one again
+    begun = sorted(line[:-1] for line in above.told if line[-1] == "begin")
+    assert begun == sorted(line[:-1] for line in above.told if line[-1] == "end")
 
 
 def test_time_limit_warns_and_brackets() -> None:

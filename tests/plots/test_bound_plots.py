@@ -67,6 +67,7 @@ def test_command_draws_bounds_and_films(tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_benchmark_compares_the_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, picture = tmp_path / "b.csv", tmp_path / "b.png"
     arguments = ["benchmark", "--datasets", "diabetes", "--folds", "size:40,5", "--gamma", "1"]

@@ -128,6 +128,7 @@ def test_every_size_is_optimal_with_more_columns(
         assert found.lower_bound[i] <= every.least * (1.0 + 1e-14)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=ugly(mild=True))
 def test_gram_problems_are_solved_too(data: Data) -> None:
@@ -143,6 +144,7 @@ def test_gram_problems_are_solved_too(data: Data) -> None:
         assert found.lower_bound[i] <= least + slack
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=ugly(), draw=st.data())
 def test_sizes_and_warm_starts_change_no_objective(data: Data, draw: st.DataObject) -> None:
@@ -311,6 +313,7 @@ def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
     return stops
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=ugly(), draw=st.data())
 def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:

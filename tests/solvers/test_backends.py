@@ -45,6 +45,7 @@ def csv_of(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OUTSIDE)
 @pytest.mark.parametrize("method", ["grid", "search", "auto"])
 def test_folds_solved_by_each_backend(name: str, method: str) -> None:

@@ -24,6 +24,7 @@ def correlated(seed: int, n: int, p: int, tau: int, gamma: float = 0.1) -> Spars
     return SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1))
 def test_a_support_of_tau_columns_whatever_the_data(seed: int) -> None:
@@ -37,6 +38,7 @@ def test_a_support_of_tau_columns_whatever_the_data(seed: int) -> None:
     assert problem.objective(support) >= optimum(problem) * (1 - 1e-9) - 1e-13 * problem.yy
 
 
+@pytest.mark.slow
 def test_mostly_optimal_on_small_problems() -> None:
     hits = 0
     for seed in range(30):

@@ -51,6 +51,7 @@ def least_objective(problem: SparseRidgeProblem) -> float:
     return min(problem.objective(S) for S in combinations(range(problem.p), problem.tau))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from([0, 1, 3, None]), st.sampled_from([1, 7, 500]))
 def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) -> None:
@@ -73,6 +74,7 @@ def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) ->
         assert fold.objective(support) <= best * (1 + 1e-7) + scale
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> None:
@@ -87,6 +89,7 @@ def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> N
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**31))
 def test_bounds_around_moved_centres_hold(seed: int) -> None:

@@ -371,6 +371,19 @@ def test_a_missing_package_is_named_with_its_extra(
         outside_backends.lacking.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("found", "lacking"), [("1.7.5", True), ("1.8.0", False), ("1.10", False), ("2.0", False)]
+)
+def test_a_package_that_is_too_old_is_named(
+    found: str, lacking: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cvxpy")
+    monkeypatch.setattr(extras, "version", lambda _: found)
+    assert extras.missing("cvxpy>=1.8") == (
+        "cvxpy is older than 1.8: pip install -U cvxpy" if lacking else None
+    )
+
+
 def test_a_licence_that_is_too_small_is_named() -> None:
     gp = pytest.importorskip("gurobipy")
     rng = np.random.default_rng(0)

@@ -138,7 +138,9 @@ def test_a_path_without_time_proves_nothing(solver: str, p: int) -> None:
     assert (path.n_nodes == 0).all()
     assert (path.lower_bound <= path.objective).all()
     heuristic = support_path(problem, [0.1, 10.0], [1, 3, 7], solver="heuristic")
-    np.testing.assert_array_equal(path.supports, heuristic.supports)
+    np.testing.assert_array_equal(path.supports[0], heuristic.supports[0])
+    np.testing.assert_array_equal(path.supports[1], path.supports[0])
+    assert not np.allclose(path.coef[1], path.coef[0])
 
 
 def test_columns_of_zeros() -> None:

@@ -29,7 +29,6 @@ from .node import (
     STEP,
     bound_here,
     count_node,
-    enter_node,
     exclude,
     finish,
     screen,
@@ -346,7 +345,7 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if k == 0 or k >= n:  # a single support, or all there is
             for f in range(min(n, k)):
                 st.chosen[m + f] = st.columns[f]
-            enter_node(st, m + min(n, k))
+            finish(st, m + min(n, k), 0, 0)
             return True, m, n, k, bound
         if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
             finish(st, m, k, n)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.completion import complete
+from ..kernels.linalg import Array
 from ..leaps.all_sizes import checked_sizes, pad_support, prefer
 from ..problem import SparseRidgeProblem
+from ..relaxation.gram import GramForm
 from .sizes import solve_sizes
 
 MOST = 5_000_000  # supports: some 10 ms
 SOUND = 1e-7  # least share of the longest column's square that γ may be: nine digits are left
 SLACK = 1e-12  # of a start's gain: rounding must not hide its equal
-EXPLAINED = 1e-4  # least share of y'y unexplained: below, gains do not tell objectives apart
+PRECISE = 1e-6  # of an objective: rounding may overlook no more
 
 
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
-    """Whether :func:`best_by_enumeration` is quick and precise here."""
+    """Whether :func:`best_by_enumeration` is quick here, and likely to be precise."""
     if problem.gamma < SOUND * float(np.square(problem._base[:, : problem.p]).sum(axis=0).max()):
         return False
     total = 0
@@ -51,7 +53,7 @@ def best_by_enumeration(
     Returns
     -------
     list of ndarray of intp
-        One support per size, increasing. Where hardly anything of y is left unexplained they come
+        One support per size, increasing. Where rounding does not tell objectives apart they come
         from :func:`solve_sizes`.
 
     Raises
@@ -59,9 +61,20 @@ def best_by_enumeration(
     ValueError
         Sizes out of 1..p.
     """
+    found = enumerated(problem, sizes, list(starts))
+    if found is None:
+        return solve_sizes(problem, sizes=sizes, warm_starts=starts).supports
+    return found[0]
+
+
+def enumerated(
+    problem: SparseRidgeProblem, sizes: NDArray[np.intp], starts: Sequence[NDArray[np.intp]]
+) -> tuple[list[NDArray[np.intp]], Array] | None:
+    """Supports as :func:`best_by_enumeration` has them, with bounds; None where not precise."""
     wanted = checked_sizes(problem, sizes)
     p, ridge = problem.p, problem.gamma / 2.0
-    G, b = np.ascontiguousarray(problem.G), problem.b
+    gram = GramForm.of(problem, extract=False)
+    G, b = np.ascontiguousarray(gram.G), gram.b
     most = max(int(wanted[-1]), 2)
     work = (
         np.empty((1, p)),
@@ -77,17 +90,21 @@ def best_by_enumeration(
     for start in starts:
         given.setdefault(start.size, []).append(start)
     found: list[NDArray[np.intp]] = []
-    for size in wanted.tolist():
+    lower = np.empty(wanted.size)
+    for i, size in enumerate(wanted.tolist()):
         options = given.get(size, [])
         record = max((problem.fit(s).gain for s in options), default=0.0)
         picks = np.full(size, -1, dtype=np.int64)
-        complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), *work, picks)
+        gain = complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), *work, picks)
         if picks[0] >= 0:
             options = [*options, np.sort(picks).astype(np.intp)]
         if not options:  # nothing explains y
             options = [pad_support(np.empty(0, dtype=np.intp), size, p)]
         best = options[prefer([problem.fit(s) for s in options], options)]
-        if problem.objective(best) < EXPLAINED * problem.yy:
-            return solve_sizes(problem, sizes=wanted, warm_starts=[*found, best]).supports
+        objective, least = problem.objective(best), gram.yy - float(gain)
+        lower[i] = min(least, objective) - gram.rounding(ridge, size, least)
+        lower[i] -= problem.data_loss(objective, size)
+        if objective - lower[i] > PRECISE * objective:
+            return None
         found.append(best)
-    return found
+    return found, np.maximum(lower, 0.0)

@@ -107,7 +107,8 @@ def solve_jointly(
     root_lam = 0.5 * float(np.sqrt(level[min(tau, p) - 1]))
     whole = Tree(gram, problem, 0.0)
     whole.enter(np.asarray(supports[0], dtype=np.intp), 0)
-    margin, st = gram.rounding(ridge), whole.st
+    st = whole.st
+    margin = gram.rounding(ridge, tau, float(whole.now["upper"][0]))
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
     jt = _joint_state(k, p, tau, few, patience, gram.scaled)
     jt.stack_lam[0] = root_lam
@@ -147,7 +148,7 @@ def solve_jointly(
         np.concatenate([jt.leaf_lam[:m], jt.stack_lam[:top], [root_lam]]),
         np.concatenate(pairs).astype(np.intp),
         int(whole.now["nodes"][0]),
-        left_out.rounding(ridge),
+        margin + left_out.rounding(ridge, tau, nb.upper),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..kernels.completion import elimination_loss
 from ..kernels.linalg import Array
 from ..relaxation.dual_bound import relative_rounding
 from ..relaxation.gram import GramForm
@@ -121,10 +122,14 @@ class LeftOut:
             found[j] = (1.0 + 1e-7) / left if left > 1e-6 else np.inf
         return shift, found
 
-    def rounding(self, ridge: float) -> Array:
-        """What every neighbour's objectives may be off by, shape (k,): see GramForm.rounding."""
-        inflation = (float(self.length.max()) ** 2 + ridge) / (self.least + ridge)
-        return np.asarray(np.maximum(1e-12, 20.0 * EPS * inflation) * self.gram.yy)
+    def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
+        """What enumeration may overlook below every neighbour's ``upper``, shape (k,)."""
+        squares, yy, eps = self.length**2 + ridge, self.gram.yy, self._eps
+        lost = [
+            elimination_loss(squares, np.full(squares.size, ridge + d), ridge, yy, eps, tau, u)
+            for d, u in zip(self.least, np.minimum(upper, yy), strict=True)
+        ]
+        return np.array(lost)
 
     def form(self, j: int) -> GramForm:
         """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""

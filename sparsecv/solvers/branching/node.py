@@ -32,6 +32,7 @@ SEARCH, RECORD, SETTLE = 0, 1, 2
 NOW = np.dtype(
     [
         ("upper", "f8"),  # objective of the record
+        ("least", "f8"),  # objective that enumeration came upon
         ("slack", "f8"),  # least bound that pruned a node or fixed a column
         ("tolerance", "f8"),  # relative gap at which a node is pruned
         ("ridge", "f8"),
@@ -168,6 +169,7 @@ def finish(st, m, k, n):  # type: ignore[no-untyped-def]
         st.found,
     )
     if gain > before:
+        now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):
             st.chosen[m + a] = st.columns[st.found[a]]
         # the enumeration's own gain is rounded: enter what a fresh factorisation gives

@@ -259,7 +259,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
     now = np.zeros(1, dtype=node.NOW).view(np.recarray)
-    now["upper"] = now["slack"] = np.inf
+    now["upper"] = now["least"] = now["slack"] = np.inf
     now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),

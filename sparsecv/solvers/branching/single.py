@@ -12,6 +12,7 @@ from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.diagonal import fitted_form
 from ..relaxation.gram import TOLERANCE, GramForm, Incumbent, Root, reduced_root, wants_gram
+from ..relaxation.perspective import perspective_relaxation
 from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread
@@ -21,6 +22,8 @@ from .search import Search, Tree
 # work of a search, in supports of some 3 ns, before a better support and diagonal are looked for
 HEAD_START = 5e7
 LOCAL_SEARCH = 0.2  # seconds
+RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
+COPIES = 20.0  # operations for each entry of a matrix before the first step of it
 QUICK = 100  # nodes relaxed roughly at first: many problems end with them
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
@@ -85,6 +88,7 @@ def branch_and_bound(
     if certificate is not None and gram is not None:
         return _transferred(problem, incumbent, certificate, gram, tol, limits)
     incumbent.select_forward()
+    whole = gram
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     if root.bound >= target:
@@ -103,19 +107,33 @@ def branch_and_bound(
     tree.start(root.beta, root.root_lam, root.bound)
     tree.now["quick"] = QUICK
     first = Search(tree)
-    ended, searches = first.run(limits, HEAD_START), [first]
+    ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
+    if ended is not Status.OPTIMAL:
+        every = root.columns.size == problem.p
+        relaxed = _relaxed(problem, gram if every else whole, limits)
     if ended is None:  # not an easy one: worth a better support and a better diagonal first
         searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
         ended = searches[-1].run(limits)
     status, last = ended or Status.TIME_LIMIT, searches[-1]
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
-    margin = gram.rounding(problem.gamma / 2.0)
+    bound = max(min(bound, _overlooked(problem, gram, searches)), relaxed)
     nodes = 1 + sum(search.n_nodes for search in searches)
-    found = _result(problem, incumbent, bound, status, nodes, limits, tol, margin)
+    found = _result(problem, incumbent, bound, status, nodes, limits, tol)
     return replace(
         found, n_branched=sum(s.n_branched for s in searches), history=tuple(last.history)
     )
+
+
+def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
+    """What the relaxation proves alone, converged and from the rows: it may keep more digits."""
+    left, bound, p = limits.remaining(), 0.0, problem.p
+    for extract in (True, False) if gram is not None and not gram.scaled else (False,):
+        within = Limits(None if left is None else RELAXED * left, None, limits.stop)
+        if within.affords(COPIES * p * p):
+            found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)
+            bound = max(bound, found.bound)
+    return bound
 
 
 def _better_start(
@@ -171,9 +189,16 @@ def _transferred(
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     status = search.run(limits) or Status.TIME_LIMIT
     incumbent.offer(search.support)
-    margin = gram.rounding(problem.gamma / 2.0)
-    found = _result(problem, incumbent, search.bound, status, search.n_nodes, limits, tol, margin)
+    bound = min(search.bound, _overlooked(problem, gram, [search]))
+    found = _result(problem, incumbent, bound, status, search.n_nodes, limits, tol)
     return replace(found, n_branched=search.n_branched)
+
+
+def _overlooked(problem: SparseRidgeProblem, gram: GramForm, searches: list[Search]) -> float:
+    """No support that was enumerated has a lesser objective than this."""
+    every = [tree.now[0] for search in searches for tree in search.trees]
+    upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
+    return upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper)
 
 
 def _result(
@@ -184,12 +209,11 @@ def _result(
     n_nodes: int,
     limits: Limits,
     tol: float,
-    margin: float = 0.0,
 ) -> SearchResult:
     objective = incumbent.objective
-    bound = min(objective, bound)
-    lost = margin + 1e-9 * bound + 1e-12 * problem.yy + problem.data_loss(objective)
-    bound = max(0.0, bound - lost)
+    # dual bounds hold as they are; where all is closed the incumbent's fit counts, and may be off
+    fitted = objective - (1e-9 * objective + 1e-12 * problem.yy)
+    bound = max(0.0, min(fitted, bound * (1.0 - 1e-9)) - problem.data_loss(objective))
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
     return SearchResult(incumbent.support, objective, bound, status, n_nodes, limits.elapsed())

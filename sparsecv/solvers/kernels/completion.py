@@ -2,8 +2,16 @@
 
 After the included set I is projected out, column i has c_i = (what of b_i is left), d_i = its
 squared length left plus γ/2, and C_ij the inner products left. One pick gains c_i²/d_i; two gain
-(c_i²d_j − 2c_ic_jC_ij + c_j²d_i)/(d_id_j − C_ij²); a pick before those is a rank-one update of
-C, c and d. Columns are scaled to d_i = 1, and a pair is divided out only when it may be a hit.
+c_i²/d_i + (c_j − c_iC_ij/d_i)²/(d_j − C_ij²/d_i), in this form as it loses least in rounding;
+a pick before those is a rank-one update of C, c and d. Columns are scaled to d_i = 1, and a pair is
+divided out only when it may be a hit.
+
+**What rounding can lose.** All of this is Cholesky's elimination of S from the joint matrix of
+G + γ/2 I, b and yᵀy, columns rescaled on the way: an entry takes a product, a difference and at
+most six roundings of scales for each column eliminated, of numbers no larger than ℓ_iℓ_j. So what
+it says of S is exact for matrices off by η ℓ_iℓ_j, η = 16(τ + 2)u and what the matrices at hand are
+off already (Higham 2002, Theorems 10.3 and 10.5), and an objective it finds is at most
+f_S + η·reach², the reach being ℓ_y + Σ ℓ_i|β_i| at the fit on S: see :func:`elimination_loss`.
 """
 
 from __future__ import annotations
@@ -11,8 +19,49 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import kernel
+from .linalg import Array
 
+EPS = float(np.finfo(np.float64).eps)  # 2u
+FLOOR = 1e11  # ℓ²/w up to which no pivot is as small as the least one allowed here
 HIT = 1.0 - 1e-10  # a pair this close to the record is looked at: rounding must hide none
+
+
+def elimination_loss(
+    squares: Array, w: Array, ridge: float, yy: float, eps: float, tau: int, upper: float
+) -> float:
+    """How far below ``upper`` a support may be that is not below it by elimination.
+
+    The fit on S has (γ/2)|β|² ≤ f_S, and Σ w_iβ_i² ≤ yᵀy as G − D ⪰ 0; were f_S < upper, the reach
+    would be bounded by both.
+
+    Parameters
+    ----------
+    squares : ndarray, shape (p,)
+        ℓ² = G_ii + γ/2, of the data the matrices were formed from.
+    w : ndarray, shape (p,)
+        γ/2 + D.
+    ridge : float
+        γ/2.
+    yy : float
+        Of the data as well.
+    eps : float
+        ε of the matrices, as the dual bound has it: four times what they are off.
+    tau : int
+    upper : float
+
+    Returns
+    -------
+    float
+        At most ``upper``: where pivots may be lost in rounding nothing is said.
+    """
+    upper = max(upper, 0.0)
+    most = np.sort(squares)[-tau:]
+    ratio = np.sort(squares / w)[-tau:]
+    off = 0.25 * eps + 8.0 * (tau + 2) * EPS
+    if not (ratio[-1] <= FLOOR and off * ratio.sum() <= 0.25):
+        return upper
+    spread = min(float(ratio.sum()) * yy, float(most.sum()) / ridge * upper)
+    return float(min(1.01 * off * (np.sqrt(yy) + np.sqrt(spread)) ** 2, upper))
 
 
 @kernel(inner=True)
@@ -74,11 +123,11 @@ def scan_row(C, level, i, n, c, record):  # type: ignore[no-untyped-def]
     """Whether a pair (i, j > i) of unit columns may gain more than ``record``."""
     hits = 0
     ci = c[level, i]
-    base = ci * ci - record
+    need = record - ci * ci
     for j in range(i + 1, n):
         rho = C[level, i, j]
-        cj = c[level, j]
-        hits += base + cj * (cj - 2.0 * ci * rho) + record * rho * rho > 0.0
+        left = c[level, j] - ci * rho
+        hits += left * left + need * (rho * rho) > need
     return hits > 0
 
 
@@ -91,9 +140,9 @@ def scan_pairs(C, level, first, n, c, gain, record, picks, depth):  # type: igno
             continue
         ci = c[level, i]
         for j in range(i + 1, n):
-            rho, cj = C[level, i, j], c[level, j]
-            determinant = max(1.0 - rho * rho, 1e-14)
-            value = gain + (ci * ci - 2.0 * ci * cj * rho + cj * cj) / determinant
+            rho = C[level, i, j]
+            unexplained = c[level, j] - ci * rho
+            value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
             if value > record:
                 record = value
                 picks[depth] = i

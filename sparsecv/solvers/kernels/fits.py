@@ -15,10 +15,9 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
     """R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]] in the first m + 1 rows of ``R``.
 
     ``columns_of`` (p + 1, rows) holds the columns of X and then y; where ``triangular``, entries of
-    column c beyond row c are 0 and ``columns`` must increase. False where rounding loses the ridge
-    beside dependent columns.
+    column c beyond row c are 0. False where rounding loses the ridge beside dependent columns.
     """
-    y, rows = columns_of.shape[0] - 1, columns_of.shape[1]
+    y, rows, last = columns_of.shape[0] - 1, columns_of.shape[1], 0
     least, total = np.sqrt(ridge), 0.0
     for c in range(m):
         square = 0.0
@@ -33,7 +32,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
         return _cholesky(R, work, m, rows, ridge)
     fine = True
     for c in range(m):
-        last = min(columns[c] + 1, rows) if triangular else rows
+        last = min(max(last, columns[c] + 1), rows) if triangular else rows
         square, norm = R[c, 0], ridge
         for a in range(last):
             norm += work[c, a] * work[c, a]
@@ -79,29 +78,81 @@ def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     return True
 
 
+@kernel(inner=True)
+def nested_order(supports, c, order):  # type: ignore[no-untyped-def]
+    """Columns of row c of ``supports`` in an order whose beginnings are rows above it as well.
+
+    ``order[0]`` takes the columns and ``order[2]`` how many each of the rows has, the last one
+    first. Returns the columns of row c and how many rows there are. Columns of a row must increase
+    and be ended by −1.
+    """
+    size = 0
+    while size < supports.shape[1] and supports[c, size] >= 0:
+        order[0, size] = supports[c, size]
+        size += 1
+    order[2, 0], rows, left = size, 1, size
+    while rows <= c and rows < order.shape[1]:
+        m, a, above = 0, 0, c - rows
+        while m < left and supports[above, m] >= 0:  # is it among the first ``left``?
+            while a < left and order[0, a] < supports[above, m]:
+                a += 1
+            if a == left or order[0, a] != supports[above, m]:
+                return size, rows
+            m += 1
+        if m == left or m == 0:
+            return size, rows
+        move_first(supports, above, m, left, order)
+        order[2, rows], left = m, m
+        rows += 1
+    return size, rows
+
+
+@kernel(inner=True)
+def move_first(supports, row, m, left, order):  # type: ignore[no-untyped-def]
+    """Let the m columns of a row come first of the first ``left``."""
+    q, other = 0, m
+    for a in range(left):
+        if q < m and order[0, a] == supports[row, q]:
+            q += 1
+        else:
+            order[1, other] = order[0, a]
+            other += 1
+    for a in range(m):
+        order[0, a] = supports[row, a]
+    for a in range(m, left):
+        order[0, a] = order[1, a]
+
+
 @kernel
-def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, R, work, eps):  # type: ignore[no-untyped-def]
+def ridge_fits(  # type: ignore[no-untyped-def]
+    columns_of, ridge, triangular, supports, coef, objective, R, work, order, eps
+):
     """Fit every row of ``supports``, ended by −1; index of the first that cannot be, or −1.
 
-    ``coef`` has the order of the supports.
+    ``coef`` has the order of the supports. Rows that each hold the one above share a factor.
     """
-    y = columns_of.shape[0] - 1
-    for c in range(supports.shape[0]):
-        m = 0
-        while m < supports.shape[1] and supports[c, m] >= 0:
-            m += 1
-        if not ridge_triangle(R, columns_of, supports[c], m, ridge, triangular, work, eps):
+    c = supports.shape[0] - 1
+    while c >= 0:
+        size, rows = nested_order(supports, c, order)
+        if not ridge_triangle(R, columns_of, order[0], size, ridge, triangular, work, eps):
             return c
-        for i in range(m - 1, -1, -1):
-            total = R[i, m]
-            for q in range(i + 1, m):
-                total -= R[i, q] * coef[c, q]
-            coef[c, i] = total / R[i, i]
-        objective[c] = R[m, m] ** 2
-        if m == 0:
-            objective[c] = 0.0
-            for a in range(columns_of.shape[1]):
-                objective[c] += columns_of[y, a] ** 2
+        loss = R[size, size] ** 2
+        for r in range(rows):
+            m, row = order[2, r], c - r
+            if r > 0:  # what the columns it lacks explain
+                for a in range(m, order[2, r - 1]):
+                    loss += R[a, size] ** 2
+            objective[row] = loss
+            for i in range(m):  # its place in the row: as many columns are smaller
+                order[1, i] = 0
+                for q in range(m):
+                    order[1, i] += order[0, q] < order[0, i]
+            for i in range(m - 1, -1, -1):
+                total = R[i, size]
+                for q in range(i + 1, m):
+                    total -= R[i, q] * coef[row, order[1, q]]
+                coef[row, order[1, i]] = total / R[i, i]
+        c -= rows
     return -1
 
 

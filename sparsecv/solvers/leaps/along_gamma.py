@@ -49,6 +49,7 @@ class RunnersUp:
         self.margin = 0.05 if p > LARGE else 0.0  # small trees are not worth it
         self._coef = np.empty((sizes.size * self.kept, p))
         self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1]))
+        self._order = np.empty((3, p), dtype=np.int64)
 
     def forget(self) -> None:
         """Know nothing."""
@@ -76,7 +77,15 @@ class RunnersUp:
         values = np.empty(self.sizes.size * self.kept)
         pool = self.pool.reshape(-1, self.pool.shape[2])
         failed = fits.ridge_fits(
-            self.columns, gamma / 2.0, self.triangular, pool, self._coef, values, *self._work, EPS
+            self.columns,
+            gamma / 2.0,
+            self.triangular,
+            pool,
+            self._coef,
+            values,
+            *self._work,
+            self._order,
+            EPS,
         )
         if failed >= 0:
             return np.ones(self.sizes.size, dtype=bool)

@@ -25,7 +25,7 @@ from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm
 from ..result import Solution, Status
 from .cuts import CutForm
-from .extras import SolverUnavailable, missing, no_mosek_licence, quiet_stderr, required
+from .extras import SCIP, SolverUnavailable, missing, no_mosek_licence, quiet_stderr, required
 from .gurobi import environment, progress_of, status_of
 from .prepare import Prepared, prepare
 
@@ -36,7 +36,7 @@ DIGITS = 2e-9  # and relative to yᵀy, from which their objectives are differen
 PACKAGES = {
     "MOSEK": ("cvxpy", "mosek"),
     "GUROBI": ("cvxpy", "gurobipy"),
-    "SCIP": ("cvxpy", "pyscipopt"),
+    "SCIP": ("cvxpy>=1.8", SCIP),  # an older one keeps its model
     "CLARABEL": ("cvxpy", "clarabel"),
     "SCS": ("cvxpy", "scs"),
 }

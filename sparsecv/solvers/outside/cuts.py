@@ -81,7 +81,7 @@ class CutForm:
         self.Q = self.gram.quadratic()
         self.terms = self.gram.terms(ridge)
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
-        self.margin = self.gram.rounding(ridge)
+        self.margin = self.gram.rounding(ridge, problem.tau, gram.yy)
 
     @property
     def p(self) -> int:

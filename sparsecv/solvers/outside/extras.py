@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,6 +32,7 @@ def quiet_stderr() -> Iterator[None]:
         os.close(nowhere)
 
 
+SCIP = "pyscipopt>=5.6"  # from there on constraints can say which way they lock their variables
 EXTRAS = {
     "gurobipy": "gurobi",
     "mosek": "mosek",
@@ -65,17 +68,35 @@ def missing(*packages: str) -> str | None:
     Parameters
     ----------
     *packages : str
+        Names, also with a least version: "cvxpy>=1.8".
 
     Returns
     -------
     str or None
+
+    Examples
+    --------
+    >>> missing("numpy>=99.0")[:23]
+    'numpy is older than 99.'
     """
-    for package in packages:
+    for asked in packages:
+        package, _, least = asked.partition(">=")
         if find_spec(package) is None:
             extra = EXTRAS.get(package)
             by_extra = f' (or its extra, pip install "sparsecv[{extra}]")' if extra else ""
             return f"{package} is not installed: pip install {package}{by_extra}"
+        if least and _older(package, least):
+            return f"{package} is older than {least}: pip install -U {package}"
     return None
+
+
+def _older(package: str, least: str) -> bool:
+    try:
+        found = version(package)
+    except PackageNotFoundError:  # installed under another name
+        return False
+    here, there = (re.findall(r"\d+", text)[:2] for text in (found, least))
+    return list(map(int, here)) < list(map(int, there))
 
 
 def required(package: str) -> Any:

@@ -6,6 +6,7 @@ Written directly, without the time cvxpy takes. The pip licence holds 200 variab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,26 +68,8 @@ def solve_gurobi_model(
         return ready.done
     data = CutForm(problem, ready.columns, ready.gram)
     p, scaled = data.p, Scaled.of(data, ready.objective)
-    bounds, w = scaled.bounds, scaled.w
     with guarded(gp), gp.Model(env=environment(gp)) as model:
-        u = model.addMVar(p, lb=-bounds, ub=bounds)
-        z = model.addMVar(p, vtype=gp.GRB.BINARY)
-        model.addConstr(z.sum() <= data.picks)
-        linear = -2.0 * (scaled.b @ u)
-        if form == "perspective":
-            s = model.addMVar(p)
-            for i in range(p):
-                model.addConstr(u[i] * u[i] <= s[i] * z[i])
-            model.setObjective(u @ scaled.Q @ u + linear + w @ s)
-        else:
-            ridge = scaled.Q + np.diag(w)
-            model.setObjective(u @ ridge @ u + linear)
-        if form == "indicator":
-            for i in range(p):
-                model.addGenConstrIndicator(z[i].item(), False, u[i].item() == 0.0)
-        else:
-            model.addConstr(u <= bounds * z)
-            model.addConstr(u >= -bounds * z)
+        z = _write(gp, model, form, data, scaled)
         start = np.zeros(p)
         start[ready.support] = 1.0
         z.Start = start
@@ -106,3 +89,27 @@ def solve_gurobi_model(
         found = np.asarray(z.X) if model.SolCount > 0 else None
     bound = (bound + scaled.constant) * scaled.scale
     return concluded(ready, data, bound, status, nodes, found)
+
+
+def _write(gp: Any, model: Any, form: str, data: CutForm, scaled: Scaled) -> Any:
+    """Variables, objective and constraints of one of ``FORMS``; the binary variables."""
+    p, bounds, w = data.p, scaled.bounds, scaled.w
+    u = model.addMVar(p, lb=-bounds, ub=bounds)
+    z = model.addMVar(p, vtype=gp.GRB.BINARY)
+    model.addConstr(z.sum() <= data.picks)
+    linear = -2.0 * (scaled.b @ u)
+    if form == "perspective":
+        s = model.addMVar(p)
+        for i in range(p):
+            model.addConstr(u[i] * u[i] <= s[i] * z[i])
+        model.setObjective(u @ scaled.Q @ u + linear + w @ s)
+    else:
+        ridge = scaled.Q + np.diag(w)
+        model.setObjective(u @ ridge @ u + linear)
+    if form == "indicator":
+        for i in range(p):
+            model.addGenConstrIndicator(z[i].item(), False, u[i].item() == 0.0)
+    else:
+        model.addConstr(u <= bounds * z)
+        model.addConstr(u >= -bounds * z)
+    return z

@@ -13,8 +13,8 @@ from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem
 from ..result import Solution
 from .benders import Master, outer_approximation
-from .conic import solve_conic
-from .extras import missing, no_mosek_licence
+from .conic import PACKAGES, solve_conic
+from .extras import SCIP, missing, no_mosek_licence
 from .gurobi import solve_gurobi
 from .gurobi_models import solve_gurobi_model
 from .highs import solve_highs
@@ -23,13 +23,9 @@ from .scip import solve_scip
 MASTERS: dict[str, tuple[Master, tuple[str, ...]]] = {
     "highs": (solve_highs, ("highspy",)),
     "gurobi": (solve_gurobi, ("gurobipy",)),
-    "scip": (solve_scip, ("pyscipopt",)),
+    "scip": (solve_scip, (SCIP,)),
 }
-CONIC = {
-    "mosek": ("MOSEK", ("cvxpy", "mosek")),
-    "gurobi-conic": ("GUROBI", ("cvxpy", "gurobipy")),
-    "scip-conic": ("SCIP", ("cvxpy", "pyscipopt")),
-}
+CONIC = {"mosek": "MOSEK", "gurobi-conic": "GUROBI", "scip-conic": "SCIP"}
 MODELS = {f"gurobi-{form}": form for form in ("perspective", "big-m", "indicator")}
 Solver = Callable[..., Solution]
 
@@ -44,7 +40,7 @@ def outside_backends() -> dict[str, Solver]:
     found: dict[str, Solver] = {}
     for name, (master, _) in MASTERS.items():
         found[name] = partial(_outside, partial(outer_approximation, master=master))
-    for name, (solver, _) in CONIC.items():
+    for name, solver in CONIC.items():
         found[name] = partial(_outside, partial(solve_conic, solver=solver))
     for name, form in MODELS.items():
         found[name] = partial(_outside, partial(solve_gurobi_model, form=form))
@@ -69,7 +65,7 @@ def lacking(name: str) -> str | None:
         return missing("gurobipy")
     if name not in CONIC:
         return None
-    return missing(*CONIC[name][1]) or (_mosek_licence() if name == "mosek" else None)
+    return missing(*PACKAGES[CONIC[name]]) or (_mosek_licence() if name == "mosek" else None)
 
 
 def _mosek_licence() -> str | None:

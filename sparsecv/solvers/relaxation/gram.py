@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..kernels.completion import elimination_loss
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
@@ -111,13 +112,11 @@ class GramForm:
         reach_y = float(np.sqrt(max(yy, 0.0)))
         return BoundTerms(weights(ridge, self.D), length, self.b, self.yy, reach_y, self.eps)
 
-    def rounding(self, ridge: float) -> float:
-        """Absolute error allowed for in every enumerated objective.
-
-        20 ulp of yᵀy times a bound on the variance inflation of any support.
-        """
-        inflation = (np.diag(self.G).max() + ridge) / (self.D.min() + ridge)
-        return float(max(1e-12, 20.0 * np.finfo(float).eps * inflation) * self.yy)
+    def rounding(self, ridge: float, tau: int, upper: float) -> float:
+        """What enumeration may overlook below ``upper``: :func:`~.completion.elimination_loss`."""
+        terms = self.terms(ridge)
+        yy = terms.reach_y**2
+        return elimination_loss(terms.length**2, terms.w, ridge, yy, self.eps, tau, upper)
 
 
 def gram_rounding(problem: SparseRidgeProblem) -> float:

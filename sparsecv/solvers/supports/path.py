@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
+from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
@@ -60,55 +61,94 @@ def heuristic_path(
     >>> heuristic_path(problem, [1, 2])[2]
     array([1, 2])
     """
-    wanted = sorted({int(size) for size in sizes})
-    p = problem.p
-    if not wanted or wanted[0] < 1 or wanted[-1] > p:
-        raise ValueError(f"sizes must lie in 1..{p}; got {wanted}")
-    # few more rows than columns: a Gram matrix costs less than the factor it would come from
-    factor = problem._rows if problem._rows.shape[0] <= 4 * p else problem._base
-    head, y = factor[:, :p], factor[:, p]
     starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
-    most = wanted[-1]
-    needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
-    columns = promising_columns(head, y, needed)
-    if columns.size < p:
-        order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
-        columns = np.union1d(columns, order)
-    if columns.size < most:
-        columns = np.arange(p, dtype=np.intp)
-    within = np.ascontiguousarray(head[:, columns])
-    G, b = within.T @ within, within.T @ y
-    m = columns.size
-    supports = np.full((most + 1, most), -1, dtype=np.int64)
-    gains = np.full(most + 1, -np.inf)
-    work = (
-        np.empty((most + 1, most + 1)),
-        np.empty(max(m, most + 1)),
-        np.empty((most + 1, m)),
-        np.empty(m),
-        np.empty(m),
-    )
-    trial, allowed = np.empty(most, dtype=np.int64), np.ones(m, dtype=np.int8)
-    limits = limits or Limits()
-    for start in starts:
-        k = start.size
-        if 1 <= k <= most and limits.reached(0) is None:
-            trial[:k] = np.searchsorted(columns, np.sort(start))
-            try_start(G, b, problem.gamma / 2.0, supports, gains, trial, k, allowed, work, SWAPS)
-    data = (G, b, problem.gamma / 2.0, supports, gains, trial)
-    for k in range(1, most + 1):
-        if limits.reached(0) is not None:
-            order = complete_support(G, b, problem.gamma / 2.0, supports[k - 1, : k - 1], most)
-            for size in range(k, most + 1):
-                if gains[size] == -np.inf:
-                    supports[size, :size] = order[:size]
-            break
-        step_up(*data, k, allowed, work, SWAPS)
-    for k in range(most - 1, 0, -1):
-        if limits.reached(0) is not None:
-            break
-        step_down(*data, k, allowed, work, SWAPS)
-    return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in wanted}
+    return SupportGrower(problem, sizes, starts).at(problem.gamma, starts, limits or Limits())
+
+
+class SupportGrower:
+    """:func:`heuristic_path` at one γ after the other; the Gram matrix is formed once.
+
+    Parameters
+    ----------
+    problem, sizes
+        As there.
+    starts : supports
+        What may be started from at the first γ, at its γ.
+    """
+
+    def __init__(
+        self, problem: SparseRidgeProblem, sizes: Iterable[int], starts: Sequence[Support] = ()
+    ) -> None:
+        self.wanted = sorted({int(size) for size in sizes})
+        p = problem.p
+        if not self.wanted or self.wanted[0] < 1 or self.wanted[-1] > p:
+            raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
+        # few more rows than columns: a Gram matrix costs less than the factor it would come from
+        factor = problem._rows if problem._rows.shape[0] <= 4 * p else problem._base
+        head, y = factor[:, :p], factor[:, p]
+        most = self.wanted[-1]
+        needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
+        columns = promising_columns(head, y, needed)
+        if columns.size < p:
+            order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
+            columns = np.union1d(columns, order)
+        if columns.size < most:
+            columns = np.arange(p, dtype=np.intp)
+        self.columns, m = columns, columns.size
+        self.G, self.b = _products(np.ascontiguousarray(head[:, columns]), y)
+        self.allowed = np.ones(m, dtype=np.int8)
+        self.work = (
+            np.empty((most + 1, most + 1)),
+            np.empty(max(m, most + 1)),
+            np.empty((most + 1, m)),
+            np.empty(m),
+            np.empty(m),
+        )
+
+    def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
+        """The supports at one γ.
+
+        Parameters
+        ----------
+        gamma : float
+        starts : supports
+            Those with a column that is not looked at are passed over.
+        limits : Limits
+
+        Returns
+        -------
+        dict of int to ndarray of intp, increasing columns
+        """
+        most, columns = self.wanted[-1], self.columns
+        supports = np.full((most + 1, most), -1, dtype=np.int64)
+        gains, trial = np.full(most + 1, -np.inf), np.empty(most, dtype=np.int64)
+        data = (self.G, self.b, gamma / 2.0, supports, gains, trial)
+        rest = (self.allowed, self.work, SWAPS)
+        for start in starts:
+            k = start.size
+            known = 1 <= k <= most and np.isin(start, columns).all()
+            if known and limits.reached(0) is None:
+                trial[:k] = np.searchsorted(columns, np.sort(start))
+                try_start(*data, k, *rest)
+        for k in range(1, most + 1):
+            if limits.reached(0) is not None:
+                first = supports[k - 1, : k - 1]
+                order = complete_support(self.G, self.b, gamma / 2.0, first, most)
+                for size in range(k, most + 1):
+                    if gains[size] == -np.inf:
+                        supports[size, :size] = order[:size]
+                break
+            step_up(*data, k, *rest)
+        for k in range(most - 1, 0, -1):
+            if limits.reached(0) is not None:
+                break
+            step_down(*data, k, *rest)
+        return {k: np.sort(columns[supports[k, :k]]).astype(np.intp) for k in self.wanted}
+
+
+def _products(within: Array, y: Array) -> tuple[Array, Array]:
+    """XᵀX and Xᵀy."""
+    return np.asarray(within.T @ within), np.asarray(within.T @ y)
 
 
 @kernel

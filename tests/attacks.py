@@ -1,0 +1,299 @@
+"""Families of problems that attacks have found holes with: one problem each, and what is wrong.
+
+An attack takes a generator and a number, draws one problem and yields a line for everything it
+says that does not hold. The tests run a few of each on fresh seeds, ``experiments/attack.py`` many.
+Judges are rational arithmetic, which has the last word, enumeration and a second search.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv.solvers import (
+    GramForm,
+    SparseRidgeProblem,
+    Spectrum,
+    best_subsets,
+    centre_bound,
+    dual_bounds,
+    ellipsoid,
+    perspective_relaxation,
+    solve,
+)
+from sparsecv.solvers.branching.single import branch_and_bound
+from sparsecv.solvers.kernels.completion import complete
+from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.relaxation.screening import screen
+from tests.brute_force import Data, enumerate_size, exact_objectives
+from tests.exact import as_exact, exact_moments, exact_objective
+
+Array = NDArray[np.float64]
+Attack = Callable[[np.random.Generator, int], Iterator[str]]
+P = 36  # more columns than the all-sizes tree takes
+NOISES = (0.0, 1e-8, 1e-6, 1e-4, 1e-3)
+SHARES = tuple(10.0 ** np.arange(-8.0, 1.0))  # of diag(G)
+
+
+def above(bound: float, value: Fraction, what: str) -> Iterator[str]:
+    """A line where a lower bound is above an objective that is attained."""
+    if Fraction(bound) > value:
+        yield f"{what}: {bound!r} above {float(value)!r} by {float(Fraction(bound) - value):.3g}"
+
+
+def attained(problem: SparseRidgeProblem, supports: list[list[int]]) -> Fraction:
+    """The least exact objective of some supports."""
+    joint = exact_moments(problem._rows[:, : problem.p], problem._rows[:, problem.p])
+    return min(exact_objective(joint, problem.gamma, S) for S in supports)
+
+
+def offset_columns(rng: np.random.Generator, noise: float, gamma: float) -> SparseRidgeProblem:
+    """Columns far from 0, y next to a multiple of the first, padded with small ones."""
+    n, q = int(rng.integers(4, 25)), int(rng.integers(4, 9))
+    X = rng.normal(size=(n, q)) + 10.0 ** rng.uniform(2, 6)
+    X = np.hstack([X, 1e-3 * rng.normal(size=(n, P - q))])
+    y = X[:, 0] * rng.normal()
+    y = y + noise * rng.normal(size=n) * float(np.sqrt(np.mean(y * y)))
+    length = float(np.square(X).sum(axis=0).max())
+    return SparseRidgeProblem(X, y, gamma=2.0 * length * gamma, tau=int(rng.integers(1, 5)))
+
+
+def one_factor(rng: np.random.Generator, noise: float, gamma: float) -> SparseRidgeProblem:
+    """Standardised columns that share one factor, y next to a multiple of the first."""
+    n = int(rng.integers(5, 60))
+    X = rng.normal(size=(n, 1)) + 10.0 ** rng.uniform(-6, -1) * rng.normal(size=(n, P))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X[:, 0] * rng.normal() + noise * rng.normal(size=n)
+    return SparseRidgeProblem(X, y, gamma=2.0 * n * gamma, tau=int(rng.integers(1, 5)))
+
+
+FAMILIES = {"offset columns": offset_columns, "one factor": one_factor}
+
+
+def family_attack(name: str, grid: bool = False) -> Attack:
+    """Searches and every relaxation on 36 columns, at noise and γ drawn or on a grid."""
+
+    def attack(rng: np.random.Generator, number: int) -> Iterator[str]:
+        low, high = (-7.5, -3.5) if rng.random() < 0.7 else (-8.0, 0.0)
+        noise, gamma = float(rng.choice(NOISES)), 10.0 ** rng.uniform(low, high)
+        if grid:
+            noise = NOISES[number % len(NOISES)]
+            gamma = SHARES[number // len(NOISES) % len(SHARES)]
+        problem = FAMILIES[name](rng, noise, gamma)
+        rows, y = problem._rows[:, :P], problem._rows[:, P]
+        fresh = SparseRidgeProblem(rows, y, gamma=problem.gamma, tau=problem.tau)
+        found = solve(fresh, tol=0.0 if rng.random() < 0.5 else 1e-6, node_limit=3000)
+        few = [list(S) for S in itertools.combinations(range(4), problem.tau)]
+        support = found.support.tolist()
+        value = attained(problem, [support, *few])
+        yield from above(found.lower_bound, value, "solve")
+        own = attained(problem, [support])
+        if found.status == "optimal" and float(own - value) > 4e-6 * float(own):
+            yield f"solve: {float(own)!r} called optimal, {float(value)!r} is attained"
+        coef = np.zeros(P)
+        coef[found.support] = problem.fit(found.support).coef
+        betas = [coef, np.zeros(P), 1e3 * coef]
+        for extract in (False, True):
+            relaxed = perspective_relaxation(problem, extract=extract)
+            yield from above(relaxed.bound, value, f"relaxation, extract={extract}")
+            betas.append(relaxed.beta)
+        for beta in betas:
+            bound = float(dual_bounds(problem, beta)[problem.tau - 1])
+            yield from above(bound, value, "dual_bounds")
+            yield from above(centre_bound(problem, beta), value, "centre_bound")
+            yield from above(screen(problem, beta, found.objective).bound, value, "screen")
+
+    return attack
+
+
+def ugly_data(rng: np.random.Generator, most: int = 7) -> Data:
+    """A few columns, collinear, duplicated, offset, of any scale; y anything."""
+    n, p = int(rng.integers(2, 14)), int(rng.integers(2, most + 1))
+    X = rng.normal(size=(n, p))
+    flaw = int(rng.integers(7))
+    if flaw == 1:
+        X[:, 1] = X[:, 0]
+    elif flaw == 2:
+        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-9, -3) * rng.normal(size=n)
+    elif flaw == 3:
+        X = X + 10.0 ** rng.uniform(1, 6)
+    elif flaw == 4:
+        X = X * 10.0 ** rng.uniform(-5, 5, size=p)
+    elif flaw == 5:
+        X = rng.integers(-2, 3, size=(n, p)).astype(float)
+    y = rng.normal(size=n) if rng.random() < 0.5 else X @ rng.normal(size=p)
+    if rng.random() < 0.3:
+        y = X[:, 0] * rng.normal() + 10.0 ** rng.uniform(-9, -2) * rng.normal(size=n)
+    length = float(np.square(X).sum(axis=0).max()) or 1.0
+    return Data(X, y, length * 10.0 ** rng.uniform(-8, 8 if rng.random() < 0.2 else 1))
+
+
+def ugly(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Every search, finished or cut short, on at most seven columns."""
+    data = ugly_data(rng)
+    p = data.X.shape[1]
+    tau = int(rng.integers(1, p + 1))
+    exact = exact_objectives(data)
+    value = min(f for S, f in exact.items() if len(S) == tau)
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
+    fresh = problem.replace()
+    try:
+        found = solve(problem, tol=0.0)
+    except ValueError:  # γ is lost beside dependent columns
+        return
+    yield from above(found.lower_bound, value, "solve")
+    own = exact[tuple(int(i) for i in found.support)]
+    if found.status == "optimal" and float(own - value) > 4e-6 * float(own):
+        yield f"solve: {float(own)!r} called optimal, not {float(value)!r}"
+    for limit in (None, 0, 1, 3):
+        cut = branch_and_bound(fresh, tol=0.0, limits=Limits(None, limit))
+        yield from above(cut.lower_bound, value, f"node limit {limit}")
+    every = best_subsets(problem, tol=0.0, node_limit=int(rng.integers(0, 30)))
+    for size, bound in zip(every.sizes, every.lower_bound, strict=True):
+        least = min(f for S, f in exact.items() if len(S) == size)
+        yield from above(float(bound), least, f"all sizes, size {size}")
+
+
+def tree(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """The include-or-exclude tree on at most nine columns: to its end, and stopped at any node."""
+    data = ugly_data(rng, 9)
+    tau = int(rng.integers(1, data.X.shape[1] + 1))
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
+    size = enumerate_size(data, tau)
+    best = [list(size.supports[i]) for i in np.argsort(size.objective)[:3]]
+    value = attained(problem, best)
+    gram = GramForm.of(problem, extract=bool(rng.random() < 0.7))
+    try:
+        whole = branch_and_bound(problem, tol=0.0, gram=gram)
+    except ValueError:  # γ is lost beside dependent columns
+        return
+    yield from above(whole.lower_bound, value, "to the end")
+    own = attained(problem, [whole.support.tolist()])
+    if whole.status == "optimal" and float(own - value) > 4e-6 * float(own):
+        yield f"{float(own)!r} called optimal, {float(value)!r} is attained"
+    for _ in range(3):
+        limit = int(rng.integers(0, whole.n_nodes + 2))
+        start = [np.sort(rng.permutation(problem.p)[:tau])] if rng.random() < 0.5 else []
+        cut = branch_and_bound(problem, tol=0.0, warm_starts=start, limits=Limits(None, limit))
+        yield from above(cut.lower_bound, value, f"node limit {limit}")
+
+
+def all_sizes(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Leaps and bounds on up to twelve columns, to its end or stopped: every size."""
+    data = ugly_data(rng, 12)
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=data.X.shape[1])
+    limit = int(rng.integers(0, 60)) if rng.random() < 0.5 else None
+    try:
+        found = best_subsets(problem, tol=0.0, node_limit=limit)
+    except ValueError:  # γ is lost beside dependent columns
+        return
+    joint = exact_moments(data.X, data.y)
+    for i in rng.permutation(found.sizes.size)[:4]:
+        size = enumerate_size(data, int(found.sizes[i]))
+        best = [size.supports[c] for c in np.argsort(size.objective)[:2]]
+        own = exact_objective(joint, data.gamma, found.supports[i].tolist())
+        value = min(own, *(exact_objective(joint, data.gamma, S) for S in best))
+        yield from above(float(found.lower_bound[i]), value, f"size {found.sizes[i]}")
+        if found.proved[i] and float(own - value) > 1e-6 * float(own) + 1e-13 * problem.yy:
+            yield f"size {found.sizes[i]}: {float(own)!r} called optimal, not {float(value)!r}"
+
+
+def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """What elimination on Gram matrices overlooks among the completions of some columns."""
+    data = ugly_data(rng)
+    p = data.X.shape[1]
+    data = data._replace(gamma=data.gamma * 10.0 ** rng.uniform(-4, 0))
+    tau = int(rng.integers(1, p + 1))
+    m = int(rng.integers(0, tau + 1))
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
+    gram, ridge = GramForm.of(problem, extract=bool(rng.random() < 0.7)), problem.gamma / 2.0
+    order = rng.permutation(p)
+    chosen, free = order[:m].copy(), np.sort(order[m:])
+    exact = exact_objectives(data)
+    least = min(f for S, f in exact.items() if len(S) == tau and set(chosen) <= set(S))
+    record = -1.0 if rng.random() < 0.5 else gram.yy - float(least) * rng.uniform(0.9, 1.1)
+    levels = max(tau - 1, 1)
+    work = (np.empty((tau + 1, p)), np.empty(p), np.empty(p), np.empty((tau + 1, tau + 1)))
+    more = (np.empty((levels, p, p)), np.empty((levels, p)), *np.zeros((2, tau + 1), np.int64))
+    here = (gram.G, gram.b, ridge, chosen, m, free, free.size, tau - m, record)
+    upper = gram.yy - float(complete(*here, *work, *more))
+    lost = gram.rounding(ridge, tau, upper)
+    yield from above(upper - lost, least, f"{tau - m} of {free.size} columns")
+
+
+def given_matrices(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """from_gram: the exact optimum of the matrices as given, rounding of theirs and all."""
+    data = ugly_data(rng)
+    G, b, yy = data.X.T @ data.X, data.X.T @ data.y, float(data.y @ data.y)
+    p = G.shape[0]
+    tau = int(rng.integers(1, p + 1))
+    joint = as_exact(np.block([[0.5 * (G + G.T), b[:, None]], [b[None], np.array([[yy]])]]))
+    gamma = max(data.gamma, 1e-7 * float(np.diag(G).max()))
+    problem = SparseRidgeProblem.from_gram(G, b, yy, gamma=gamma, tau=tau)
+    value = min(exact_objective(joint, gamma, S) for S in itertools.combinations(range(p), tau))
+    yield from above(solve(problem, tol=0.0).lower_bound, value, "solve")
+    yield from above(branch_and_bound(problem, tol=0.0).lower_bound, value, "branch_and_bound")
+    yield from above(perspective_relaxation(problem).bound, value, "relaxation")
+
+
+def ellipsoids(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Theorem 1 around relaxations, fits and anything else, for ε of both signs."""
+    data = ugly_data(rng)
+    p = data.X.shape[1]
+    tau = int(rng.integers(1, p + 1))
+    problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
+    try:
+        every = [(problem.objective(S), S) for S in itertools.combinations(range(p), tau)]
+    except ValueError:
+        return
+    upper, best = min(every)
+    beta = np.zeros(p)
+    beta[list(best)] = problem.fit(best).coef
+    spectrum = Spectrum.of(problem)
+    rows = rng.normal(size=(4, p))
+    for epsilon in (0.0, 0.1 * data.gamma, 0.9 * data.gamma, -1.8 * spectrum.least()):
+        if not -2.0 * spectrum.least() <= epsilon < data.gamma:
+            continue
+        centres = [None, np.zeros(p), beta + 1e-3 * rng.normal(size=p) * np.abs(beta).max()]
+        for centre in centres:
+            region = ellipsoid(problem, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
+            low, high = region.prediction_range(rows)
+            scale, predicted = 1e-9 * np.abs(rows) @ np.abs(beta), rows @ beta
+            if not ((low <= predicted + scale) & (predicted <= high + scale)).all():
+                yield f"ε = {epsilon}: {predicted} not in [{low}, {high}]"
+
+
+def two_trees(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """36 to 59 columns of ordinary data: the two trees agree, and so do searches cut short."""
+    n, p = int(rng.integers(20, 80)), int(rng.integers(36, 60))
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    y = X[:, :4] @ rng.normal(size=4) + rng.normal(size=n)
+    tau = int(rng.integers(1, 5))
+    problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-1, 2), tau=tau)
+    found = solve(problem, tol=0.0)
+    other = best_subsets(problem, sizes=[tau], tol=0.0, time_limit=20.0)
+    if other.proved[0] and found.objective > other.objective[0] * (1.0 + 1e-8):
+        yield f"{found.objective!r}, the other tree has {other.objective[0]!r}"
+    for limit in (0, 2, 10):
+        cut = solve(problem, tol=0.0, node_limit=limit)
+        if cut.lower_bound > found.objective * (1.0 + 1e-12):
+            yield f"node limit {limit}: {cut.lower_bound!r} above {found.objective!r}"
+
+
+SOLVERS: dict[str, Attack] = {
+    "offset columns": family_attack("offset columns"),
+    "one factor": family_attack("one factor"),
+    "offset grid": family_attack("offset columns", grid=True),
+    "one-factor grid": family_attack("one factor", grid=True),
+    "ugly": ugly,
+    "tree": tree,
+    "all sizes": all_sizes,
+    "enumeration": enumerated,
+    "given matrices": given_matrices,
+    "ellipsoids": ellipsoids,
+    "two trees": two_trees,
+}

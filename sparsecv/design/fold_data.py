@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..solvers import GramForm, LeftOut, SparseRidgeProblem, gram_root
-from .design import Array, Design
+from .design import Array, Design, weighted_rows
 from .folds import Folds, HashedFolds
 from .moments import FoldMoments
 
@@ -316,22 +316,6 @@ class RowFolds:
                 responses.append(np.array([weight @ self.y[held] / root]))
             start.append(start[-1] + y.size + int(self.refit_intercept))
         return _left_out(gram, np.vstack(parts), np.concatenate(responses), np.array(start), n)
-
-
-def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """Rows times the roots of their weights.
-
-    Parameters
-    ----------
-    X, y : arrays, shape (n, p) and (n,)
-    weights : array, shape (n,)
-
-    Returns
-    -------
-    X, y : ndarrays
-    """
-    root = np.sqrt(weights)
-    return X * root[:, None], y * root
 
 
 def _left_out(

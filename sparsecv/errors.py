@@ -5,6 +5,10 @@ class InputError(ValueError):
     """Bad input: one line that names the column, row or option at fault and what to do."""
 
 
+class ClusterError(RuntimeError):
+    """A cluster could not do its part: one line that says what happened and what to do."""
+
+
 class ConstantColumnWarning(UserWarning):
     """A column holds one value only and was left out."""
 

@@ -4,6 +4,10 @@
 repeats it, and kept below .hypothesis/.
 """
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 COMMON = settings(
@@ -14,3 +18,20 @@ COMMON = settings(
 settings.register_profile("repeatable", COMMON, derandomize=True, database=None)
 settings.register_profile("fresh", COMMON, print_blob=True)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[Any]:
+    """A Dask cluster of two processes on this machine, for all tests that need one."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as one,
+    ):
+        one.amm.stop()  # it would drop copies of what was sent, on a worker that waits
+        yield one

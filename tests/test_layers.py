@@ -20,6 +20,9 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
 ]
 SOLVERS = [
     ["api", "paths"],
+    ["executor"],
+    ["cluster"],
+    ["remote"],
     ["outside"],
     ["branching"],
     ["fitted"],

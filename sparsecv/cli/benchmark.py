@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from ..errors import InputError
-from .options import DONE, GAP, BackendName, Quiet, names_in, open_console, progress
+from .options import DONE, GAP, BackendName, Dask, Quiet, names_in, open_console, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,7 @@ def benchmark(
     plot: Annotated[
         Path | None, typer.Option(help="Picture of the reductions over γ (Figures 2 and 3).")
     ] = None,
+    dask: Dask = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
@@ -47,6 +48,7 @@ def benchmark(
     from ..cv.settings import Settings
     from ..plots import curves as plots
     from ..plots import reductions
+    from ..solvers import on_client
     from . import comparison
     from . import grids as options
 
@@ -60,7 +62,7 @@ def benchmark(
         raise InputError("--gamma auto: a benchmark needs values of gamma")
     Settings(backend=backend, time_limit=time_limit, tol=tol)
     rows = []
-    with progress(quiet) as bar:
+    with on_client(dask), progress(quiet) as bar:
         found = comparison.run(
             names_in(names),
             names_in(folds),

@@ -91,6 +91,7 @@ def cv(
     save: shared.Save = None,
     plot: Plot = None,
     checkpoint: shared.Checkpoint = None,
+    dask: shared.Dask = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
@@ -98,7 +99,7 @@ def cv(
     from ..plots import curves as plots
     from ..selection.rules import checked_rule, choose, chosen_model
     from ..selection.study import checked_repeats
-    from ..solvers import Limits
+    from ..solvers import Limits, on_client
     from . import documents, grids
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
@@ -114,8 +115,8 @@ def cv(
     checked_rule(rule)
     layout = shared.as_protocol(protocol, scale, no_intercept)
     source = shared.read(data, target, one_hot, all_levels, drop, encoding, quiet, weights, groups)
-    with shared.progress(quiet) as bar:
-        prepared = shared.prepared(source, folds, layout, bar, seed)
+    with on_client(dask), shared.progress(quiet) as bar:
+        prepared = shared.prepared(source, folds, layout, bar, seed, jobs, quiet)
         study = _study(prepared, rule, gammas, taus, settings, progress=bar, **options)
         try:
             used, choices = choose(study, rule, compare=compare)

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import ClusterError, InputError
 from .benchmark import benchmark
 from .cv import cv
 from .datasets import datasets
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         status = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
-    except InputError as error:
+    except (InputError, ClusterError) as error:
         status = _complain(str(error))
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -92,6 +92,10 @@ Json = Annotated[
 Save = Annotated[
     Path | None, typer.Option(help="Write the model to this file, for sparsecv predict.")
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", help="Address of a Dask scheduler, whose workers do the work."),
+]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 uses every core.")]
 Seed = Annotated[int, typer.Option(help="Of the folds, and of what else is drawn.")]
 Checkpoint = Annotated[
@@ -156,7 +160,15 @@ def read(
     return source
 
 
-def prepared(source: RowSource, folds: str, layout: Any, bar: Any, seed: int = 0) -> Prepared:
+def prepared(
+    source: RowSource,
+    folds: str,
+    layout: Any,
+    bar: Any,
+    seed: int = 0,
+    jobs: int = 1,
+    quiet: bool = True,
+) -> Prepared:
     """Read a table and cut it into folds, telling the bar.
 
     Parameters
@@ -167,7 +179,9 @@ def prepared(source: RowSource, folds: str, layout: Any, bar: Any, seed: int = 0
     layout : Protocol
     bar : callable
         As :func:`progress` yields it.
-    seed : int
+    seed, jobs : int
+    quiet : bool
+        The plan for a table larger than memory is not said.
 
     Returns
     -------
@@ -178,7 +192,8 @@ def prepared(source: RowSource, folds: str, layout: Any, bar: Any, seed: int = 0
     def told(row: int, n: int) -> None:
         bar("reading rows", row, n)
 
-    return prepare(source, folds, layout, seed=seed, progress=told)
+    say = None if quiet else note
+    return prepare(source, folds, layout, seed=seed, progress=told, n_jobs=jobs, announce=say)
 
 
 def check_numbers(jobs: int, seed: int = 0) -> None:

@@ -74,6 +74,7 @@ def stability(
     json_file: shared.Json = None,
     plot: Plot = None,
     checkpoint: shared.Checkpoint = None,
+    dask: shared.Dask = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
@@ -110,6 +111,7 @@ def stability(
         n_jobs=jobs,
         checkpoint=checkpoint,
         solver=solver,
+        client=dask,
     )
     found = {
         "sparsecv": __version__,

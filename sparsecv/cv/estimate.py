@@ -7,11 +7,9 @@ arguments that can be pickled, and know nothing of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from ..design.design import Array
@@ -24,14 +22,14 @@ from ..solvers import (
     Status,
     SupportPath,
     best_subsets_rows_deleted,
+    run_units,
     support_path,
+    workers,
 )
 from .bounds import squared_error_bounds
 from .ledger import Page
 from .pace import Tell
 
-Item = TypeVar("Item")
-Task = TypeVar("Task")
 FOLDS_PER_TREE = 512  # deleted rows that share a tree: their state stays in cache
 MANY_FOLDS = 20  # from here on, beyond 45 columns, folds take over the supports of all rows
 
@@ -64,6 +62,39 @@ def fold_unit(
     """
     path = support_path(problem, gammas, taus, solver=solver, limits=limits)
     return path, path.squared_errors(*held_out)
+
+
+def _fold(
+    data: FoldData,
+    j: int,
+    gammas: Array,
+    taus: NDArray[np.intp],
+    solver: str,
+    limits: Limits,
+) -> tuple[SupportPath, Array]:
+    """The unit of one fold, from what holds all folds."""
+    return fold_unit(data.training(j), data.held_out(j), gammas, taus, solver, limits)
+
+
+def _block(
+    data: RowFolds,
+    block: NDArray[np.intp],
+    gamma: float,
+    taus: NDArray[np.intp],
+    models: Sequence[NDArray[np.intp]],
+    limits: Limits,
+) -> DeletedRowSubsets:
+    """The unit of some leave-one-out folds that share a tree."""
+    rows, targets, _ = data.deleted_rows(block)
+    return best_subsets_rows_deleted(
+        data.full().replace(gamma=gamma),
+        rows,
+        targets,
+        sizes=taus,
+        warm_starts=models,
+        time_limit=limits.remaining(),
+        stop=limits.stop,
+    )
 
 
 def fill_pages(
@@ -100,7 +131,7 @@ def fill_pages(
     missing = [page for page in pages if not page.models]
     if missing:
         tell("the models of all rows", 0, 1)
-        share = limits.share(3.0 if deleted else k / effective_n_jobs(n_jobs) + 1.0)
+        share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
         at = [page.gamma for page in missing]
         whole = support_path(data.full(), at, taus, solver=solver, limits=share)
         for g, page in enumerate(missing):
@@ -161,21 +192,15 @@ def _solve_folds(
     """Some folds, each along all γ of the pages."""
     data, taus = pages[0].data, pages[0].taus
     gammas = np.array([page.gamma for page in pages])
-    jobs, left = effective_n_jobs(n_jobs), len(folds)
-
-    def unit(j: int) -> tuple[int, SupportPath, Array]:
-        share = limits.share(left / jobs)
-        path, error = fold_unit(data.training(j), data.held_out(j), gammas, taus, solver, share)
-        return j, path, error
-
-    tell("folds", 0, left)
-    for j, path, error in in_parallel(unit, folds, n_jobs):
-        left -= 1
+    tasks = [(j, gammas, taus, solver) for j in folds]
+    units = run_units(_fold, data, tasks, n_jobs, allot=limits.share)
+    tell("folds", 0, len(folds))
+    for done, (index, (path, error)) in enumerate(units):
         for g, page in enumerate(pages):
-            page.take_fold(j, path, g, error)
+            page.take_fold(folds[index], path, g, error)
             page.met(path.status)
-        tell("folds", len(folds) - left, len(folds))
         save(pages)
+        tell("folds", done + 1, len(folds))
         _refuse_interrupt(limits)
 
 
@@ -183,34 +208,19 @@ def _delete_rows(page: Page, limits: Limits, n_jobs: int | None) -> None:
     """Leave-one-out by shared trees; rows too influential for a down-date get their own."""
     data = page.data
     assert isinstance(data, RowFolds)
-    problem = data.full().replace(gamma=page.gamma)
-    rows, targets, weight = data.deleted_rows()
-    n = targets.size
+    n = data.folds.n
     blocks = [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
-    jobs, left = effective_n_jobs(n_jobs), n
     fold_of = data.folds.label
     assert fold_of is not None
     skipped: list[int] = []
-
-    def unit(block: NDArray[np.intp]) -> tuple[NDArray[np.intp], DeletedRowSubsets]:
-        share = limits.share(left / block.size / jobs)
-        return block, best_subsets_rows_deleted(
-            problem,
-            rows[block],
-            targets[block],
-            sizes=page.taus,
-            warm_starts=page.models,
-            time_limit=share.remaining(),
-            stop=limits.stop,
-        )
-
-    for block, found in in_parallel(unit, blocks, n_jobs):
-        left -= block.size
+    tasks = [(block, page.gamma, page.taus, page.models) for block in blocks]
+    for index, found in run_units(_block, data, tasks, n_jobs, allot=limits.share):
+        block = blocks[index]
+        weight = data.deleted_rows(block)[2]
         here = fold_of[block]
-        root = weight[block]
         page.objective[:, here] = found.objective
-        page.error[:, here] = (root * found.residual) ** 2
-        lower, upper = squared_error_bounds(root * found.low, root * found.high)
+        page.error[:, here] = (weight * found.residual) ** 2
+        lower, upper = squared_error_bounds(weight * found.low, weight * found.high)
         page.lower[:, here], page.upper[:, here] = lower, upper
         page.exact[:, here] = found.low == found.high
         number = np.array([page.index(s) for s in found.supports], dtype=np.intp)
@@ -224,31 +234,6 @@ def _delete_rows(page: Page, limits: Limits, n_jobs: int | None) -> None:
         page.exact[:, skipped] = False
         page.lower[:, skipped], page.upper[:, skipped] = 0.0, np.inf
         _solve_folds([page], sorted(skipped), limits, n_jobs, _ignore, _ignore)
-
-
-def in_parallel(
-    unit: Callable[[Task], Item], tasks: Sequence[Task], n_jobs: int | None
-) -> Iterator[Item]:
-    """Run ``unit`` on every task and yield results in order; threads, kernels hold no GIL.
-
-    Parameters
-    ----------
-    unit : callable
-    tasks : sequence
-    n_jobs : int or None
-        As in joblib.
-
-    Yields
-    ------
-    object
-        One result per task.
-    """
-    if effective_n_jobs(n_jobs) == 1 or len(tasks) == 1:
-        yield from map(unit, tasks)
-    else:
-        yield from Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")(
-            delayed(unit)(task) for task in tasks
-        )
 
 
 def _ignore(*_: object) -> None:

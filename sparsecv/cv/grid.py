@@ -5,11 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
-from ..solvers import Limits, Solution, Status, pad_support, solve
-from .estimate import in_parallel
+from ..design.fold_data import FoldData
+from ..solvers import Limits, Solution, Status, pad_support, run_units, solve
 from .ledger import Page
+
+
+def solve_fold(
+    data: FoldData, j: int, gamma: float, taus: NDArray[np.intp], backend: str, limits: Limits
+) -> list[Solution]:
+    """Solve one fold at every τ, as far as the limits allow.
+
+    Parameters
+    ----------
+    data : FoldData
+    j : int
+    gamma : float
+    taus : ndarray of int
+    backend : str
+    limits : Limits
+
+    Returns
+    -------
+    list of Solution
+        One per τ, fewer where a limit was reached.
+    """
+    base = data.training(j).replace(gamma=gamma)
+    solved: list[Solution] = []
+    for s, tau in enumerate(taus):
+        if limits.reached(0) is not None:
+            break
+        solved.append(
+            solve(
+                base.replace(tau=int(tau)),
+                backend=backend,
+                tol=0.0,
+                time_limit=limits.share(taus.size - s).remaining(),
+                stop=limits.stop,
+            )
+        )
+    return solved
 
 
 def solve_grid(
@@ -32,30 +68,12 @@ def solve_grid(
     tell : callable
     """
     data, taus = page.data, page.taus
-    k, jobs = data.folds.k, effective_n_jobs(n_jobs)
-    left, clock = k, Limits()
-
-    def unit(j: int) -> tuple[int, list[Solution]]:
-        base, fold = data.training(j).replace(gamma=page.gamma), limits.share(left / jobs)
-        solved: list[Solution] = []
-        for s, tau in enumerate(taus):
-            if fold.reached(0) is not None:
-                break
-            share = fold.share(taus.size - s)
-            solved.append(
-                solve(
-                    base.replace(tau=int(tau)),
-                    backend=backend,
-                    tol=0.0,
-                    time_limit=share.remaining(),
-                    stop=limits.stop,
-                )
-            )
-        return j, solved
-
+    k, clock = data.folds.k, Limits()
+    tasks = [(j, page.gamma, taus, backend) for j in range(k)]
     tell(f"γ = {page.gamma:.4g}, folds", 0, k)
-    for j, solved in in_parallel(unit, range(k), n_jobs):
-        left -= 1
+    for done, (j, solved) in enumerate(
+        run_units(solve_fold, data, tasks, n_jobs, allot=limits.share)
+    ):
         here = np.array([j])
         for t, tau in enumerate(taus):
             if t >= len(solved):
@@ -70,7 +88,7 @@ def solve_grid(
             if solved[t].status is Status.OPTIMAL:
                 page.prove(t, here)
         page.bracket(j)
-        tell(f"γ = {page.gamma:.4g}, folds", k - left, k)
+        tell(f"γ = {page.gamma:.4g}, folds", done + 1, k)
         if limits.reached(0) is Status.INTERRUPTED:
             raise KeyboardInterrupt
     page.seconds = clock.elapsed()

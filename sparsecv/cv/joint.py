@@ -20,6 +20,7 @@ from ..solvers import (
     Spectrum,
     Status,
     perspective_relaxation,
+    run_units,
     settle,
     solve,
     solve_jointly,
@@ -27,7 +28,6 @@ from ..solvers import (
     worst,
 )
 from .bounds import OF_EIGENVALUE, OF_GAMMA, open_node_range, squared_error_bounds
-from .estimate import in_parallel
 from .ledger import Page
 
 Array = NDArray[np.float64]
@@ -52,6 +52,39 @@ def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None
     if not isinstance(data, RowFolds) or not wants_gram(problem):
         return None
     return data.left_out(GramForm.of(problem))
+
+
+def settle_fold(
+    left_out: LeftOut,
+    problem: SparseRidgeProblem,
+    j: int,
+    found: JointResult,
+    branch: bool,
+    limits: Limits,
+) -> Neighbour | None:
+    """One fold that the tree of all rows left open; None where the time is up.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+    problem : SparseRidgeProblem
+        Of all rows.
+    j : int
+    found : JointResult
+    branch : bool
+        Branch where its relaxations do not end it.
+    limits : Limits
+
+    Returns
+    -------
+    Neighbour or None
+    """
+    if limits.reached(0) is not None:
+        return None
+    one = settle(left_out, problem, j, found, limits, branch=False)
+    if branch and not one.solved:
+        one = settle(left_out, problem, j, one, limits, branch=True)
+    return one
 
 
 class JointFolds:
@@ -114,16 +147,13 @@ class JointFolds:
         table.prove(t, np.flatnonzero(~is_open & ~coarse))
         is_open &= ~coarse
 
-        def own(j: int) -> tuple[int, Neighbour | None]:
-            if limits.reached(0) is not None:
-                return j, None
-            one = settle(self.left_out, problem, j, found, limits, branch=False)
-            if branch and not one.solved:
-                one = settle(self.left_out, problem, j, one, limits, branch=True)
-            return j, one
-
         statuses = [Status.OPTIMAL]
-        for j, one in in_parallel(own, np.flatnonzero(is_open).tolist(), n_jobs):
+        left = np.flatnonzero(is_open).tolist()
+        tasks = [(problem, j, found, branch) for j in left]
+        for index, one in run_units(
+            settle_fold, self.left_out, tasks, n_jobs, allot=lambda _: limits
+        ):
+            j = left[index]
             if one is None:
                 continue
             self.n_nodes += one.n_nodes

@@ -319,6 +319,7 @@ class Page:
         status = self.status
         if status is not Status.OPTIMAL and exact.all() and self.model_proved.all():
             status = Status.OPTIMAL
+        supports, choice = self._in_order()
         return GammaResult(
             gamma=self.gamma,
             taus=self.taus,
@@ -331,8 +332,8 @@ class Page:
             n_nodes=self.n_nodes,
             mio_by_tau=self.searched.sum(axis=1).astype(np.intp) + self.whole_trees,
             seconds=self.seconds,
-            supports=self.supports,
-            choice=self.choice,
+            supports=supports,
+            choice=choice,
             fold_error=self.error,
             models=self.models,
             model_objective=self.model_objective,
@@ -341,6 +342,13 @@ class Page:
             status=str(status),
             history=self.history,
         )
+
+    def _in_order(self) -> tuple[list[Support], NDArray[np.intp]]:
+        """Supports in use and each cell's number, whichever fold came in first."""
+        used, first, number = np.unique(self.choice, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        supports = [self.supports[c] for c in used[order]] if self.supports else []
+        return supports, np.argsort(order)[number].reshape(self.choice.shape).astype(np.intp)
 
     def index(self, support: Support) -> int:
         """Number of a support, each distinct one stored once.

@@ -8,8 +8,10 @@ round a problem gets four times the seconds it had in the round before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..design.fold_data import FoldData
@@ -17,16 +19,18 @@ from ..solvers import (
     Certificate,
     GramForm,
     Limits,
+    SparseRidgeProblem,
     Spectrum,
     Status,
     branch_and_bound,
     certify,
     pad_support,
     perspective_relaxation,
+    run_units,
     wants_gram,
 )
 from .bounds import fold_bounds
-from .estimate import MANY_FOLDS, in_parallel
+from .estimate import MANY_FOLDS
 from .joint import JointFolds, rows_left_out
 from .ledger import Page
 from .pace import Tell
@@ -36,6 +40,143 @@ FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in lat
 JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
 TELL_AGAIN = 0.5  # seconds
 SURE = 1e-9  # relative gap at which a cell's lower bound counts as its estimate
+
+
+class Cell(NamedTuple):
+    """A fold's problem and the objective of its incumbent.
+
+    Attributes
+    ----------
+    fold, gamma, tau, objective
+    """
+
+    fold: int
+    gamma: float
+    tau: int
+    objective: float
+
+
+class FoldProof(NamedTuple):
+    """What branch and bound found of one training problem.
+
+    Attributes
+    ----------
+    status : Status
+    support : ndarray of int or None
+        The incumbent; None where there was no time to begin.
+    n_nodes : int
+    branched : bool
+        Not settled by the certificate alone.
+    low, high : float
+        Interval of the fold's error where the incumbent is not proved.
+    """
+
+    status: Status
+    support: NDArray[np.intp] | None = None
+    n_nodes: int = 0
+    branched: bool = False
+    low: float = 0.0
+    high: float = np.inf
+
+
+class FoldForms:
+    """The folds, and of each what every γ and τ share; another process makes that anew.
+
+    Parameters
+    ----------
+    data : FoldData
+    """
+
+    def __init__(self, data: FoldData) -> None:
+        self.data = data
+        self._spectra: dict[int, Spectrum] = {}
+        self._grams: dict[int, GramForm] = {}
+
+    def __reduce__(self) -> Any:
+        return FoldForms, (self.data,)
+
+    def gram(self, j: int, problem: SparseRidgeProblem) -> GramForm | None:
+        """XᵀX of a fold's training rows, where that serves.
+
+        Parameters
+        ----------
+        j : int
+        problem : SparseRidgeProblem
+
+        Returns
+        -------
+        GramForm or None
+        """
+        if j not in self._grams and wants_gram(problem):
+            self._grams[j] = GramForm.of(problem)
+        return self._grams.get(j)
+
+    def spectrum(self, j: int, problem: SparseRidgeProblem) -> Spectrum:
+        """Eigenvalues of a fold's training rows.
+
+        Parameters
+        ----------
+        j : int
+        problem : SparseRidgeProblem
+
+        Returns
+        -------
+        Spectrum
+        """
+        if j not in self._spectra:
+            self._spectra[j] = Spectrum.of(problem)
+        return self._spectra[j]
+
+
+def prove_fold(
+    folds: FoldForms,
+    cell: Cell,
+    starts: Sequence[NDArray[np.intp]],
+    certificate: Certificate | None,
+    full_bound: float,
+    limits: Limits,
+) -> FoldProof:
+    """One training problem: branch and bound, and an interval where that does not end.
+
+    Parameters
+    ----------
+    folds : FoldForms
+    cell : Cell
+    starts : list of supports
+    certificate : Certificate or None
+        Leaves of the tree of all rows.
+    full_bound : float
+        Lower bound on the optimum of all rows; 0 where the fold's rows are not all rows.
+    limits : Limits
+
+    Returns
+    -------
+    FoldProof
+    """
+    j = cell.fold
+    if (reached := limits.reached(0)) is not None:
+        return FoldProof(reached)
+    problem = folds.data.training(j).replace(gamma=cell.gamma, tau=cell.tau)
+    gram = folds.gram(j, problem)
+    found = branch_and_bound(
+        problem, warm_starts=starts, tol=0.0, limits=limits, gram=gram, certificate=certificate
+    )
+    support = pad_support(found.support, cell.tau, problem.p)
+    counts = found.n_nodes, certificate is None or found.n_branched > 0
+    if found.status is Status.OPTIMAL:
+        return FoldProof(found.status, support, *counts)
+    relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
+    H, targets = folds.data.held_out(j)
+    low, high = fold_bounds(
+        problem,
+        (relaxed.beta,),
+        full_bound,
+        min(cell.objective, problem.objective(support)),
+        H,
+        targets,
+        spectrum=folds.spectrum(j, problem),
+    )
+    return FoldProof(found.status, support, *counts, low, high)
 
 
 class Prover:
@@ -69,8 +210,8 @@ class Prover:
         self.everything, self.n_jobs, self.tell, self.save = everything, n_jobs, tell, save
         self.stuck = np.zeros((len(pages), pages[0].taus.size), dtype=bool)
         self._joint: dict[int, JointFolds | None] = {}
-        self._spectra: dict[int, Spectrum] = {}
-        self._grams: dict[int, GramForm] = {}
+        self._folding = FoldForms(data)
+        self._gram: GramForm | None = None
         self._told = Limits()  # since something was told
 
     def run(self) -> None:
@@ -176,69 +317,56 @@ class Prover:
             page.whole_trees[t] += 1
             self.stuck[g, t] = status is Status.PRECISION
         else:
-            certificate = self._certificate(page, t, seconds)
-            unproved = np.flatnonzero(~page.exact[t]).tolist()
-            failed = False
-
-            def unit(j: int) -> Status:
-                nonlocal failed
-                if failed:  # the cell will not be proved in this round
-                    return Status.TIME_LIMIT
-                if self._told.elapsed() >= TELL_AGAIN:
-                    self._tell(g, t, f"fold {j + 1} of {k}")
-                status = self._fold(page, t, j, certificate, self.limits.within(seconds))
-                failed = failed or status is not Status.OPTIMAL
-                return status
-
-            statuses = list(in_parallel(unit, unproved, self.n_jobs))
+            statuses = self._folds(page, t, self._certificate(page, t, seconds), seconds)
             ended = [s for s in statuses if s is not Status.OPTIMAL]
             self.stuck[g, t] = bool(ended) and all(s is Status.PRECISION for s in ended)
         page.narrow_by_objective(t, float(page.model_bound[t]))
         page.seconds += clock.elapsed()
 
-    def _fold(
-        self, page: Page, t: int, j: int, certificate: Certificate | None, limits: Limits
-    ) -> Status:
-        """One training problem: branch and bound, and an interval where that does not end."""
-        tau = int(page.taus[t])
-        problem = self.data.training(j).replace(gamma=page.gamma, tau=tau)
-        if limits.reached(0) is not None:
-            return Status.TIME_LIMIT
-        if j not in self._grams and wants_gram(problem):
-            self._grams[j] = GramForm.of(problem)
-        neighbours = [page.support(i, j) for i in (t, t - 1) if i >= 0]
-        found = branch_and_bound(
-            problem,
-            warm_starts=neighbours,
-            tol=0.0,
-            limits=limits,
-            gram=self._grams.get(j),
-            certificate=certificate,
-        )
+    def _folds(
+        self, page: Page, t: int, certificate: Certificate | None, seconds: float
+    ) -> list[Status]:
+        """Branch and bound of every fold of a cell that is open, each within so many seconds."""
+        unproved, limits = np.flatnonzero(~page.exact[t]).tolist(), self.limits
+        statuses: list[Status] = []
+
+        def allot(_: float) -> Limits:
+            # a fold that was not proved leaves the cell to a later round
+            failed = any(status is not Status.OPTIMAL for status in statuses)
+            return limits.within(0.0 if failed else seconds)
+
+        tasks = [self._task(page, t, j, certificate) for j in unproved]
+        for index, proof in run_units(prove_fold, self._folding, tasks, self.n_jobs, allot=allot):
+            statuses.append(proof.status)
+            self._enter(page, t, unproved[index], proof)
+            if self._told.elapsed() >= TELL_AGAIN:
+                g = next(i for i, one in enumerate(self.pages) if one is page)
+                self._tell(g, t, f"fold {len(statuses)} of {len(unproved)}")
+        return statuses
+
+    def _task(
+        self, page: Page, t: int, j: int, certificate: Certificate | None
+    ) -> tuple[Cell, list[NDArray[np.intp]], Certificate | None, float]:
+        """What :func:`prove_fold` takes besides the folds and limits."""
+        cell = Cell(j, page.gamma, int(page.taus[t]), float(page.objective[t, j]))
+        starts = [page.support(i, j) for i in (t, t - 1) if i >= 0]
+        bound = float(page.model_bound[t]) if self.data.folds.covers(j) else 0.0
+        return cell, starts, certificate, bound
+
+    def _enter(self, page: Page, t: int, j: int, proof: FoldProof) -> None:
+        """Take over what was found of one fold."""
+        if proof.support is None:
+            return
         here = np.array([j])
-        page.offer(t, here, pad_support(found.support, tau, problem.p))
-        page.n_nodes += found.n_nodes
-        if certificate is None or found.n_branched > 0:
+        page.offer(t, here, proof.support)
+        page.n_nodes += proof.n_nodes
+        if proof.branched:
             page.n_mio += not page.searched[t, j]
             page.searched[t, j] = True
-        if found.status is Status.OPTIMAL:
+        if proof.status is Status.OPTIMAL:
             page.prove(t, here)
-            return found.status
-        relaxed = perspective_relaxation(problem, extract=True, gram=self._grams.get(j), gap=1e-4)
-        if j not in self._spectra:
-            self._spectra[j] = Spectrum.of(problem)
-        H, targets = self.data.held_out(j)
-        low, high = fold_bounds(
-            problem,
-            (relaxed.beta,),
-            float(page.model_bound[t]) if self.data.folds.covers(j) else 0.0,
-            float(page.objective[t, j]),
-            H,
-            targets,
-            spectrum=self._spectra[j],
-        )
-        page.narrow(t, here, np.array([low]), np.array([high]))
-        return found.status
+        else:
+            page.narrow(t, here, np.array([proof.low]), np.array([proof.high]))
 
     def _model(self, g: int, t: int, limits: Limits) -> None:
         """The problem of all rows at one cell: its bound serves every fold (Corollary 3)."""
@@ -264,9 +392,9 @@ class Prover:
 
     def _whole_gram(self) -> GramForm | None:
         full = self.data.full()
-        if -1 not in self._grams and wants_gram(full):
-            self._grams[-1] = GramForm.of(full)
-        return self._grams.get(-1)
+        if self._gram is None and wants_gram(full):
+            self._gram = GramForm.of(full)
+        return self._gram
 
     def _jointly(self, g: int) -> JointFolds | None:
         """One tree for all folds of few rows, where folds are many."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -79,7 +80,7 @@ def write_sealed(path: Path, key: str, content: Any) -> None:
     OSError
         The file cannot be written.
     """
-    partial = path.with_suffix(f".{os.getpid()}-{id(content)}.tmp")
+    partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")  # runs on many machines may share it
     document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
     partial.write_text(json.dumps(document), encoding="utf-8")
     os.replace(partial, path)

@@ -173,6 +173,22 @@ class Design:
         return coef, float(self.y_mean - self.x_mean @ coef[self.kept])
 
 
+def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+    """Rows times the roots of their weights.
+
+    Parameters
+    ----------
+    X, y : arrays, shape (n, p) and (n,)
+    weights : array, shape (n,)
+
+    Returns
+    -------
+    X, y : ndarrays
+    """
+    root = np.sqrt(weights)
+    return X * root[:, None], y * root
+
+
 def make_design(
     summary: Summary, protocol: Protocol, names: Sequence[str], *, warn: bool = True
 ) -> Design:

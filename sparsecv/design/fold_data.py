@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers import TREE_ONLY, GramForm, LeftOut, SparseRidgeProblem, gram_root
-from .design import Array, Design
-from .folds import Folds
+from ..solvers import GramForm, LeftOut, SparseRidgeProblem, gram_root
+from .design import Array, Design, weighted_rows
+from .folds import Folds, HashedFolds
 from .moments import FoldMoments
 
 CACHE_BYTES = 256_000_000
@@ -117,11 +118,14 @@ class RowFolds:
         self.p = X.shape[1]
         self.refit_intercept = refit_intercept
         self._full: SparseRidgeProblem | None = None
-        rows = X.shape[0] if self.p > TREE_ONLY else min(X.shape[0], self.p + 1)
-        per_fold = 8 * rows * (self.p + 1)
+        per_fold = 8 * min(X.shape[0], self.p + 1) * (self.p + 1)
         self._cache: dict[int, SparseRidgeProblem] | None = (
             {} if per_fold * folds.k <= CACHE_BYTES else None
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = self._cache is not None  # to another process go the rows, not what is made of them
+        return {**self.__dict__, "_full": None, "_cache": {} if kept else None}
 
     @property
     def total(self) -> float:
@@ -137,7 +141,7 @@ class RowFolds:
         return np.asarray(weight @ inside / weight.sum())
 
     def _weighted(
-        self, X: Array, y: Array, rows: NDArray[np.intp] | None = None
+        self, X: Array, y: Array, rows: NDArray[np.intp] | slice | None = None
     ) -> tuple[Array, Array]:
         """Rows times the roots of their weights."""
         if self.weights is None:
@@ -190,9 +194,8 @@ class RowFolds:
             X = _centred(X, self._mean(self.X, train))
             y = _centred(y[:, None], self._mean(self.y, train))[:, 0]
         X, y = self._weighted(X, y, train)
-        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-        if self.p <= TREE_ONLY:  # branch-and-bound works on Gram matrices
-            problem.compressed()
+        # a triangle from the start: what it holds depends on nothing that was asked of it before
+        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
         if self._cache is not None:
             self._cache[j] = problem
         return problem
@@ -245,23 +248,30 @@ class RowFolds:
             found.update(self.weights.tobytes())
         return found.digest()
 
-    def deleted_rows(self) -> tuple[Array, Array, Array]:
+    def deleted_rows(
+        self, wanted: NDArray[np.intp] | slice = slice(None)
+    ) -> tuple[Array, Array, Array]:
         """Rows and targets whose deletion from the full problem gives each leave-one-out fold.
 
         The root of row i's weighted held-out error is the third value (n,) times the deleted
         residual. With an intercept refitted in every fold, deleting row i of weight w from centred
         data of weight W is a down-date by √(wW/(W−w)) times that row.
 
+        Parameters
+        ----------
+        wanted : ndarray of int or slice
+            Which rows: all by default.
+
         Returns
         -------
         rows, targets, factor : ndarrays, shape (n, p), (n,) and (n,)
         """
-        X, y = self._weighted(self.X, self.y)
+        X, y = self._weighted(self.X[wanted], self.y[wanted], wanted)
         n = y.size
         if not self.refit_intercept:
             return X, y, np.ones(n)
-        weights = np.ones(n) if self.weights is None else self.weights
-        total = float(weights.sum())
+        weights = np.ones(n) if self.weights is None else self.weights[wanted]
+        total = float(self.y.size if self.weights is None else self.weights.sum())
         factor = np.sqrt(total / (total - weights))
         return factor[:, None] * X, factor * y, factor
 
@@ -308,22 +318,6 @@ class RowFolds:
         return _left_out(gram, np.vstack(parts), np.concatenate(responses), np.array(start), n)
 
 
-def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """Rows times the roots of their weights.
-
-    Parameters
-    ----------
-    X, y : arrays, shape (n, p) and (n,)
-    weights : array, shape (n,)
-
-    Returns
-    -------
-    X, y : ndarrays
-    """
-    root = np.sqrt(weights)
-    return X * root[:, None], y * root
-
-
 def _left_out(
     gram: GramForm, rows: Array, targets: Array, start: NDArray[np.intp], n: int
 ) -> LeftOut:
@@ -351,11 +345,16 @@ class MomentFolds:
         folds: Folds,
         read: Callable[[Folds], FoldMoments] | None = None,
     ) -> None:
+        if isinstance(folds, HashedFolds):
+            folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
         self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
         self._centre = design.protocol.refit_intercept
         self._everything = moments.total().about(None, design)
         self.fold_weight = folds.sizes.astype(np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_read": None}  # other processes read no rows
 
     @property
     def total(self) -> float:
@@ -397,7 +396,7 @@ class MomentFolds:
         SparseRidgeProblem
         """
         rest = self._moments.without(j)
-        centre = rest.mean if self._centre else None
+        centre = rest if self._centre else None
         joint = rest.about(centre, self._design)
         # a column constant in these rows is left with rounding only: make it exactly zero
         noise = np.diag(joint) <= 1e-24 * np.diag(self._everything)
@@ -415,7 +414,7 @@ class MomentFolds:
         -------
         H, t : ndarrays, shape (p + 1, p) and (p + 1,)
         """
-        centre = self._moments.without(j).mean if self._centre else None
+        centre = self._moments.without(j) if self._centre else None
         joint = self._moments.fold(j).about(centre, self._design)
         root = gram_root(joint)
         return root[:, : self.p], root[:, self.p]
@@ -429,8 +428,8 @@ class MomentFolds:
         """
         found = hashlib.sha256()
         for part in self._moments.folds:
-            found.update(part.mean.tobytes())
-            found.update(part.scatter.tobytes())
+            for one in (part.mean, part.tail, part.scatter):
+                found.update(np.asarray(one).tobytes())
         return found.digest()
 
 

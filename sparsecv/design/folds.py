@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,40 @@ class Folds:
         -------
         bool
         """
-        return self.label is not None or sum(rows.size for rows in self.pairs[j]) == self.n
+        return self.is_partition or sum(rows.size for rows in self.pairs[j]) == self.n
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether every row is held out once, by folds that train on all others."""
+        return self.label is not None
+
+    def of_rows(self, start: int, stop: int) -> Index:
+        """Fold of every row of a stretch of rows; the folds must be a partition.
+
+        Parameters
+        ----------
+        start, stop : int
+
+        Returns
+        -------
+        ndarray of intp, shape (stop − start,)
+        """
+        assert self.label is not None
+        return self.label[start:stop]
+
+    def again(self, seed: Any) -> Folds:
+        """Folds of the same kind and number, drawn anew.
+
+        Parameters
+        ----------
+        seed : int, RandomState or None
+
+        Returns
+        -------
+        Folds
+        """
+        text = str(self.k) if self.kind == "kfold" else f"size:{self.n // self.k}"
+        return make_folds(text, self.n, seed=seed, groups=self.groups)
 
     def split(self, j: int) -> tuple[Index, Index]:
         """Training and held-out rows of fold j.
@@ -79,6 +112,146 @@ class Folds:
             return self.pairs[j]
         held = self.label == j
         return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+@dataclass(frozen=True)
+class HashedFolds(Folds):
+    """K folds of rows that nobody holds: a row's fold is a hash of its number and the seed.
+
+    Wherever a row lies, and in however many parts the table comes, its fold is known without a
+    list of all rows. Sizes differ by chance, by about √(n/K).
+
+    Attributes
+    ----------
+    seed : int
+    """
+
+    seed: int = 0
+
+    @property
+    def is_partition(self) -> bool:
+        """Every row is in one fold."""
+        return True
+
+    def of_rows(self, start: int, stop: int) -> Index:
+        """Fold of every row of a stretch of rows, by the finaliser of SplitMix64.
+
+        Parameters
+        ----------
+        start, stop : int
+
+        Returns
+        -------
+        ndarray of intp, shape (stop − start,)
+        """
+        z = np.arange(start, stop, dtype=np.uint64)
+        z += np.uint64(_mixed(np.array([self.seed], dtype=np.uint64))[0])
+        return (_mixed(z) % np.uint64(self.k)).astype(np.intp)
+
+    def again(self, seed: Any) -> HashedFolds:
+        """The same number of folds by another hash.
+
+        Parameters
+        ----------
+        seed : int, RandomState or None
+
+        Returns
+        -------
+        HashedFolds
+        """
+        return hashed_folds(self.k, self.n, seed)
+
+    def counted(self, sizes: Index) -> HashedFolds:
+        """These folds, their rows counted.
+
+        Parameters
+        ----------
+        sizes : ndarray of int, shape (k,)
+
+        Returns
+        -------
+        HashedFolds
+
+        Raises
+        ------
+        InputError
+            A fold without rows.
+        """
+        if sizes.min() < 1:
+            raise InputError(f"{self.k} folds of {self.n} rows by a hash: one is empty, use fewer")
+        return replace(self, sizes=sizes)
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64 (Steele, Lea & Flood 2014): uniform bits, different for every number."""
+    z = numbers * np.uint64(0x9E3779B97F4A7C15)  # wraps around, as it should
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def fold_count(cv: Any, n: int) -> int | None:
+    """How many folds are meant by a number K, "size:M" or "loo"; None for anything else.
+
+    Parameters
+    ----------
+    cv : object
+        As for :func:`make_folds`.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    int or None
+
+    Examples
+    --------
+    >>> from sparsecv.design.folds import fold_count
+    >>> fold_count("size:5", 100), fold_count("loo", 7)
+    (20, 7)
+    """
+    text = str(cv).strip().lower() if isinstance(cv, (str, int, np.integer)) else ""
+    if text == "loo":
+        return n
+    digits = text.removeprefix("size:").strip()
+    if isinstance(cv, bool) or not digits.isdecimal() or len(digits) > 18 or int(digits) == 0:
+        return None
+    return n // int(digits) if text.startswith("size:") else int(digits)
+
+
+def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
+    """K folds by a hash of the row number; their sizes are known when the rows have been read.
+
+    Parameters
+    ----------
+    k, n : int
+        Folds and rows.
+    seed : int, RandomState or None
+
+    Returns
+    -------
+    HashedFolds
+
+    Raises
+    ------
+    InputError
+        Fewer than 2 folds, or more than rows.
+
+    Examples
+    --------
+    >>> from sparsecv.design.folds import hashed_folds
+    >>> folds = hashed_folds(3, 1000, seed=1)
+    >>> int(folds.of_rows(500, 501)[0]) == int(folds.of_rows(0, 1000)[500])
+    True
+    """
+    if not 2 <= k <= n:
+        raise InputError(f"at least 2 folds, and no more than the {n} rows there are; got {k}")
+    draws = np.random.default_rng() if seed is None else seed
+    if isinstance(draws, np.random.RandomState):
+        draws = int(draws.randint(2**31))
+    elif isinstance(draws, np.random.Generator):
+        draws = int(draws.integers(2**31))
+    return HashedFolds("kfold", n, np.zeros(k, dtype=np.intp), None, seed=int(draws))
 
 
 def make_folds(

@@ -6,23 +6,50 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..tables.sources import RowSource
+from ..solvers import Limits, run_units
+from ..solvers.threads import one_blas_thread
+from ..tables.rows import RowSource, as_source
 from .design import Array, Design, Summary
+from .folds import Folds
 
 BLOCK_BYTES = 16_000_000
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean (p+1,) and scatter about the mean (p+1, p+1) of some rows of [X y]."""
+    """Count, mean (p+1,) and scatter about the mean (p+1, p+1) of some rows of [X y].
+
+    The mean is ``mean`` + ``tail``, twice the digits: beside an offset of 1e8 a mean of 16 digits
+    is off by more than columns of spread 1e-6 can bear.
+    """
 
     n: int
     mean: Array
     scatter: Array
+    tail: Array | float = 0.0
+
+    @classmethod
+    def of(cls, rows: Array) -> Moments:
+        """Moments of rows in memory.
+
+        Parameters
+        ----------
+        rows : array, shape (m, p + 1)
+
+        Returns
+        -------
+        Moments
+        """
+        mean = rows.mean(axis=0)
+        centred = rows - mean
+        tail = centred.mean(axis=0)  # what rounding took off the mean
+        centred -= tail
+        mean, tail = _sum(mean, tail)
+        return cls(rows.shape[0], mean, centred.T @ centred, tail)
 
     def merged(self, other: Moments) -> Moments:
         """Moments of both sets of rows together.
@@ -43,30 +70,54 @@ class Moments:
         if self.n == 0:
             return other
         n = self.n + other.n
-        delta = other.mean - self.mean
+        delta = self.apart(other)
         outer = np.outer(delta, delta) * (self.n * other.n / n)
-        mean = self.mean + delta * (other.n / n)
-        return Moments(n, mean, self.scatter + other.scatter + outer)
+        mean, lost = _sum(self.mean, delta * (other.n / n))
+        mean, tail = _sum(mean, lost + self.tail)
+        return Moments(n, mean, self.scatter + other.scatter + outer, tail)
 
-    def about(self, centre: Array | None, design: Design) -> Array:
-        """Second moments about ``centre`` in solved units; None: about the design's own shift.
+    def apart(self, other: Moments) -> Array:
+        """The other mean less this one, shape (p + 1,).
 
         Parameters
         ----------
-        centre : array, shape (p_raw + 1,), or None
-            Raw means, the response last.
+        other : Moments
+
+        Returns
+        -------
+        ndarray
+        """
+        return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
+
+    def about(self, centre: Moments | None, design: Design) -> Array:
+        """Second moments in solved units about the mean of others, or the design's own shift.
+
+        Parameters
+        ----------
+        centre : Moments or None
         design : Design
 
         Returns
         -------
         ndarray, shape (p + 1, p + 1)
         """
-        shift = np.append(design.x_shift, design.y_shift)
         scale = np.append(design.x_scale, design.y_scale)
         keep = np.append(design.kept, self.mean.size - 1)
-        offset = self.mean[keep] - (shift if centre is None else centre[keep])
+        if centre is None:
+            offset = (self.mean[keep] - np.append(design.x_shift, design.y_shift)) + (
+                np.broadcast_to(self.tail, self.mean.shape)[keep]
+            )
+        else:
+            offset = centre.apart(self)[keep]
         joint = self.scatter[np.ix_(keep, keep)] + self.n * np.outer(offset, offset)
         return np.asarray(joint / np.outer(scale, scale))
+
+
+def _sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """a + b, and what rounding took off it (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 @dataclass(frozen=True)
@@ -76,6 +127,21 @@ class FoldMoments:
     folds: list[Moments]
     low: Array
     high: Array
+
+    def merged(self, other: FoldMoments) -> FoldMoments:
+        """Moments of the same folds over both sets of rows.
+
+        Parameters
+        ----------
+        other : FoldMoments
+
+        Returns
+        -------
+        FoldMoments
+        """
+        both = zip(self.folds, other.folds, strict=True)
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return FoldMoments([one.merged(two) for one, two in both], low, high)
 
     def fold(self, j: int) -> Moments:
         """Rows of fold j.
@@ -140,48 +206,112 @@ class FoldMoments:
 
 def fold_moments(
     source: RowSource,
-    label: NDArray[np.intp],
-    k: int,
+    folds: Folds,
     progress: Callable[[int, int], None] | None = None,
+    n_jobs: int | None = None,
 ) -> FoldMoments:
     """Read the rows once and gather each fold's moments.
+
+    A table in parts is read by units of work, wherever they run, and their moments are merged in
+    a tree that depends on the number of parts alone.
 
     Parameters
     ----------
     source : RowSource
         n rows, p features.
-    label : ndarray of int, shape (n,)
-        Fold of every row, 0..k−1.
-    k : int
-        Number of folds.
+    folds : Folds
+        A partition of the rows.
     progress : callable, optional
         Called with rows read and rows in all.
+    n_jobs : int, optional
+        Threads over parts, as in joblib.
 
     Returns
     -------
     FoldMoments
     """
-    p = source.p
-    empty = Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))
-    folds = [empty] * k
+    tell = progress or (lambda *_: None)
+    parts = source.parts()
+    if len(parts) == 1:
+        return _read(folds, 0, source, lambda read: tell(read, source.n))
+    tree, read = _Tree(len(parts)), 0
+    tasks = [(part.start, part.rows) for part in parts]
+    with one_blas_thread():
+        for index, found in run_units(_part, folds, tasks, n_jobs, allot=lambda _: Limits()):
+            tree.add(index, found)
+            read += sum(part.n for part in found.folds)
+            tell(read, source.n)
+    return tree.root()
+
+
+def _part(folds: Folds, start: int, rows: Any, _: Limits) -> FoldMoments:
+    """The unit of one part of a table."""
+    return _read(folds, start, as_source(rows, start), lambda read: None)
+
+
+def _read(folds: Folds, start: int, source: RowSource, tell: Callable[[int], None]) -> FoldMoments:
+    """Moments of a source's rows, block by block; the first is row ``start`` of the table."""
+    p, k = source.p, folds.k
+    found = [Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))] * k
     low, high = np.full(p + 1, np.inf), np.full(p + 1, -np.inf)
-    start = 0
-    rows = max(1024, BLOCK_BYTES // (8 * (p + 1)))
-    for X, y in source.blocks(rows):
+    done = 0
+    for X, y in source.blocks(max(1024, BLOCK_BYTES // (8 * (p + 1)))):
         block = np.column_stack([X, y])
         low = np.minimum(low, block.min(axis=0))
         high = np.maximum(high, block.max(axis=0))
-        here = label[start : start + y.size]
+        here = folds.of_rows(start + done, start + done + y.size)
         order = np.argsort(here, kind="stable")
         block = block[order]
         ends = np.searchsorted(here[order], np.arange(k + 1))
         for j in range(k):
             part = block[ends[j] : ends[j + 1]]
             if part.shape[0]:
-                mean = part.mean(axis=0)
-                part = part - mean
-                folds[j] = folds[j].merged(Moments(part.shape[0], mean, part.T @ part))
-        start += y.size
-        if progress is not None:
-            progress(start, source.n)
-    return FoldMoments(folds, low, high)
+                found[j] = found[j].merged(Moments.of(part))
+        done += y.size
+        tell(done)
+    return FoldMoments(found, low, high)
+
+
+class _Tree:
+    """Merges parts pairwise as they come; which with which depends on their number alone.
+
+    Parameters
+    ----------
+    count : int
+        Parts.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.widths = [count]  # nodes of every level, the leaves first
+        while self.widths[-1] > 1:
+            self.widths.append((self.widths[-1] + 1) // 2)
+        self.waiting: dict[tuple[int, int], FoldMoments] = {}
+
+    def add(self, index: int, found: FoldMoments) -> None:
+        """Take a part, and merge what can be merged.
+
+        Parameters
+        ----------
+        index : int
+            Of the part.
+        found : FoldMoments
+        """
+        level = 0
+        while level + 1 < len(self.widths):
+            sibling = index ^ 1
+            if sibling < self.widths[level]:
+                if (level, sibling) not in self.waiting:
+                    break
+                other = self.waiting.pop((level, sibling))
+                found = other.merged(found) if sibling < index else found.merged(other)
+            level, index = level + 1, index // 2
+        self.waiting[level, index] = found
+
+    def root(self) -> FoldMoments:
+        """All parts together.
+
+        Returns
+        -------
+        FoldMoments
+        """
+        return self.waiting[len(self.widths) - 1, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -12,15 +13,18 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..solvers import workers
 from ..tables.sources import RowSource
 from .design import Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds
-from .folds import Folds, make_folds
+from .folds import Folds, fold_count, hashed_folds, make_folds
 from .model import FittedModel, fitted_model
 from .moments import FoldMoments, fold_moments
 
 IN_MEMORY_BYTES = 200_000_000  # larger tables are read once, block by block
 SHARED_TREE_BYTES = 1_500_000_000  # leave-one-out needs every row
+READ_RATE = 1.5e7  # numbers a second, read from Parquet, sorted by fold and centred
+PRODUCT_RATE = 1e10  # products of two columns' entries a second
 
 
 @dataclass
@@ -60,24 +64,32 @@ class Prepared:
 
 def prepare(
     source: RowSource,
-    folds: str,
+    folds: Any,
     protocol: Protocol,
     *,
-    seed: int = 0,
+    seed: Any = 0,
     progress: Callable[[int, int], None] | None = None,
+    n_jobs: int | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> Prepared:
     """Read a table, whole or in one pass over its rows, and lay out its folds.
 
     Parameters
     ----------
     source : RowSource
-    folds : str
-        "loo", K or "size:M".
+    folds : int, str or other
+        "loo", K or "size:M", or for a table that fits in memory all that
+        :func:`~sparsecv.design.folds.make_folds` takes.
     protocol : Protocol
-    seed : int
-        Of the folds.
+    seed : int, RandomState or None
+        Of the folds: a shuffle, or of a table in parts that does not fit in memory a hash of the
+        row number.
     progress : callable, optional
         Called with rows read and rows in all.
+    n_jobs : int, optional
+        Threads over the parts of a table that does not fit in memory.
+    announce : callable, optional
+        Told what is about to be read, where that is more than fits in memory.
 
     Returns
     -------
@@ -89,11 +101,22 @@ def prepare(
         Bad values, bad folds, or a table that does not fit in memory where it has weights or is
         left out row by row.
     """
-    layout = make_folds(folds, source.n, seed=seed, groups=source.groups)
     weights, size = source.weights, 8 * source.n * (source.p + 1)
-    if size <= IN_MEMORY_BYTES or layout.leave_one_out or weights is not None:
+    k = fold_count(folds, source.n)
+    hashed = size > IN_MEMORY_BYTES and k is not None and k < source.n and source.divisible
+    if hashed and weights is None and source.groups is None:
+        layout: Folds = hashed_folds(k or 0, source.n, seed)
+    else:
+        layout = make_folds(folds, source.n, seed=seed, groups=source.groups)
+    if (
+        size <= IN_MEMORY_BYTES
+        or not layout.is_partition
+        or layout.leave_one_out
+        or (weights is not None)
+    ):
         if size > SHARED_TREE_BYTES:
-            what = "leave-one-out needs" if weights is None else "weights need"
+            what = "weights need" if weights is not None else "leave-one-out needs"
+            what = what if layout.is_partition else "folds other than K need"
             raise InputError(
                 f"{what} all rows in memory, {size / 1e9:.1f} GB here: use --folds K"
                 f"{'' if weights is None else ' without --weights'}, which reads the rows once"
@@ -103,21 +126,82 @@ def prepare(
         X, y = design.apply(X, y)
         data: FoldData = RowFolds(X, y, layout, protocol.refit_intercept, weights)
         return Prepared(source, design, data, layout)
-    moments = _moments(source, layout, progress)
+    if announce is not None:
+        announce(str(Plan.of(source, layout.k, workers(n_jobs))))
+    moments = _moments(source, layout, progress, n_jobs)
     design = make_design(moments.summary(), protocol, source.feature_names)
 
     def read(other: Folds) -> FoldMoments:
-        return _moments(source, other, progress)
+        return _moments(source, other, progress, n_jobs)
 
     return Prepared(source, design, MomentFolds(moments, design, layout, read), layout)
 
 
 def _moments(
-    source: RowSource, layout: Folds, progress: Callable[[int, int], None] | None
+    source: RowSource,
+    layout: Folds,
+    progress: Callable[[int, int], None] | None,
+    n_jobs: int | None,
 ) -> FoldMoments:
-    if layout.label is None or 8 * layout.k * (source.p + 1) ** 2 > SHARED_TREE_BYTES:
+    if 8 * layout.k * (source.p + 1) ** 2 > SHARED_TREE_BYTES:
         raise InputError(f"{layout.k} folds of a table this large do not fit in memory: use fewer")
-    return fold_moments(source, layout.label, layout.k, progress)
+    return fold_moments(source, layout, progress, n_jobs)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What reading a table that does not fit in memory will take.
+
+    Attributes
+    ----------
+    passes : int
+        Over the rows.
+    bytes : int
+        Of numbers, in all passes.
+    tasks, workers : int
+        Parts that are read apart, and how many at a time.
+    seconds : float
+        By the rates of a core of 2020's.
+    kept : int
+        Bytes of the moments of all folds.
+    """
+
+    passes: int
+    bytes: int
+    tasks: int
+    workers: int
+    seconds: float
+    kept: int
+
+    @classmethod
+    def of(cls, source: RowSource, k: int, workers: int) -> Plan:
+        """The plan for k folds.
+
+        Parameters
+        ----------
+        source : RowSource
+        k, workers : int
+
+        Returns
+        -------
+        Plan
+        """
+        width, tasks = source.p + 1, len(source.parts())
+        numbers = source.n * width
+        at_a_time = max(1, min(tasks, workers))
+        seconds = (numbers / READ_RATE + numbers * width / PRODUCT_RATE) / at_a_time
+        passes = 1 + source.counted
+        return cls(
+            passes, 8 * passes * numbers, tasks, at_a_time, seconds, 8 * k * width * (width + 2)
+        )
+
+    def __str__(self) -> str:
+        passes = "one pass" if self.passes == 1 else f"{self.passes} passes"
+        return (
+            f"plan: {passes} over {self.bytes / 1e9:.3g} GB of numbers in {self.tasks} "
+            f"task{'s' if self.tasks > 1 else ''}, {self.workers} at a time, about "
+            f"{self.seconds:.2g} s; {self.kept / 1e6:.3g} MB of moments are kept"
+        )
 
 
 def versions() -> dict[str, str]:

@@ -178,10 +178,13 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 )
         return CheckedRows(X, y, labels, weights, groups)
 
-    def _design(self, rows: CheckedRows) -> tuple[Design, Array, Array]:
+    def _protocol(self) -> Protocol:
         scale = "unit-variance" if self.standardize else "none"
-        protocol = Protocol("honest", scale, bool(self.fit_intercept))
-        design = make_design(Summary.of(rows.X, rows.y, rows.weights), protocol, rows.labels)
+        return Protocol("honest", scale, bool(self.fit_intercept))
+
+    def _design(self, rows: CheckedRows) -> tuple[Design, Array, Array]:
+        summary = Summary.of(rows.X, rows.y, rows.weights)
+        design = make_design(summary, self._protocol(), rows.labels)
         return design, *design.apply(rows.X, rows.y)
 
     def _keep(self, model: FittedModel) -> None:

@@ -7,7 +7,7 @@ import warnings
 from numpy.typing import ArrayLike
 
 from ..cv.settings import checked_jobs
-from ..design.fold_data import weighted_rows
+from ..design.design import weighted_rows
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning
 from ..solvers import SparseRidgeProblem, Status, solve

@@ -11,14 +11,19 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..cv.settings import Settings, checked_gammas
-from ..design.fold_data import RowFolds
+from ..design.design import Design
+from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import make_folds
+from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
+from ..solvers import on_client
+from ..tables.lazy import LazySource, is_lazy
 from .base import SparseLinearModel
 from .progress import CallbackSupportMixin, Progress, with_callbacks
+from .validation import frame_names
 
 
 class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[misc]
@@ -55,7 +60,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     prove : str
         Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
-        Threads over folds, as in joblib.
+        Threads over folds, as in joblib; processes or a cluster inside ``joblib.parallel_config``.
     random_state : int, RandomState or None
         For the shuffle of K folds; a fixed seed by default, so that a fit can be repeated.
     verbose : int
@@ -80,6 +85,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         limit is shared.
     compare : bool
         Also find what every other rule would choose.
+    client : distributed.Client, str or None
+        Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
+        same. Where the estimator is cloned, as in a grid search, give the address.
 
     Attributes
     ----------
@@ -152,6 +160,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         repeats: int = REPEATS,
         prove: str = "choice",
         compare: bool = False,
+        client: Any = None,
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -169,6 +178,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.repeats = repeats
         self.prove = prove
         self.compare = compare
+        self.client = client
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -183,6 +193,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Parameters
         ----------
         X : array-like, shape (n, p)
+            A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
+            held: K folds, drawn by a hash of the row number.
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
@@ -199,35 +211,67 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         ------
         InputError
             A ValueError with one line that names the column or parameter at fault.
+        ClusterError
+            The cluster has no workers, or loses every one that a unit of work is sent to.
         """
         told = Progress(self, bool(self.verbose), X, y)
         settings = Settings(
             self.method, self.backend, self.time_limit, self.n_jobs, self.tol, prove=self.prove
         )
         gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
-        table = self._checked_rows(X, y, sample_weight, groups)
-        design, A, b = self._design(table)
-        folds = make_folds(
-            self.cv, b.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
-        )
-        data = RowFolds(A, b, folds, design.protocol.refit_intercept, table.weights)
-        refuse_rule(self.rule, data, settings)
-        study = Study(
-            data,
-            design,
-            gammas,
-            self.taus,
-            settings,
-            repeats=self.repeats,
-            seed=self.random_state,
-            progress=told,
-        )
-        self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
+        with on_client(self.client):
+            if is_lazy(X):
+                design, data = self._lazy_folds(X, y, sample_weight, groups)
+            else:
+                design, data = self._folds(X, y, sample_weight, groups)
+            refuse_rule(self.rule, data, settings)
+            study = Study(
+                data,
+                design,
+                gammas,
+                self.taus,
+                settings,
+                repeats=self.repeats,
+                seed=self.random_state,
+                progress=told,
+            )
+            self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
         if gammas is None:
             self.trace_ = study.surface.trace
         self._choose(study)
         told.end()
         return self
+
+    def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Design, FoldData]:
+        """Rows in memory, and their folds."""
+        table = self._checked_rows(X, y, sample_weight, groups)
+        design, A, b = self._design(table)
+        folds = make_folds(
+            self.cv, b.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
+        )
+        return design, RowFolds(A, b, folds, design.protocol.refit_intercept, table.weights)
+
+    def _lazy_folds(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Design, FoldData]:
+        """Rows that Dask holds: in memory where they fit, else the moments of every fold."""
+        if sample_weight is not None or groups is not None:
+            raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
+        source = LazySource(X, y)
+        if frame_names(X) is None:
+            self.__dict__.pop("feature_names_in_", None)
+        else:
+            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+        self.n_features_in_ = source.p
+        prepared = prepare(
+            source,
+            self.cv,
+            self._protocol(),
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+            announce=print if self.verbose else None,
+        )
+        return prepared.design, prepared.data
 
     def at_size(self, size: int) -> SparseRidgeCV:
         """The projected model of another size; nothing is fitted again.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..solvers import Limits, run_units
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -116,6 +117,41 @@ def checked_partition(label: Any, n: int) -> tuple[Index, int]:
     if found.shape != (n,) or k < 2 or np.unique(found).size != k:
         raise InputError(f"folds must label {n} rows 0..k-1 with k >= 2 and none empty")
     return found, k
+
+
+def losses_of(
+    learner: Learner,
+    tasks: Sequence[tuple[Index, Sequence[int]]],
+    n_jobs: int | None = None,
+    done: Callable[[int, Array], None] | None = None,
+) -> list[Array]:
+    """Losses of models, each a unit of work of its own.
+
+    Parameters
+    ----------
+    learner : Learner
+        Sent once to every process that fits; what else a unit needs is its task.
+    tasks : sequence of (rows, candidates)
+    n_jobs : int, optional
+    done : callable, optional
+        Called with the number of a task and its losses when they are there, in any order.
+
+    Returns
+    -------
+    list of ndarray, shape (c, n)
+        In the order of the tasks.
+    """
+    found: dict[int, Array] = {}
+    for index, losses in run_units(_losses, learner, tasks, n_jobs, allot=lambda _: Limits()):
+        found[index] = losses
+        if done is not None:
+            done(index, losses)
+    return [found[index] for index in range(len(tasks))]
+
+
+def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Limits) -> Array:
+    """The unit of some candidates fitted to some rows."""
+    return learner(training, candidates)
 
 
 def training_rows(label: Index, left_out: Subset) -> Index:

@@ -23,13 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.engine import interruptible
-from ..cv.estimate import in_parallel
 from ..cv.pace import Tell
 from ..cv.results import CVResult, mean_over_folds
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..design.model import FittedModel, fitted_model
-from ..solvers import Limits, SparseRidgeProblem, StopFlag, support_path
+from ..solvers import Limits, SparseRidgeProblem, StopFlag, run_units, support_path
 from ..solvers.threads import one_blas_thread
 from .averaging import averaged_coefficients
 
@@ -192,6 +191,23 @@ def choose_size(distance: Array, enough: float) -> tuple[NDArray[np.intp], int]:
     return distance.argmin(axis=0), int(near[0] if near.size else least.argmin())
 
 
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """What the units of a projection share: the partitions and what is averaged over them."""
+
+    partitions: tuple[Partition, ...]
+    weights: Array
+    gammas: Array
+    sizes: NDArray[np.intp]
+
+
+def _project(average: Averages, r: int, j: int, limits: Limits) -> FoldSums:
+    """The unit of one fold of one partition."""
+    return project_fold(
+        average.partitions[r], average.weights, average.gammas, average.sizes, j, limits
+    )
+
+
 def project_average(
     partitions: Sequence[Partition],
     design: Design,
@@ -231,20 +247,17 @@ def project_average(
     tasks = [(r, j) for r, (data, _) in enumerate(partitions) for j in range(data.folds.k)]
     with interruptible(StopFlag()) as stop, one_blas_thread():
         clock = Limits(None if limits is None else limits.remaining(), None, stop)
-        left = len(tasks) + 1
-
-        def unit(task: tuple[int, int]) -> FoldSums:
-            r, j = task
-            return project_fold(partitions[r], weights, gammas, sizes, j, clock.share(left))
-
-        found: list[list[FoldSums]] = [[] for _ in partitions]
-        for (r, _), one in zip(tasks, in_parallel(unit, tasks, n_jobs), strict=True):
-            found[r].append(one)
-            left -= 1
+        average = Averages(tuple(partitions), weights, gammas, sizes)
+        found: dict[int, FoldSums] = {}
+        for index, one in run_units(
+            _project, average, tasks, n_jobs, allot=lambda rounds: clock.share(rounds + 1.0)
+        ):
+            found[index] = one
             if tell is not None:
-                tell("projecting", len(tasks) + 1 - left, len(tasks))
+                tell("projecting", len(found), len(tasks))
         sums = [
-            _means(one, data.fold_weight) for one, (data, _) in zip(found, partitions, strict=True)
+            _means([found[i] for i, task in enumerate(tasks) if task[0] == r], data.fold_weight)
+            for r, (data, _) in enumerate(partitions)
         ]
         distance, error, spread, reference, reference_std = (
             np.mean(part, axis=0) for part in zip(*sums, strict=True)
@@ -263,7 +276,7 @@ def project_average(
         )
         for t, g in enumerate(place)
     ]
-    proved = all(one.proved for part in found for one in part) and all(m.proved for m in models)
+    proved = all(one.proved for one in found.values()) and all(m.proved for m in models)
     return Projection(
         sizes,
         gammas,

@@ -163,7 +163,7 @@ class _Corrected(Rule):
     name, least = "corrected", "bias-corrected CV error"
 
     def refuse(self, data: FoldData) -> None:
-        if data.folds.label is None:
+        if not data.folds.is_partition:
             raise InputError("rule corrected needs folds that hold out every row once")
 
     def choose(self, study: Study) -> Choice:

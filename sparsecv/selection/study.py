@@ -20,7 +20,7 @@ from ..cv.results import Array, CVResult
 from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
-from ..design.folds import Folds, make_folds
+from ..design.folds import Folds
 from ..design.model import FittedModel, fitted_model
 from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, Status, known_path, worst
@@ -355,6 +355,7 @@ class Study:
             "version": __version__,
             "n": folds.n,
             "label": pairs if label is None else label.tolist(),
+            "hash": getattr(folds, "seed", None),
             "taus": np.unique(taus).tolist(),
             "protocol": [protocol.name, protocol.scale, protocol.intercept],
             "method": settings.method,
@@ -423,5 +424,4 @@ def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
         raise InputError("only K folds and folds of a size can be drawn again")
     if isinstance(seed, Integral):
         seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
-    text = str(folds.k) if folds.kind == "kfold" else f"size:{folds.n // folds.k}"
-    return make_folds(text, folds.n, seed=seed, groups=folds.groups)
+    return folds.again(seed)

@@ -10,6 +10,7 @@ from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
 from .branching.sizes import certificates_of, solve_sizes
+from .executor import on_client, run_units, workers
 from .fitted import SupportPath, fit_supports, known_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets, pad_support
 from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, deleted_fits
@@ -72,6 +73,7 @@ __all__ = [
     "heuristic_support",
     "known_path",
     "node_bounds",
+    "on_client",
     "outer_approximation",
     "pad_support",
     "perspective_relaxation",
@@ -79,6 +81,7 @@ __all__ = [
     "register_backend",
     "relative_gap",
     "relaxation_path",
+    "run_units",
     "screen",
     "settle",
     "solve",
@@ -87,5 +90,6 @@ __all__ = [
     "solve_sizes",
     "support_path",
     "wants_gram",
+    "workers",
     "worst",
 ]

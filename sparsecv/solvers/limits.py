@@ -85,6 +85,13 @@ class Limits:
         self._node_limit = node_limit
         self._stop = stop
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"left": self.remaining(), "nodes": self._node_limit, "stop": self._stop}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In another process, whose clock is another: what was left, from now."""
+        Limits.__init__(self, state["left"], state["nodes"], state["stop"])
+
     @property
     def stop(self) -> StopFlag | None:
         """The flag that ends the search when raised."""

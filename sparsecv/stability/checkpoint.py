@@ -14,7 +14,7 @@ import numpy as np
 
 from ..cv.sealed import read_sealed, write_sealed
 from ..errors import InputError
-from ..selection.partial_errors import Array, Index, Learner
+from ..selection.partial_errors import Array, Index, Learner, losses_of
 
 ANEW = "its fits are made anew"
 
@@ -45,38 +45,89 @@ class Shelf:
             raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
         self.key, self.n = str(joblib.hash((X, y, label, settings))), int(label.size)
 
-    def of(self, learner: Learner) -> Learner:
-        """The learner, looking here first.
+    def find(self, training: Index, candidates: Sequence[int]) -> Array | None:
+        """Losses that are kept here.
 
         Parameters
         ----------
-        learner : Learner
+        training : ndarray of int
+            Rows fitted to.
+        candidates : sequence of int
 
         Returns
         -------
-        Learner
+        ndarray, shape (c, n), or None
         """
+        key, path = self._place(training, candidates)
+        shape = (len(candidates), self.n)
+        return read_sealed(path, key, lambda content: _array(content, shape), ANEW)
 
-        def losses(training: Index, candidates: Sequence[int]) -> Array:
-            digest = hashlib.sha256(self.key.encode())
-            digest.update(np.asarray(training, dtype=np.int64).tobytes())
-            digest.update(np.asarray(candidates, dtype=np.int64).tobytes())
-            key = digest.hexdigest()
-            path = self.folder / f"stability-{key[:24]}.json"
-            shape = (len(candidates), self.n)
-            known = read_sealed(path, key, lambda content: _array(content, shape), ANEW)
-            if known is not None:
-                return known
-            found = learner(training, candidates)
-            data = np.ascontiguousarray(found, dtype=np.float64)
-            content = {"shape": list(data.shape), "data": b64encode(data.tobytes()).decode()}
-            try:
-                write_sealed(path, key, content)
-            except OSError as error:
-                raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
-            return found
+    def keep(self, training: Index, candidates: Sequence[int], losses: Array) -> None:
+        """Store losses.
 
-        return losses
+        Parameters
+        ----------
+        training : ndarray of int
+        candidates : sequence of int
+        losses : ndarray, shape (c, n)
+
+        Raises
+        ------
+        InputError
+            The file cannot be written.
+        """
+        key, path = self._place(training, candidates)
+        data = np.ascontiguousarray(losses, dtype=np.float64)
+        content = {"shape": list(data.shape), "data": b64encode(data.tobytes()).decode()}
+        try:
+            write_sealed(path, key, content)
+        except OSError as error:
+            raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
+
+    def _place(self, training: Index, candidates: Sequence[int]) -> tuple[str, Path]:
+        digest = hashlib.sha256(self.key.encode())
+        digest.update(np.asarray(training, dtype=np.int64).tobytes())
+        digest.update(np.asarray(candidates, dtype=np.int64).tobytes())
+        key = digest.hexdigest()
+        return key, self.folder / f"stability-{key[:24]}.json"
+
+
+def kept_losses(
+    learner: Learner,
+    tasks: Sequence[tuple[Index, Sequence[int]]],
+    shelf: Shelf | None,
+    n_jobs: int | None,
+    verbose: bool = False,
+) -> list[Array]:
+    """Losses of models: those on a shelf, and the others fitted and put there as they come.
+
+    Parameters
+    ----------
+    learner : Learner
+    tasks : sequence of (rows, candidates)
+    shelf : Shelf or None
+    n_jobs : int, optional
+    verbose : bool
+        Print how many are there.
+
+    Returns
+    -------
+    list of ndarray, shape (c, n)
+    """
+    known = [None if shelf is None else shelf.find(*task) for task in tasks]
+    left = [i for i, losses in enumerate(known) if losses is None]
+    there = len(tasks) - len(left)
+
+    def keep(index: int, losses: Array) -> None:
+        nonlocal there
+        there += 1
+        if shelf is not None:
+            shelf.keep(*tasks[left[index]], losses)
+        if verbose:
+            print(f"fits: {there} of {len(tasks)}")
+
+    found = iter(losses_of(learner, [tasks[i] for i in left], n_jobs, keep))
+    return [next(found) if losses is None else losses for losses in known]
 
 
 def _array(content: Any, shape: tuple[int, int]) -> Array:

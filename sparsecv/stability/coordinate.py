@@ -19,11 +19,12 @@ from ..selection.partial_errors import (
     Subset,
     Table,
     checked_partition,
+    losses_of,
     training_rows,
 )
 
 ITERATIONS = 10
-Runner = Callable[[Callable[[Any], Array], list[Any]], Any]
+Runner = Callable[[list[tuple[Index, list[int]]]], list[Array]]
 
 
 class Grid:
@@ -168,13 +169,13 @@ class Adaptive:
     label : array of int, shape (n,)
     grid : Grid
     run : callable, optional
-        Maps a function over tasks (folds left out, candidate), in order.
+        Losses of (rows, candidates), in order.
     """
 
     def __init__(self, learner: Learner, label: Any, grid: Grid, run: Runner | None = None) -> None:
         self.label, self.k = checked_partition(label, np.asarray(label).size)
-        self.learner, self.grid = learner, grid
-        self.run: Runner = run or (lambda work, tasks: map(work, tasks))
+        self.grid = grid
+        self.run: Runner = run or (lambda tasks: losses_of(learner, tasks))
         self.table = Table(self.label, grid.size)
         self.known: dict[Subset, set[int]] = {}
         self._rows: dict[Subset, Index] = {}
@@ -195,16 +196,16 @@ class Adaptive:
             for c in candidates
             if c not in self.known.setdefault(subset, set())
         ]
-        for (subset, c), losses in zip(tasks, self.run(self._fit, tasks), strict=True):
+        todo = [(self._training(subset), [c]) for subset, c in tasks]
+        for (subset, c), losses in zip(tasks, self.run(todo), strict=True):
             self.table.enter(subset, [c], losses)
             self.known[subset].add(c)
         self.n_fits += len(tasks)
 
-    def _fit(self, task: tuple[Subset, int]) -> Array:
-        subset, candidate = task
+    def _training(self, subset: Subset) -> Index:
         if subset not in self._rows:
             self._rows[subset] = training_rows(self.label, subset)
-        return self.learner(self._rows[subset], [candidate])
+        return self._rows[subset]
 
     def inside(self, t: int, weight: float) -> int:
         """θ chosen with outer fold t left out.

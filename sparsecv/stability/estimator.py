@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import indexable
@@ -30,8 +29,9 @@ from ..selection.partial_errors import (
     partial_errors,
     training_rows,
 )
-from .checkpoint import Shelf
-from .coordinate import Adaptive, Grid
+from ..solvers import on_client
+from .checkpoint import Shelf, kept_losses
+from .coordinate import Adaptive, Grid, Runner
 from .learners import Renumbered, default_loss, folds_for, learner_of
 from .losses import Loss, checked_loss
 
@@ -87,6 +87,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Of ``SparseRidge``: "exact", "heuristic" (forward steps, swaps, warm starts along τ),
         "rounding" (the relaxation's largest entries, as in the stability paper), or "auto": exact
         up to 20 columns, then heuristic.
+    client : distributed.Client, str or None
+        Dask cluster, or the address of its scheduler, whose workers fit.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: Any = None,
         verbose: int = 0,
         solver: str = "auto",
+        client: Any = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -154,6 +157,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.solver = solver
+        self.client = client
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> StabilityCV:
         """Choose λ and the hyperparameters, and fit the model on all rows.
@@ -243,14 +247,18 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _run(
         self, learner: Learner, label: Index, grid: Grid, weights: Array, shelf: Shelf | None
     ) -> None:
-        kept = learner if shelf is None else shelf.of(learner)
+
+        def fit(tasks: list[tuple[Index, list[int]]]) -> list[Array]:
+            with on_client(self.client):
+                return kept_losses(learner, tasks, shelf, self.n_jobs, bool(self.verbose))
+
         nested = weights.size > 1
         if self.search == "grid":
-            errors = self._errors(kept, label, grid, nested, getattr(learner, "at_once", False))
+            errors = self._errors(fit, learner, label, grid, nested)
             at = list(range(grid.size))
             self._choose(grid, errors, weights, select(errors, weights) if nested else None, at)
             return
-        search = Adaptive(kept, label, grid, self._tasks)
+        search = Adaptive(learner, label, grid, fit)
         if nested:
             selection = search.select(weights)
             chosen = selection.theta
@@ -262,33 +270,25 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_fits_ = search.n_fits
 
     def _errors(
-        self, learner: Learner, label: Index, grid: Grid, nested: bool, at_once: bool
+        self, fit: Runner, learner: Learner, label: Index, grid: Grid, nested: bool
     ) -> PartialErrors:
-        """Every candidate with nothing, one fold and two folds left out, in parallel."""
+        """Every candidate with nothing, one fold and two folds left out."""
         every = list(range(grid.size))
-        blocks = [every] if at_once else [[c] for c in every]
+        # a learner of whole paths gives all at once
+        blocks = [every] if getattr(learner, "at_once", False) else [[c] for c in every]
         counted = 0
 
         def run(todo: list[Subset]) -> list[Array]:
             nonlocal counted
-            tasks = [(subset, block) for subset in todo for block in blocks]
             counted = len(todo) * grid.size
-            found = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)(
-                delayed(learner)(training_rows(label, subset), block) for subset, block in tasks
-            )
+            rows = [training_rows(label, subset) for subset in todo]
+            found = fit([(training, block) for training in rows for block in blocks])
             step = len(blocks)
             return [np.concatenate(found[i * step : (i + 1) * step]) for i in range(len(todo))]
 
         errors = partial_errors(learner, label, grid.size, nested=nested, run=run)
         self.n_fits_ = counted
         return errors
-
-    def _tasks(self, work: Callable[[Any], Array], tasks: list[Any]) -> Any:
-        if len(tasks) < 2 or self.n_jobs in (None, 1):
-            return map(work, tasks)
-        return Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=self.verbose)(
-            delayed(work)(task) for task in tasks
-        )
 
     def _choose(
         self,

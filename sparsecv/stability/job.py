@@ -139,7 +139,7 @@ def run(
     solver : str
         Of sparse ridge; see :class:`StabilityCV`.
     **settings
-        ``lambdas``, ``loss``, ``n_jobs`` and ``checkpoint`` of :class:`StabilityCV`.
+        ``lambdas``, ``loss``, ``n_jobs``, ``checkpoint`` and ``client`` of :class:`StabilityCV`.
 
     Returns
     -------

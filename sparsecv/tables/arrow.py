@@ -1,6 +1,7 @@
 """Text and Parquet files as rows of numbers, read block by block through Arrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import pyarrow.compute as pc
 from ..errors import InputError
 from .columns import FloatArray, check_names, check_rows, select_columns, shown
 from .faults import MAX_LEVELS, Faults
-from .parquet import ParquetFile, as_text
-from .rows import ArraySource, RowSource
+from .parquet import ParquetFile, ParquetFolder, as_text
+from .rows import ArraySource, Part, RowSource
 from .text import KEPT_BYTES, TextFile, as_numpy
 
 _LEVEL_ROWS = 65536
@@ -171,6 +172,7 @@ class ArrowSource(RowSource):
         selection = select_columns(file.label, file.names, target, (*drop, *index))
         self.target_name = file.names[selection.target]
         columns = [file.names[position] for position in selection.features]
+        self.divisible = isinstance(file, ParquetFolder)
         self._table = ArrowTable(file, [*columns, self.target_name], self.target_name, one_hot)
         self.n = self._table.n
         self.feature_names = self._table.names[:-1]
@@ -180,6 +182,27 @@ class ArrowSource(RowSource):
     @property
     def _label(self) -> str:
         return self._file_label
+
+    def parts(self) -> list[Part]:
+        """One part per file of a folder; see :meth:`RowSource.parts`.
+
+        Returns
+        -------
+        list of Part
+        """
+        file = self._table._file
+        if not isinstance(file, ParquetFolder):  # a part itself, among others
+            return super().parts()
+        found, start = [], 0
+        for one in file.files:
+            part = copy(self)
+            part._table = copy(self._table)
+            part._file_label = part._table.label = one.label
+            part._table._file, part.n = one, one.n
+            part.weights = part.groups = None
+            found.append(Part(start, part))
+            start += one.n
+        return found
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for block in self._table.blocks(rows):

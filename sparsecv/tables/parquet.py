@@ -14,6 +14,7 @@ from .columns import FloatArray, shown
 from .faults import Faults
 from .text import as_numpy
 
+SUFFIXES = {".parquet", ".pq"}
 _ROWS = 65536
 _BUFFER = 1 << 20
 
@@ -39,7 +40,7 @@ class ParquetFile:
         self.path, self.label = path, path.name
         self.kept: list[FloatArray] = []
         with self._opened() as file:
-            self._schema, self._n = file.schema_arrow, int(file.metadata.num_rows)
+            self._schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
         self.names: list[str] = list(self._schema.names)
         try:
             stored = json.loads((self._schema.metadata or {})[b"pandas"])["index_columns"]
@@ -104,7 +105,7 @@ class ParquetFile:
             if name in text or _is_numeric(dtype):
                 continue
             if pa.types.is_null(dtype):
-                faults.rows(name, "missing", range(self._n))
+                faults.rows(name, "missing", range(self.n))
             elif _is_text(dtype):
                 text.add(name)
                 encoded = encode and name != faults.target
@@ -115,7 +116,7 @@ class ParquetFile:
             else:
                 what = f"column {shown(name)} has type {dtype}, neither numeric nor text"
                 faults.add(name, what)
-        return self._n, text
+        return self.n, text
 
     def _note(self, name: str, dates: bool, encode: bool, faults: Faults) -> None:
         """Note a column of text with its first cells for an example."""
@@ -129,7 +130,7 @@ class ParquetFile:
                 faults.text(name, present[:1000], first, encode=encode, kind=kind)
                 return
             row += len(cells)
-        faults.rows(name, "missing", range(self._n))
+        faults.rows(name, "missing", range(self.n))
 
     def floats(self, name: str, cells: Any) -> FloatArray:
         """A numeric column; nulls become NaN.
@@ -151,6 +152,59 @@ class ParquetFile:
         # floats.
         values: FloatArray = as_numpy(cells).astype(np.float64, copy=False)
         return values
+
+
+class ParquetFolder(ParquetFile):
+    """The Parquet files of a folder as one table, in the order of their names.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    InputError
+        There are none, one cannot be read, or two differ in their columns.
+    """
+
+    def __init__(self, path: Path) -> None:
+        found = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+        if not found:
+            raise InputError(
+                f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
+            )
+        self.files = [ParquetFile(one) for one in found]
+        super().__init__(found[0])
+        self.path, self.label = path, path.name
+        for one in self.files:
+            if one.names != self.names:
+                raise InputError(
+                    f"{path.name}: {one.label} has other columns, or in another order, than "
+                    f"{self.files[0].label}"
+                )
+            for name in self.names:
+                kinds = {_is_numeric(file._schema.field(name).type) for file in (self, one)}
+                if len(kinds) > 1:
+                    raise InputError(
+                        f"{path.name}: column {shown(name)} is numeric in one file and not in "
+                        f"another ({one.label})"
+                    )
+        self.n = sum(one.n for one in self.files)
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield record batches of all files, one after the other; see :class:`ParquetFile`.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        rows : int
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+        """
+        for one in self.files:
+            yield from one.batches(columns, rows)
 
 
 def as_text(cells: Any) -> Any:

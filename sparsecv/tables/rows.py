@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,53 @@ from ..errors import InputError
 from .aside import Column
 from .columns import FloatArray, check_names, check_rows, is_integer, shown
 from .faults import Faults
+
+
+class Part(NamedTuple):
+    """Some of a table's rows, which can be sent to where they are read.
+
+    Attributes
+    ----------
+    start : int
+        Number of the first row.
+    rows : object
+        What :func:`as_source` takes.
+    """
+
+    start: int
+    rows: Any
+
+
+def as_source(rows: Any, start: int) -> "RowSource":
+    """A part's rows as a table of their own.
+
+    Parameters
+    ----------
+    rows : RowSource, or (X, y, names, target), which Dask may have still to compute
+    start : int
+        Number of the first row, for messages.
+
+    Returns
+    -------
+    RowSource
+
+    Raises
+    ------
+    InputError
+        A value is missing or infinite.
+    """
+    if isinstance(rows, RowSource):
+        return rows
+    if hasattr(rows, "__dask_graph__"):
+        rows = rows.compute()
+    X, y, names, target = rows
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if not (np.isfinite(X).all() and np.isfinite(y).all()):
+        faults = Faults("data", target)
+        faults.values(X, names, start)
+        faults.values(y, [target], start)
+        faults.check()
+    return ArraySource(X, y, names, target, least=1)
 
 
 class RowSource(ABC):
@@ -46,6 +94,8 @@ class RowSource(ABC):
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
     groups_name: str | None = None
+    divisible = False  # comes in parts, be it one
+    counted = False  # its rows had to be counted in a pass of their own
 
     def set_aside(self, weights: Column | None, groups: Column | None) -> None:
         """Take the weights and the groups of the rows from columns that are no features.
@@ -72,6 +122,15 @@ class RowSource(ABC):
     def _label(self) -> str:
         """What messages call the source."""
         return self.name
+
+    def parts(self) -> list[Part]:
+        """The rows in parts that may be read apart, in row order; one where they may not.
+
+        Returns
+        -------
+        list of Part
+        """
+        return [Part(0, self)]
 
     def blocks(self, rows: int = 65536) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Iterate over the rows in order, in blocks that fit in memory.
@@ -172,6 +231,8 @@ class ArraySource(RowSource):
     target_name : str
     name : str
         Label for output.
+    least : int
+        Rows there must be.
 
     Raises
     ------
@@ -192,6 +253,7 @@ class ArraySource(RowSource):
         feature_names: Sequence[str],
         target_name: str = "y",
         name: str = "data",
+        least: int = 2,
     ) -> None:
         try:
             self._X = np.asarray(X, dtype=np.float64)
@@ -211,7 +273,7 @@ class ArraySource(RowSource):
                 f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
                 "give one name per column"
             )
-        check_rows(name, self.n)
+        check_rows(name, self.n, least)
         if not self.p:
             raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
         check_names(name, [*self.feature_names, target_name])

@@ -155,7 +155,7 @@ def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFi
     Raises
     ------
     InputError
-        There is no such file, or it is a folder.
+        There is no such file, or it is a folder without Parquet files.
     """
     place = Path(path).expanduser()
     if str(path) != "-":
@@ -164,7 +164,9 @@ def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFi
                 f"no file {place}; check the path, or see `sparsecv datasets` for names"
             )
         if place.is_dir():
-            raise InputError(f"{place} is a folder; name a CSV, Parquet or .npy file in it")
+            from .parquet import ParquetFolder
+
+            return ParquetFolder(place)
     suffix = place.suffix.lower()
     if suffix == ".npy":
         return place
@@ -196,7 +198,8 @@ def open_table(
         ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated by comma,
         semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
         Parquet. ``.npy``: a 2-D array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
-        suffix is tried as text; ``-`` is text on the standard input. Text is read into memory
+        suffix is tried as text; ``-`` is text on the standard input. A folder is the table of the
+        Parquet files in it, in the order of their names. Text is read into memory
         unless it is large; the others are read when asked for.
     target : str, optional
         The response; by default the last column that is not dropped. In Parquet files from pandas

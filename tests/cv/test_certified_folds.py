@@ -62,7 +62,8 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
     monkeypatch.setattr(prove, "branch_and_bound", lambda *_, **__: unfinished)
     for t, j in np.ndindex(page.lower.shape):
-        prover._fold(page, t, j, None, Limits())
+        proof = prove.prove_fold(prover._folding, *prover._task(page, t, j, None), Limits())
+        prover._enter(page, t, j, proof)
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)
     low, high = page.sums()
     held = inside(low / data.total, high / data.total, truth)

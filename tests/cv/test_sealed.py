@@ -12,7 +12,7 @@ import pytest
 
 from sparsecv.cv.sealed import read_sealed, write_sealed
 from sparsecv.errors import CheckpointWarning
-from sparsecv.stability.checkpoint import Shelf
+from sparsecv.stability.checkpoint import Shelf, kept_losses
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}
 
@@ -78,7 +78,12 @@ def test_losses_are_those_of_their_rows_and_candidates(tmp_path: Path) -> None:
         return np.outer(np.asarray(candidates) + 0.1, np.arange(6.0)) + len(training)
 
     def kept(settings: Any) -> Any:
-        return Shelf(tmp_path, np.eye(6), np.arange(6.0), label, settings).of(learner)
+        shelf = Shelf(tmp_path, np.eye(6), np.arange(6.0), label, settings)
+
+        def one(training: Any, candidates: Any) -> Any:
+            return kept_losses(learner, [(training, candidates)], shelf, None)[0]
+
+        return one
 
     rows = np.arange(4)
     first = kept("a")(rows, [0, 1])

@@ -167,7 +167,7 @@ def test_search_on_streamed_moments() -> None:
     assert folds.label is not None
     design = make_design(Summary.of(made.X, made.y), Protocol(), [f"x{j}" for j in range(8)])
     source = ArraySource(made.X, made.y, [f"x{j}" for j in range(8)])
-    streamed = MomentFolds(fold_moments(source, folds.label, folds.k), design, folds)
+    streamed = MomentFolds(fold_moments(source, folds), design, folds)
     rows = RowFolds(*design.apply(made.X, made.y), folds, True)
     taus = np.arange(1, 9)
     exact = cross_validate(rows, [1.0], taus).by_gamma[0]

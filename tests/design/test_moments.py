@@ -50,7 +50,7 @@ def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds
     design = make_design(Summary.of(X, y), protocol, names)
     rows = RowFolds(*design.apply(X, y), folds, protocol.refit_intercept)
     assert folds.label is not None
-    moments = fold_moments(source(X, y), folds.label, folds.k)
+    moments = fold_moments(source(X, y), folds)
     streamed = make_design(moments.summary(), protocol, names)
     np.testing.assert_array_equal(streamed.kept, design.kept)
     np.testing.assert_allclose(streamed.x_scale, design.x_scale, rtol=1e-9)
@@ -91,7 +91,7 @@ def test_a_fold_left_out(k: int) -> None:
     X, y = table()
     folds = make_folds(k, len(y), seed=1)
     assert folds.label is not None
-    moments = fold_moments(source(X, y), folds.label, folds.k)
+    moments = fold_moments(source(X, y), folds)
     joint = np.column_stack([X, y])
     np.testing.assert_array_equal(moments.low, joint.min(axis=0))
     np.testing.assert_array_equal(moments.high, joint.max(axis=0))
@@ -116,12 +116,11 @@ def test_block_size_changes_nothing(rows: int) -> None:
         def blocks(self, _: int = 0) -> Any:
             return super().blocks(rows)
 
-    whole = fold_moments(source(X, y), folds.label, 3)
+    whole = fold_moments(source(X, y), folds)
     seen: list[tuple[int, int]] = []
     blocked = fold_moments(
         Blocked(X, y, [f"x{j}" for j in range(5)]),
-        folds.label,
-        3,
+        folds,
         lambda i, n: seen.append((i, n)),
     )
     for j in range(3):
@@ -265,7 +264,7 @@ def test_fold_moments_is_complete() -> None:
     X, y = table()
     folds = make_folds(60, 60)
     assert folds.label is not None
-    moments = fold_moments(source(X, y), folds.label, 60)
+    moments = fold_moments(source(X, y), folds)
     assert isinstance(moments, FoldMoments)
     assert [part.n for part in moments.folds] == [1] * 60
     assert moments.total().n == 60

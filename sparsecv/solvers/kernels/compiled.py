@@ -163,6 +163,17 @@ def seconds_compiling() -> float:
     return _compiling.seconds
 
 
+def compiled_elsewhere(seconds: float) -> None:
+    """Count seconds that this process has waited while others compiled.
+
+    Parameters
+    ----------
+    seconds : float
+    """
+    with _compiling._lock:
+        _compiling.seconds += seconds
+
+
 class NamedByContent(Compiler):  # type: ignore[misc]
     """numba's pipeline; machine code of the same kernel has the same name in every process."""
 

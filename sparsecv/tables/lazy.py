@@ -1,0 +1,122 @@
+"""Rows that Dask holds in chunks: arrays and data frames larger than memory."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .columns import FloatArray, check_names, check_rows, shown
+from .rows import Part, RowSource, as_source
+
+CHUNK_BYTES = 128_000_000  # of X that one worker holds at a time
+
+
+def is_lazy(values: Any) -> bool:
+    """Whether these are a dask.array or a dask.dataframe, still to be computed.
+
+    Parameters
+    ----------
+    values : object
+
+    Returns
+    -------
+    bool
+    """
+    return hasattr(values, "__dask_graph__")
+
+
+class LazySource(RowSource):
+    """A dask.array or dask.dataframe with its response, read chunk by chunk.
+
+    Chunks of unknown length are counted first, which is a pass of its own over what they are made
+    from.
+
+    Parameters
+    ----------
+    X : dask.array or dask.dataframe, shape (n, p)
+    y : dask.array, dask series or array, shape (n,)
+    name : str
+        Label for output.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, or columns that are not numeric.
+    """
+
+    divisible = True
+
+    def __init__(self, X: Any, y: Any, name: str = "data") -> None:
+        series = hasattr(y, "to_dask_array") and y.name is not None  # an array's name is a hash
+        self.name, self.target_name = name, str(y.name) if series else "y"
+        names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+        if names is not None:
+            for column, dtype in zip(names, X.dtypes, strict=True):
+                if getattr(dtype, "kind", "O") not in "biuf":
+                    raise InputError(f"column {shown(column)} is not numeric: encode or drop it")
+        X, self.counted = _as_array(X, 2)
+        y = _as_array(y, 1)[0]
+        if y.shape != X.shape[:1]:
+            raise InputError(f"X has {X.shape[0]:,} rows and y {y.shape[0]:,}")
+        self.n = int(X.shape[0])
+        check_rows(name, self.n)
+        self.feature_names = names or [f"x{j}" for j in range(X.shape[1])]
+        if not self.p:
+            raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
+        self.target_name += "_" * (self.target_name in self.feature_names)
+        check_names(name, [*self.feature_names, self.target_name])
+        X = X.rechunk({0: _row_chunks(X.chunks[0], X.shape[1]), 1: -1})
+        self._X, self._y = X, y.rechunk((X.chunks[0],))
+
+    def parts(self) -> list[Part]:
+        """One part per chunk of rows; see :meth:`RowSource.parts`.
+
+        Returns
+        -------
+        list of Part
+        """
+        from dask import delayed
+
+        names, target = self.feature_names, self.target_name
+        starts = np.concatenate([[0], np.cumsum(self._X.chunks[0])[:-1]]).tolist()
+        pairs = zip(self._X.to_delayed().ravel(), self._y.to_delayed().ravel(), strict=True)
+        together = delayed(_together, pure=True)
+        return [
+            Part(start, together(X, y, names, target))
+            for start, (X, y) in zip(starts, pairs, strict=True)
+        ]
+
+    def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        for start, part in self.parts():
+            yield from as_source(part, start).blocks(rows)
+
+
+def _together(X: Any, y: Any, names: list[str], target: str) -> tuple[Any, ...]:
+    return X, y, names, target
+
+
+def _as_array(values: Any, dimensions: int) -> tuple[Any, bool]:
+    """A dask.array of known chunks, and whether they had to be counted."""
+    import dask.array as da
+
+    if hasattr(values, "to_dask_array"):
+        return values.to_dask_array(lengths=True), True
+    array = values if is_lazy(values) else da.from_array(np.asarray(values))
+    if array.ndim != dimensions:
+        raise InputError(
+            f"X must have shape (n, p) and y shape (n,), not {array.ndim} dimensions "
+            f"in place of {dimensions}"
+        )
+    unknown = bool(np.isnan(array.shape).any())
+    return (array.compute_chunk_sizes() if unknown else array), unknown
+
+
+def _row_chunks(chunks: Sequence[int], p: int) -> tuple[int, ...]:
+    """Chunks of rows, those too large for a worker cut."""
+    most = max(1, CHUNK_BYTES // (8 * p))
+    cut: list[int] = []
+    for size in chunks:
+        pieces = -(-size // most)
+        cut += [size // pieces + (i < size % pieces) for i in range(pieces)] if size else []
+    return tuple(cut)

@@ -1,0 +1,185 @@
+"""Cross-validation gives the same bits in threads, in processes and on a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.tree import DecisionTreeRegressor
+
+from sparsecv import SparseRidgeCV, StabilityCV
+from sparsecv.cli.main import main
+from sparsecv.cv.checkpoint import Checkpoint
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.solvers import on_client
+
+distributed = pytest.importorskip("distributed")
+
+
+def rows(n: int, p: int, cv: Any, seed: int = 0) -> RowFolds:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[:, 3] = X[:, 2]  # ties
+    return RowFolds(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), make_folds(cv, n), True)
+
+
+CASES: dict[str, tuple[Any, ...]] = {
+    "K folds": (rows(60, 10, 5), [1.0, 10.0], range(1, 11), Settings()),
+    "leave-one-out": (rows(1100, 6, "loo"), [1.0], range(1, 7), Settings()),
+    "beyond 45 columns": (rows(60, 48, 3), [1.0, 200.0], [1, 2, 3], Settings(prove="all")),
+    "leave-one-out beyond": (rows(60, 48, "loo"), [1.0], [1, 2, 3], Settings(prove="all")),
+    "grid": (rows(60, 8, 4), [1.0], range(1, 9), Settings("grid")),
+}
+
+
+@pytest.fixture(scope="module")
+def four_workers() -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=4,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as one,
+    ):
+        yield one
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, CVResult]:
+    return {name: cross_validate(*case) for name, case in CASES.items()}
+
+
+def assert_same(found: CVResult, expected: CVResult) -> None:
+    counts = ("n_nodes", "n_mio")  # beyond 45 columns rounds of so many seconds decide on them
+    few = found.by_gamma[0].taus.size > 3
+    for name in ("cv_error", "std_error", "lower", "upper", "exact", *(counts if few else ())):
+        np.testing.assert_array_equal(found.table(name), expected.table(name), name)
+    for one, other in zip(found.by_gamma, expected.by_gamma, strict=True):
+        np.testing.assert_array_equal(one.choice, other.choice)
+        for name in ("fold_error", "model_objective", "model_bound"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), name)
+        for name in ("supports", "models"):
+            pairs = zip(getattr(one, name), getattr(other, name), strict=True)
+            assert all(np.array_equal(a, b) for a, b in pairs)
+        assert one.status == other.status
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_threads_and_processes(backend: str, plain: dict[str, CVResult]) -> None:
+    for name, case in CASES.items():
+        with parallel_config(backend, n_jobs=2):
+            assert_same(cross_validate(*case), plain[name])
+
+
+@pytest.mark.parametrize("workers", ["client", "four_workers"])
+def test_a_cluster(workers: str, request: Any, plain: dict[str, CVResult]) -> None:
+    client = request.getfixturevalue(workers)
+    for name, case in CASES.items():
+        with on_client(client):
+            assert_same(cross_validate(*case), plain[name])
+
+
+def test_estimators(client: Any) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 6))
+    y = X[:, 0] - X[:, 1] + rng.standard_normal(60)
+    for rule in ("repeated", "projected", "stability"):
+        expected = SparseRidgeCV(rule=rule, gammas=[1.0, 10.0]).fit(X, y)
+        address = client.scheduler.address
+        for how in ({"client": client}, {"client": address}, {}):
+            with parallel_config("dask", client=client):
+                found = SparseRidgeCV(rule=rule, gammas=[1.0, 10.0], **how).fit(X, y)
+            np.testing.assert_array_equal(found.coef_, expected.coef_)
+            np.testing.assert_array_equal(
+                found.cv_results_["cv_error"], expected.cv_results_["cv_error"]
+            )
+            assert found.cv_error_ == expected.cv_error_
+
+
+@pytest.mark.parametrize("search", ["grid", "coordinate"])
+def test_stability(client: Any, search: str) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 4))
+    y = X[:, 0] + rng.standard_normal(60)
+    grid = {"max_depth": [1, 2, 3]}
+    options: dict[str, Any] = {"cv": 3, "search": search, "random_state": 0}
+    learner = DecisionTreeRegressor(random_state=0)
+    expected = StabilityCV(learner, grid, **options).fit(X, y)
+    found = StabilityCV(learner, grid, client=client, **options).fit(X, y)
+    assert found.best_params_ == expected.best_params_
+    assert found.nested_error_ == expected.nested_error_
+    for name in ("cv_error", "stability", "corrected"):
+        np.testing.assert_array_equal(found.cv_results_[name], expected.cv_results_[name])
+
+
+def test_the_command_line(client: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((50, 4))
+    table = tmp_path / "t.csv"
+    np.savetxt(
+        table,
+        np.column_stack([X, X[:, 0] + rng.standard_normal(50)]),
+        "%.17g",
+        ",",
+        header="a,b,c,d,y",
+        comments="",
+    )
+    found = []
+    for more in ([], ["--dask", client.scheduler.address]):
+        out = tmp_path / "out.json"
+        assert main(["cv", str(table), "--quiet", "--json", str(out), *more]) == 0
+        text = [line for line in out.read_text().splitlines() if "seconds" not in line]
+        found.append(text)
+    assert found[0] == found[1]
+
+
+def test_the_time_limit_holds(client: Any) -> None:
+    """Units get shares of the time, and what they leave is bracketed."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((60, 40)) + 2.0 * rng.standard_normal((60, 1))
+    data = RowFolds(X, rng.standard_normal(60), make_folds(6, 60), True)
+    started = time.monotonic()
+    with on_client(client):
+        found = cross_validate(data, [1e-3], [5, 15, 20], Settings(time_limit=1.0))
+    assert time.monotonic() - started < 10.0
+    assert str(found.status) == "time limit"
+    assert (found.table("lower") <= found.table("cv_error")).all()
+    assert (found.table("cv_error") <= found.table("upper")).all()
+
+
+def test_units_are_kept_as_they_come(client: Any, tmp_path: Path) -> None:
+    """Folds that end before an interrupt are not done again."""
+    data, gammas, taus, settings = CASES["K folds"]
+    kept = Checkpoint(tmp_path, data.digest(), {})
+
+    def until_two(what: str, done: int, of: int) -> None:
+        if (what, done) == ("folds", 2):
+            raise KeyboardInterrupt
+
+    with on_client(client), pytest.raises(KeyboardInterrupt):
+        cross_validate(data, gammas, taus, settings, checkpoint=kept, progress=until_two)
+    told: list[tuple[str, int, int]] = []
+    with on_client(client):
+        again = cross_validate(
+            data, gammas, taus, settings, checkpoint=kept, progress=lambda *one: told.append(one)
+        )
+    assert kept.reused == gammas
+    assert next(one for one in told if one[0] == "folds")[2] <= data.folds.k - 1
+    assert_same_errors(again, cross_validate(data, gammas, taus, settings))
+
+
+def assert_same_errors(found: CVResult, expected: CVResult) -> None:
+    """Of a run that went on from a checkpoint: objectives are computed afresh."""
+    np.testing.assert_array_equal(found.table("exact"), expected.table("exact"))
+    np.testing.assert_allclose(found.table("cv_error"), expected.table("cv_error"), rtol=1e-12)

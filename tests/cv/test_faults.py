@@ -1,0 +1,244 @@
+"""Workers and clients that are killed, schedulers that restart: nothing finished is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv.cv.checkpoint import Checkpoint
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.ledger import Page
+from sparsecv.cv.results import CVResult
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import ClusterError
+from sparsecv.solvers import Limits, on_client, run_units
+
+distributed = pytest.importorskip("distributed")
+
+GAMMAS = [0.3, 1.0, 3.0]
+K = 30
+P, LONG = 24, 30  # columns: units of some hundredths of a second, and of a tenth
+
+
+def problem(p: int) -> tuple[RowFolds, list[float], np.ndarray[Any, Any]]:
+    """Thirty units of work."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, p)) + 0.5 * rng.standard_normal((200, 1))
+    y = X[:, :8].sum(axis=1) + 6.0 * rng.standard_normal(200)
+    return RowFolds(X, y, make_folds(K, 200), True), GAMMAS, np.arange(1, p + 1)
+
+
+@pytest.fixture(scope="module")
+def expected() -> CVResult:
+    return cross_validate(*problem(P))
+
+
+def assert_same(found: CVResult, expected: CVResult) -> None:
+    for name in ("cv_error", "lower", "upper", "exact", "n_nodes"):
+        np.testing.assert_array_equal(found.table(name), expected.table(name), name)
+
+
+@contextmanager
+def cluster(workers: int = 2) -> Iterator[Any]:
+    with (
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+        ) as here,
+        distributed.Client(here, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def pids(client: Any) -> list[int]:
+    for _ in range(30):
+        found = client.run(os.getpid, on_error="return").values()
+        if all(isinstance(pid, int) for pid in found):
+            return list(found)
+        time.sleep(1.0)  # one that was killed is still on the scheduler's list
+    raise AssertionError("the killed worker does not come back")
+
+
+def kill_one(victims: list[int], after: float) -> threading.Thread:
+    def work() -> None:
+        time.sleep(after)
+        os.kill(victims[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+def test_a_worker_is_killed_at_ten_random_moments(expected: CVResult) -> None:
+    rng = np.random.default_rng(7)
+    with cluster() as client:
+        for _ in range(2):  # kernels are loaded the first time
+            started = time.monotonic()
+            with on_client(client):
+                assert_same(cross_validate(*problem(P)), expected)
+            seconds = time.monotonic() - started
+        for _ in range(10):
+            client.wait_for_workers(2, timeout=60)
+            killer = kill_one(list(rng.permutation(pids(client))), seconds * rng.random())
+            with on_client(client):
+                assert_same(cross_validate(*problem(P)), expected)
+            killer.join()
+
+
+def test_the_only_worker_is_killed(expected: CVResult) -> None:
+    """What was sent to it is sent again."""
+    with cluster(1) as client, on_client(client):
+        killer = kill_one(pids(client), 0.5)
+        assert_same(cross_validate(*problem(P)), expected)
+        killer.join()
+
+
+def ends_its_worker(shared: Any, limits: Limits) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)  # as the system does where memory ends
+
+
+@pytest.mark.slow
+def test_a_unit_that_ends_every_worker_is_given_up() -> None:
+    import dask
+
+    none = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    given_up = pytest.raises(ClusterError, match="memory may be too small")
+    with none, cluster(1) as client, on_client(client), given_up:
+        list(run_units(ends_its_worker, None, [()], allot=lambda _: Limits()))
+
+
+def slow(shared: Any, number: int, limits: Limits) -> int:
+    time.sleep(0.3)
+    return number
+
+
+@pytest.mark.slow
+def test_a_cluster_that_restarts_is_sent_the_rest() -> None:
+    with cluster(1) as client, on_client(client):
+        units = run_units(slow, None, [(i,) for i in range(4)], allot=lambda _: Limits())
+        found = [next(units)]
+        client.restart()
+        found += list(units)
+    assert sorted(found) == [(i, i) for i in range(4)]
+
+
+def test_a_lost_scheduler_is_a_sentence() -> None:
+    import dask
+
+    timeout = {"distributed.comm.timeouts.connect": "2s"}
+    with dask.config.set(timeout), cluster(1) as client, on_client(client):
+        units = run_units(slow, None, [(i,) for i in range(40)], allot=lambda _: Limits())
+        next(units)
+        client.cluster.close()
+        with pytest.raises(ClusterError, match="scheduler is lost"):
+            list(units)
+
+
+# ---------------------------------------------------------------------------- killed clients
+
+CHILD = textwrap.dedent(
+    """
+    import sys
+    from test_faults import problem
+    from sparsecv.cv.checkpoint import Checkpoint
+    from sparsecv.cv.engine import cross_validate
+    from sparsecv.solvers import on_client
+
+    if __name__ == "__main__":
+        folder, p, address = sys.argv[1], int(sys.argv[2]), sys.argv[3] or None
+        data, gammas, taus = problem(p)
+        tell = lambda what, done, of: print(what, done, of, flush=True)
+        with on_client(address):
+            found = cross_validate(data, gammas, taus, progress=tell,
+                                   checkpoint=Checkpoint(folder, data.digest(), {}))
+        print("errors", *found.table("cv_error").ravel().tolist(), flush=True)
+    """
+)
+
+
+def child(folder: Path, p: int, address: str = "") -> subprocess.Popen[str]:
+    script = folder.parent / "child.py"
+    script.write_text(CHILD)
+    paths = os.pathsep.join([str(Path(__file__).parent), os.getcwd()])
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-W",
+            "error::sparsecv.errors.CheckpointWarning",
+            str(script),
+            str(folder),
+            str(p),
+            address,
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+
+
+def finished(folder: Path, p: int) -> int:
+    """Folds that the checkpoint says are proved at every γ."""
+    data, gammas, taus = problem(p)
+    kept, whole = Checkpoint(folder, data.digest(), {}), np.ones(K, dtype=bool)
+    for gamma in gammas:
+        page = Page(data, gamma, taus)
+        kept.load(page)
+        whole &= page.exact.all(axis=0)
+    return int(whole.sum())
+
+
+@pytest.mark.slow
+def test_the_client_is_killed_ten_times(tmp_path: Path, client: Any) -> None:
+    """Every run begins with the folds that no run before has finished, and counts them."""
+    folder, rng, told = tmp_path / "kept", np.random.default_rng(3), 0
+    for number in range(11):
+        before = finished(folder, LONG) if number else 0
+        assert before >= told  # what was said to be done is kept
+        process = child(folder, LONG, client.scheduler.address)
+        assert process.stdout is not None
+        most = int(rng.integers(1, 3)) if number < 10 else K
+        for line in process.stdout:
+            if line.startswith("folds"):
+                _, done, of = line.split()
+                assert int(of) == K - before  # finished folds are not done again
+                told = before + int(done)
+                if int(done) >= most:
+                    process.kill()
+                    break
+            elif line.startswith("errors"):
+                found = np.array(line.split()[1:], dtype=np.float64)
+        process.wait()
+        process.stdout.close()
+    expected = cross_validate(*problem(LONG)).table("cv_error")
+    np.testing.assert_allclose(found, expected.ravel(), rtol=1e-12)
+
+
+def test_two_runs_share_a_folder(expected: CVResult, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    both = [child(folder, P), child(folder, P)]
+    for process in both:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        errors = np.array(out.splitlines()[-1].split()[1:], dtype=np.float64)
+        np.testing.assert_allclose(errors, expected.table("cv_error").ravel(), rtol=1e-12)
+    files = list(folder.iterdir())
+    assert len(files) == len(GAMMAS)  # no partial file is left
+    assert all(json.loads(file.read_text())["hash"] for file in files)
+    assert finished(folder, P) == K

@@ -122,7 +122,7 @@ class _Run:
         self._send(ended)
         while self.running:
             with _scheduler_there():
-                future = next(ended)
+                future = self._next(ended)
             index = self.running.pop(future)
             if future.status == "finished":
                 yield index, compiling.take(future.result())
@@ -134,6 +134,20 @@ class _Run:
                     raise ClusterError(_LOST.format(ATTEMPTS))
                 self.waiting.appendleft(index)
             self._send(ended)
+
+    def _next(self, ended: Any) -> Any:
+        """The next future that has ended; one a restart has forgotten is told by its status."""
+        while True:
+            with ended.thread_condition:
+                if not ended.has_ready():
+                    ended.thread_condition.wait(REFRESH)
+            while ended.has_ready():
+                future = next(ended)
+                if future in self.running:
+                    return future
+            for future in self.running:
+                if future.status in ("cancelled", "lost"):
+                    return future
 
     def _send(self, ended: Any) -> None:
         """As many units as there are free threads; twice that where no time has to be shared."""

@@ -515,7 +515,7 @@ def test_bad_options(options: list[str], words: list[str], capsys: Capture) -> N
         (["cv"], ["data"]),
         (["cv", "missing.csv"], ["missing.csv"]),
         (["cv", "diabetis"], ["'diabetes'"]),
-        (["cv", "."], ["folder"]),
+        (["cv", "empty"], ["folder"]),
         (["cv", "binary.csv"], ["binary.csv", "UTF-8"]),
         (["cv", "binary.parquet"], ["binary.parquet"]),
         (["cv", "binary.npy"], ["binary.npy"]),
@@ -542,6 +542,7 @@ def test_bad_options(options: list[str], words: list[str], capsys: Capture) -> N
 )
 def test_bad_commands(arguments: list[str], words: list[str], capsys: Capture) -> None:
     Path("t.csv").write_text(GOOD)
+    Path("empty").mkdir()
     for name in ("binary.csv", "binary.parquet", "binary.npy"):
         Path(name).write_bytes(b"\x00\xff\xfe\x01junk")
     complaint(capsys, arguments, words)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..solvers import GramForm, LeftOut, SparseRidgeProblem, gram_root
+from ..solvers.problem import LONG
 from .design import Array, Design, weighted_rows
 from .folds import Folds, HashedFolds
 from .moments import FoldMoments
@@ -170,7 +171,7 @@ class RowFolds:
         """
         if self._full is None:
             X, y = self._weighted(self.X, self.y)
-            self._full = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
+            self._full = _problem(X, y)
         return self._full
 
     def training(self, j: int) -> SparseRidgeProblem:
@@ -194,8 +195,7 @@ class RowFolds:
             X = _centred(X, self._mean(self.X, train))
             y = _centred(y[:, None], self._mean(self.y, train))[:, 0]
         X, y = self._weighted(X, y, train)
-        # a triangle from the start: what it holds depends on nothing that was asked of it before
-        problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1).compressed()
+        problem = _problem(X, y)
         if self._cache is not None:
             self._cache[j] = problem
         return problem
@@ -431,6 +431,11 @@ class MomentFolds:
             for one in (part.mean, part.tail, part.scatter):
                 found.update(np.asarray(one).tobytes())
         return found.digest()
+
+
+def _problem(X: Array, y: Array) -> SparseRidgeProblem:
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    return problem.compressed() if y.size > LONG * problem.p else problem
 
 
 def _centred(X: Array, mean: Array) -> Array:

@@ -211,8 +211,8 @@ def fit_supports(
     place = np.full(holds.size, -1, dtype=np.int64)
     place[used] = np.arange(used.size)
     inside = place[supports]
-    beyond = problem.p > TREE_ONLY and problem._rows.shape[0] <= 4 * problem.p
-    base = (problem._rows if beyond else problem._base)[:, np.append(used, problem.p)]
+    factor = problem._short if problem.p > TREE_ONLY else problem._base
+    base = factor[:, np.append(used, problem.p)]
     if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
         base = np.asarray(np.linalg.qr(base, mode="r"))  # many fits on few columns
     columns, most = np.ascontiguousarray(base.T), supports.shape[2]

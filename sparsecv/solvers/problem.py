@@ -25,6 +25,9 @@ class SubsetFit(NamedTuple):
     gain: float
 
 
+LONG = 4  # rows per column from which tables are reduced to triangles
+
+
 class _Rows:
     """[X y], or once something asked for it the triangle of its QR factorisation.
 
@@ -34,14 +37,22 @@ class _Rows:
     """
 
     def __init__(self, rows: Array, given: tuple[float, float] | None = None) -> None:
-        self.rows, self.lost, self.given = rows, 0.0, given
+        self.rows, self.given = rows, given
+        self._triangle: Array | None = None
+        long = rows.shape[0] > rows.shape[1]
+        self.lost = 2.0 * rows.shape[0] * EPS if long else 0.0  # of both columns, m·u each
 
-    def compressed(self) -> Array:
-        """At most as many rows as columns."""
-        if self.rows.shape[0] > self.rows.shape[1]:
-            self.lost += 2.0 * self.rows.shape[0] * EPS  # of both columns, m·u each
-            self.rows = _triangle(self.rows)
-        return self.rows
+    def triangle(self) -> Array:
+        """At most as many rows as columns; the rows themselves stay what they are."""
+        if self.rows.shape[0] <= self.rows.shape[1]:
+            return self.rows
+        if self._triangle is None:
+            self._triangle = _triangle(self.rows)
+        return self._triangle
+
+    def compress(self) -> None:
+        """Hold the triangle alone."""
+        self.rows, self._triangle = self.triangle(), None
 
 
 class SparseRidgeProblem:
@@ -181,18 +192,23 @@ class SparseRidgeProblem:
         SparseRidgeProblem
             Itself.
         """
-        self._data.compressed()
+        self._data.compress()
         return self
 
     @property
     def _base(self) -> Array:
         """A factor of [X y] with at most p + 1 rows."""
-        return self._data.compressed()
+        return self._data.triangle()
 
     @property
     def _rows(self) -> Array:
         """A factor of [X y] with as many rows as it happens to have."""
         return self._data.rows
+
+    @property
+    def _short(self) -> Array:
+        """A factor of [X y] for Gram matrices: triangles of not so long tables cost more."""
+        return self._rows if self._rows.shape[0] <= LONG * self.p else self._base
 
     @property
     def distortion(self) -> float:

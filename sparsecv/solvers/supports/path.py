@@ -92,7 +92,7 @@ class SupportGrower:
         if not self.wanted or self.wanted[0] < 1 or self.wanted[-1] > p:
             raise ValueError(f"sizes must lie in 1..{p}; got {self.wanted}")
         # few more rows than columns: a Gram matrix costs less than the factor it would come from
-        factor = problem._rows if problem._rows.shape[0] <= 4 * p else problem._base
+        factor = problem._short
         head, y = factor[:, :p], factor[:, p]
         most = self.wanted[-1]
         needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])

@@ -156,7 +156,7 @@ def test_a_lost_scheduler_is_a_sentence() -> None:
 CHILD = textwrap.dedent(
     """
     import sys
-    from test_faults import problem
+    from test_cluster_faults import problem
     from sparsecv.cv.checkpoint import Checkpoint
     from sparsecv.cv.engine import cross_validate
     from sparsecv.solvers import on_client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from .. import __version__
 from ..errors import ClusterError, InputError
 from .limits import Limits
-from .remote import Compiling, stop_run, unit_there
+from .remote import Compiling, held, stop_run, unit_there
 
 MISSING = 'a Dask cluster needs Dask here: pip install "sparsecv[distributed]"'
 ATTEMPTS = 5  # of a unit whose workers are lost
@@ -22,7 +23,8 @@ PATIENCE = 60.0  # seconds to wait for a worker where there is none
 LARGE = 100_000  # bytes of an argument that is sent apart from its unit
 REFRESH = 2.0  # seconds between looks at how many workers there are
 
-_scattered: Any = weakref.WeakKeyDictionary()  # what units share -> the cluster's name, its future
+KEPT = ("pending", "finished")  # status of a value the cluster holds, or will
+_values: Any = weakref.WeakKeyDictionary()  # what units share -> the cluster's name, its future
 
 
 def connect(client: Any) -> Any:
@@ -181,8 +183,8 @@ class _Run:
                 parts.append(self.client.compute(part))
             elif sizeof(part) > LARGE or id(part) in self.large:
                 known = self.large.get(id(part))
-                if known is None or known.status != "finished":
-                    known = self.large[id(part)] = self.client.scatter(part, hash=False)
+                if known is None or known.status not in KEPT:
+                    known = self.large[id(part)] = _held(self.client, part)
                 parts.append(known)
             else:
                 parts.append(part)
@@ -248,22 +250,24 @@ _LOST = (
 )
 
 
+def _held(client: Any, value: Any) -> Any:
+    """The future of a value sent to the cluster once, and fetched once by every worker.
+
+    It is a task of its own, not scattered data: the scheduler makes it again where the worker that
+    held it is lost, and sending it waits for no worker.
+    """
+    with warnings.catch_warnings():  # that a task holds much is what is meant
+        warnings.simplefilter("ignore", UserWarning)
+        return client.submit(held, value, pure=False)
+
+
 def _sent(client: Any, shared: Any) -> Any:
-    """The future of an object that every worker holds; of one that is sent already, that."""
+    """The future of what units share; where it has been sent already, that."""
     try:
-        known = _scattered.get(shared)
+        known = _values.get(shared)
     except TypeError:  # neither hashable nor weakly referable: sent for this call only
         return shared
-    if known is not None and known[0] == client.id and known[1].status == "finished":
+    if known is not None and known[0] == client.id and known[1].status in KEPT:
         return known[1]
-    for left in reversed(range(ATTEMPTS)):
-        try:
-            client.wait_for_workers(1, timeout=PATIENCE)
-            future = client.scatter(shared, broadcast=True, hash=False)
-            break
-        except OSError:  # a worker that has just been lost, which the scheduler does not know yet
-            if left == 0 or client.status != "running":
-                raise
-            time.sleep(1.0)
-    _scattered[shared] = client.id, future
-    return future
+    _values[shared] = client.id, _held(client, shared)
+    return _values[shared][1]

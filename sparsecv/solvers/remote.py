@@ -37,6 +37,25 @@ class Sent(NamedTuple):
     after: float
 
 
+def held(value: Any) -> Any:
+    """The value itself: a task that keeps it on the cluster.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> held(3)
+    3
+    """
+    return value
+
+
 def unit_there(
     unit: Callable[..., Any],
     shared: Any,

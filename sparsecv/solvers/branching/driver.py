@@ -40,9 +40,10 @@ DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
-FEW_ACTIVE, WIDEST = 16, 112  # active columns from which nodes are swept, or are not factored
+FEW_ACTIVE, WIDEST = 40, 112  # active columns from which nodes are swept, or are not factored
 LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
-SWEEPS = 20  # rounds of coordinate descent at a node with more of them
+# rounds of coordinate descent at a node, more where no factorisation follows
+FEW_SWEEPS, SWEEPS = 8, 20
 UNDECIDED = 0.02  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
@@ -151,11 +152,12 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep(st, ch, at, k, target, active):  # type: ignore[no-untyped-def]
+def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
     now, none = st.now[0], ch.work[2]
     ch.limits[0].target, ch.best[0] = target, -np.inf
     ch.limits[0].hopeless = 1.0 if now.quick > 0 else UNDECIDED
+    ch.limits[0].rounds = most
     form = (st.Q, ch.X, none, none, 0.0, none)
     rounds = relax(
         form,
@@ -190,12 +192,13 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
     now.nodes += 1
     wide = active > nt.active.shape[0] or now.quick > 0
     if wide or (active > FEW_ACTIVE and 2 * now.sufficed >= now.swept - LESSONS):
-        now.swept += 1
         now.quick -= now.quick > 0
-        bound, enough = sweep(st, ch, at, k, target, active)
+        bound, enough = sweep(st, ch, at, k, target, active, SWEEPS if wide else FEW_SWEEPS)
+        if wide:
+            return bound
+        now.swept += 1
         if enough:
             now.sufficed += 1
-        if enough or wide:
             return bound
     bound, steps = newton(
         st.Q,

@@ -43,14 +43,12 @@ def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
     >>> few_supports(problem, [1, 2, 3])
     True
     """
-    if problem.gamma < SOUND * float(np.square(problem._base[:, : problem.p]).sum(axis=0).max()):
-        return False
     total = 0
     for size in sizes:
         total += comb(problem.p, int(size))
         if total > MOST:
             return False
-    return True
+    return problem.gamma >= SOUND * float(problem.squared_lengths.max())
 
 
 def best_by_enumeration(

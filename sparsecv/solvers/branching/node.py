@@ -22,7 +22,7 @@ from ..supports.swaps import swap_search
 STEP, OPERATION = 400.0, 0.14
 CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
 LEAST_NODE = 8e3  # supports a node is worth at least
-FREE_WORK, AT_ONCE = 3e5, 3e6  # supports: what setting up a search takes, the largest node
+FREE_WORK, AT_ONCE = 3e5, 2e5  # supports: what setting up a search takes, the largest node
 NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2
 # what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither

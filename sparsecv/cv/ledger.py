@@ -423,8 +423,7 @@ class Page:
         for name, value in arrays.items():
             setattr(self, name, value)
         self.supports, self._seen = [], {}
-        number = np.array([self.index(support) for support in supports])
-        self.choice = number[choice]
+        self.choice = np.array([self.index(support) for support in supports])[choice]
         self.models, self.status, self.history = models, status, history
         self.n_mio, self.n_nodes, self.seconds = n_mio, n_nodes, seconds
         self._refit()

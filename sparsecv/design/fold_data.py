@@ -446,7 +446,5 @@ def _centred(X: Array, mean: Array) -> Array:
 
 
 def _from_joint(joint: NDArray[np.float64]) -> SparseRidgeProblem:
-    p = joint.shape[0] - 1
-    return SparseRidgeProblem.from_gram(
-        joint[:p, :p], joint[:p, p], float(joint[p, p]), gamma=1.0, tau=1
-    )
+    G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
+    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)

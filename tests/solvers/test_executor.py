@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import pickle
 import socket
@@ -85,7 +86,7 @@ def test_every_unit_once(count: int, way: str) -> None:
 
 
 def test_what_is_shared_is_sent_once(client: Any) -> None:
-    wait_until_empty(client)
+    before = held_there(client)  # what other tests keep alive
     shared, places = Shared(1), set()
     with on_client(client):
         for _ in range(3):
@@ -93,19 +94,21 @@ def test_what_is_shared_is_sent_once(client: Any) -> None:
             assert [found[i][0] for i in range(8)] == list(range(8))
             places |= {place for _, place, _ in found.values()}
     assert len(places) == len({process for process, _ in places})
+    assert held_there(client) - before
     del shared
-    wait_until_empty(client)
+    deadline = time.monotonic() + 10.0
+    while held_there(client) - before and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.05)
+    assert held_there(client) <= before
 
 
 def no_limits(_: float) -> Limits:
     return Limits()
 
 
-def wait_until_empty(client: Any) -> None:
-    deadline = time.monotonic() + 10.0
-    while any(client.has_what().values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(client.has_what().values())
+def held_there(client: Any) -> set[str]:
+    return {str(key) for keys in client.has_what().values() for key in keys}
 
 
 def test_large_arguments_are_sent_once_and_lazy_ones_computed_there(client: Any) -> None:

@@ -218,6 +218,8 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
     )
     operations = (active * active / 6.0 + 2.0 * p) * active + 15.0 * p
     now.work += abs(steps) * (STEP + OPERATION * operations)
+    if steps < 0:  # more columns became active than there is room for
+        bound = max(bound, sweep(st, ch, at, k, target, active, SWEEPS)[0])
     return bound
 
 

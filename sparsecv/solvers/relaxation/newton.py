@@ -333,14 +333,15 @@ def newton(  # type: ignore[no-untyped-def]
         for a in range(count):
             s = max(s, 0.1 * abs(g[nt.columns[a]]) / root_w[nt.columns[a]])
         s = max(s, 1e-300)
-    done, full, steps, fitted, stalled = 0, False, 0, 0.0, False
+    done, full, steps, fitted, stalled, full_house = 0, False, 0, 0.0, False, False
     bound = gram_bound(
         w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
     )
     while steps < STEPS and bound < target:
         n, m = list_active(root_w, state, beta, g, s, count, nt)
         if m < 0:
-            return bound, -1 - steps
+            full_house = True
+            break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
             size = relaxed_size(root_w, state, beta, s, count, nt)
@@ -391,7 +392,7 @@ def newton(  # type: ignore[no-untyped-def]
     bound = gram_bound(
         w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
     )
-    return bound, steps
+    return bound, -1 - steps if full_house else steps
 
 
 @kernel

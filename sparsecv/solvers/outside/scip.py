@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,8 @@ def _handler(scip: Any) -> Any:
 
         def conslock(self, constraint: Any, locktype: Any, n_up: int, n_down: int) -> None:
             # a smaller z or η may violate a cut, a larger one never does
-            for variable in (*self.z, self.eta):
-                self.model.addVarLocksType(variable, locktype, n_up, n_down)
+            with suppress(ReferenceError):  # PySCIPOpt 5.6 unlocks when the model has gone
+                for variable in (*self.z, self.eta):
+                    self.model.addVarLocksType(variable, locktype, n_up, n_down)
 
     return Benders

@@ -671,7 +671,7 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
     )
     err, seconds = interrupt(process, "proving", 1.0)
     assert process.returncode == 130
-    assert seconds < 5.0  # a fraction of a second on an idle machine
+    assert seconds < 60.0  # of 900; a fraction of a second on an idle machine
     assert "Traceback" not in err
     assert "interrupted" in err
     results = json.loads(Path("o.json").read_text())["results"]
@@ -689,6 +689,6 @@ def test_interrupt_of_the_command(arguments: list[str]) -> None:
     process = start(arguments[0], "hard.csv", *arguments[1:])
     err, seconds = interrupt(process, "60 columns", 1.5)
     assert process.returncode == 130
-    assert seconds < 5.0
+    assert seconds < 60.0
     assert "Traceback" not in err
     assert "interrupted" in err

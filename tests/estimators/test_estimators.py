@@ -259,6 +259,8 @@ def test_random_state() -> None:
 
     np.testing.assert_array_equal(errors(3), errors(3))
     np.testing.assert_array_equal(errors(3), errors(np.random.RandomState(3)))
+    unstated = SparseRidgeCV(cv=4, gammas=1.0).fit(X, y).cv_results_["cv_error"]
+    np.testing.assert_array_equal(errors(0), unstated)  # the same folds every time
     assert (errors(3) != errors(4)).any()
 
 

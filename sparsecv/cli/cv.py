@@ -125,7 +125,6 @@ def cv(
             _tell_partial(console, prepared, interrupt, json_file)
             raise
     choice = choices[used]
-    _print(console, prepared, study, model, choices, used)
     if save is not None:
         shared.save_model(save, source, model, choice.tau, choice.gamma)
     if json_file is not None:
@@ -134,6 +133,7 @@ def cv(
     if plot is not None:
         kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
         _draw(study, choice, plot, f"{source.name}, {kind}")
+    _print(console, prepared, study, model, choices, used)  # last: its reader may have gone
     finished = _finished(study) and choice.certified and model.proved
     raise typer.Exit(shared.DONE if finished else shared.GAP)
 

@@ -63,10 +63,6 @@ def fit(
             raise InputError(str(error)) from error
     proved = solution.status is Status.OPTIMAL
     model = prepared.model(gamma, solution.support, solution.lower_bound, proved)
-    report.print_model(console, prepared, model)
-    console.print(
-        f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
-    )
     if save is not None:
         shared.save_model(save, source, model, tau, gamma)
     if json_file is not None:
@@ -85,4 +81,8 @@ def fit(
             "versions": versions(),
         }
         shared.write_json(json_file, document)
+    report.print_model(console, prepared, model)
+    console.print(
+        f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
+    )
     raise typer.Exit(shared.DONE if proved else shared.GAP)

@@ -5,7 +5,6 @@ Every command stands in a module of its own and imports what it works with when 
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -65,9 +64,6 @@ def main(arguments: list[str] | None = None) -> int:
         status = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
     except (InputError, ClusterError) as error:
         status = _complain(str(error))
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = DONE
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:

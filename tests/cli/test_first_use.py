@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -235,6 +236,25 @@ def test_rows_that_cannot_be_predicted(text: str, words: list[str], capsys: Capt
     for word in words:
         assert word in err
     assert not Path("p.csv").exists()
+
+
+@pytest.mark.parametrize("command", [["cv", *QUICK, "--plot", "p.png"], ["fit", "--tau", "1"]])
+def test_files_are_written_though_nobody_reads_on(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ``| head``."""
+    pytest.importorskip("matplotlib")
+
+    def gone(*_: Any) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("sparsecv.cli.report.print_model", gone)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # click replaces it
+    Path("t.csv").write_text(rows())
+    files = ["m.json", "o.json", *command[-1:] * (command[0] == "cv")]
+    with pytest.raises(SystemExit):
+        main([command[0], "t.csv", *command[1:], "--save", "m.json", "--json", "o.json"])
+    assert all(Path(name).stat().st_size > 0 for name in files)
 
 
 def test_a_file_named_without_its_ending_is_offered(capsys: Capture) -> None:

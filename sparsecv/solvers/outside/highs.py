@@ -149,7 +149,8 @@ class _Master:
             event.interrupt()
 
     def _improving(self, event: Any) -> None:
-        self.found.append(np.array(event.data_out.mip_solution[: self.p]))
+        values = event.data_out.mip_solution  # of HiGHS 1.10: a pointer that takes no slices
+        self.found.append(np.array([values[j] for j in range(self.p)]))
 
 
 def _limit(ended: Any, status: Any) -> Status:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from ..relaxation.descent import relax
-from ..relaxation.newton import gradient, newton
+from ..relaxation.dual_bound import gram_gradient
+from ..relaxation.newton import newton
 from .node import (
     CHEAP,
     IN,
@@ -428,7 +429,7 @@ def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
         for j in range(st.state.shape[0]):
             st.state[j], st.beta[j] = open_nodes.state[row, j], open_nodes.beta[row, j]
         st.lam[0] = open_nodes.lam[row]
-        gradient(st.Q, st.terms.b, st.beta, st.g)
+        gram_gradient(st.Q, st.terms.b, st.beta, st.g)
         fresh = open_nodes.fresh[row] > 0
         closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
         if closed:

@@ -31,6 +31,7 @@ CHUNK = 64  # nodes between two looks at the clock
 MOST_NODES = 20_000  # of a joint tree; what is open then is handed over
 MOST_PAIRS = 2_000_000
 STACKS = ("stack", "stack_beta", "stack_lam", "folds", "counts")
+LEAVES = ("leaves", "leaf_beta", "leaf_lam", "pairs")
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,22 @@ def solve_jointly(
         code = joint_kernels.explore_jointly(st, jt, nb, CHUNK)
         if code == 0:
             break
-        if code == 2:
-            jt = _grown(jt, STACKS, 2 * jt.stack.shape[0])
-        if code == 3:
-            if jt.now["pairs"][0] > MOST_PAIRS:
-                break
-            jt = _grown(jt, ("leaves", "leaf_beta", "leaf_lam"), 2 * jt.leaves.shape[0])
-            jt = _grown(jt, ("pairs",), 2 * jt.pairs.shape[0])
+        if code == 3 and jt.now["pairs"][0] > MOST_PAIRS:
+            break
+        jt = _with_room(jt, code)
+    return JointResult(
+        np.sort(nb.support, axis=1).astype(np.intp),
+        nb.upper,
+        *_handed_over(jt, patience, root_lam),
+        int(whole.now["nodes"][0]),
+        margin + left_out.rounding(ridge, tau, nb.upper),
+    )
+
+
+def _handed_over(
+    jt: joint_kernels.Joint, patience: int, root_lam: float
+) -> tuple[NDArray[np.int8], Array, Array, NDArray[np.intp]]:
+    """Leaves and open nodes with their β and √λ, and the neighbours they are open for."""
     m, q, top = (int(count) for count in jt.now[0])
     lost = np.flatnonzero(jt.load > patience)
     pairs = [jt.pairs[:q]]
@@ -161,16 +171,12 @@ def solve_jointly(
     together = np.concatenate(pairs)
     together = together[~np.isin(together[:, 1], lost)]
     pairs = [together, np.column_stack([np.full(lost.size, m + top), lost])]
-    root = np.zeros((1, p))
-    return JointResult(
-        np.sort(nb.support, axis=1).astype(np.intp),
-        nb.upper,
+    root = np.zeros((1, jt.c.size))
+    return (
         np.concatenate([jt.leaves[:m], jt.stack[:top], root.astype(np.int8)]),
         np.concatenate([jt.leaf_beta[:m], jt.stack_beta[:top], root]),
         np.concatenate([jt.leaf_lam[:m], jt.stack_lam[:top], [root_lam]]),
         np.concatenate(pairs).astype(np.intp),
-        int(whole.now["nodes"][0]),
-        margin + left_out.rounding(ridge, tau, nb.upper),
     )
 
 
@@ -329,10 +335,10 @@ def _joint_state(
     return jt
 
 
-def _grown(jt: joint_kernels.Joint, names: tuple[str, ...], rows: int) -> joint_kernels.Joint:
+def _with_room(jt: joint_kernels.Joint, code: int) -> joint_kernels.Joint:
+    """The same with twice the rows of what ``explore_jointly`` says is full."""
     new: dict[str, Any] = {}
-    for name in names:
+    for name in {2: STACKS, 3: LEAVES}.get(code, ()):
         old = getattr(jt, name)
-        new[name] = np.zeros((rows, *old.shape[1:]), dtype=old.dtype)
-        new[name][: old.shape[0]] = old
+        new[name] = np.concatenate([old, np.zeros_like(old)])
     return jt._replace(**new)

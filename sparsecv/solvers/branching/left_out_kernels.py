@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
-from ..relaxation.dual_bound import EPS, best_multiple
-from .pool_kernels import SOUND, add, dot, invert_factor
+from ..kernels.linalg import Array, add, dot
+from ..relaxation.dual_bound import EPS, best_multiple, gram_gradient
+from .pool_kernels import SOUND, invert_factor
 
 SETTINGS = np.dtype(
     [
@@ -92,13 +92,10 @@ def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-d
     p = b.shape[0]
     quadratic, linear, reach = 0.0, 0.0, np.sqrt(max(nb.settings[0].yy, 0.0))
     for i in range(p):
-        nb.beta[i], nb.c[i] = beta[i], b[i]
+        nb.beta[i] = beta[i]
         nb.inside[i] = 1.0 if state[i] == 1 else 0.0
         nb.free[i] = 1.0 if state[i] == 0 else 0.0
-    for i in range(p):
-        if beta[i] != 0.0:
-            for j in range(p):
-                nb.c[j] -= G[i, j] * beta[i]
+    gram_gradient(G, b, beta, nb.c)
     for i in range(p):
         quadratic += beta[i] * (b[i] - nb.c[i])
         linear += beta[i] * b[i]

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import BoundTerms, gram_bound, raised
-from ..relaxation.newton import gradient
+from ..relaxation.dual_bound import BoundTerms, gram_bound, gram_gradient, list_allowed, raised
 from ..supports.swaps import swap_search
 
 # a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
@@ -201,7 +200,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
             st.state[i] = IN
             fixed += 1
     if fixed > 0:
-        gradient(st.Q, terms.b, st.beta, st.g)
+        gram_gradient(st.Q, terms.b, st.beta, st.g)
     return fixed
 
 
@@ -259,13 +258,5 @@ def count_node(st):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
     """Certified bound and the largest g²/w at the node's β."""
-    count = 0
-    for i in range(st.state.shape[0]):
-        if st.state[i] != OUT:
-            columns[count] = i
-            count += 1
-    w, length, b, yy, reach_y, eps = st.terms
-    scaled = st.now[0].scaled > 0
-    return gram_bound(
-        w, length, b, yy, reach_y, st.state, columns, count, k, st.beta, st.g, eps, scaled, st.top
-    )
+    count, scaled = list_allowed(st.state, columns), st.now[0].scaled > 0
+    return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, scaled, st.top)

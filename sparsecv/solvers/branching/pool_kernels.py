@@ -5,24 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.compiled import kernel
+from ..kernels.linalg import add, dot
 
 SOUND = 1e-6  # least pivot of I − D A Dᵀ: below it a down-date has lost its digits
-
-
-@kernel(inner=True, reorder=True)
-def dot(a, b, n):  # type: ignore[no-untyped-def]
-    """Σ a_i b_i over the first n."""
-    total = 0.0
-    for i in range(n):
-        total += a[i] * b[i]
-    return total
-
-
-@kernel(inner=True)
-def add(target, row, step, n):  # type: ignore[no-untyped-def]
-    """target += step·row over the first n."""
-    for i in range(n):
-        target[i] += step * row[i]
 
 
 @kernel(inner=True)

@@ -1,4 +1,4 @@
-"""Small compiled pieces shared by the trees: bit masks and the inverse from a triangular factor."""
+"""Small compiled pieces that others share: sums of products, bit masks, triangular factors."""
 
 from __future__ import annotations
 
@@ -28,6 +28,22 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     """Unpack a mask into the increasing list of its columns."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits).astype(np.intp)
+
+
+@kernel(inner=True, reorder=True)
+def dot(a, b, n):  # type: ignore[no-untyped-def]
+    """Σ a_i b_i over the first n."""
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel(inner=True)
+def add(target, row, step, n):  # type: ignore[no-untyped-def]
+    """target += step·row over the first n."""
+    for i in range(n):
+        target[i] += step * row[i]
 
 
 @kernel(inner=True)

@@ -10,9 +10,9 @@ import scipy.linalg as sla
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from ..limits import Limits
-from .dual_bound import EXTRA
+from .dual_bound import EXTRA, gram_gradient
 from .gram import GramForm, extraction
-from .newton import gradient, newton, newton_work
+from .newton import newton, newton_work
 
 WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean of diag(G)
 SWEEPS = 3
@@ -136,7 +136,7 @@ def fitted_form(
     ) -> tuple[GramForm, Array, float, float]:
         beta, g, lam = beta.copy(), np.zeros(p), np.array([root_lam])
         terms, Q = form.terms(ridge), form.quadratic()
-        gradient(Q, terms.b, beta, g)
+        gram_gradient(Q, terms.b, beta, g)
         problem = (Q, terms, np.sqrt(terms.w), form.scaled, state, tau)
         bound, _ = newton(*problem, beta, g, lam, np.inf, 20, 1e-4, top, work)
         return form, beta, float(lam[0]), float(bound)

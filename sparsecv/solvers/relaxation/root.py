@@ -19,9 +19,9 @@ from ..problem import SparseRidgeProblem
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels
-from .dual_bound import EXTRA, raised_all
+from .dual_bound import EXTRA, gram_gradient, raised_all
 from .gram import TOLERANCE, GramForm, relaxation_work, residual_form
-from .newton import gradient, newton, newton_path, newton_work
+from .newton import newton, newton_path, newton_work
 
 SHRINK = 0.9  # another round where this share of columns or fewer is left
 ROUNDS = 200
@@ -119,7 +119,7 @@ class Relaxer:
         """The same by active-set Newton steps; whether there was room for the active columns."""
         root, terms = self.root, self.terms
         problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
-        gradient(self.form[0], terms.b, root.beta, self.g)
+        gram_gradient(self.form[0], terms.b, root.beta, self.g)
         here = (root.beta, self.g, lam, target)
         if root.root_lam > 0.0:
             bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)

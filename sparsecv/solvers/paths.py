@@ -29,8 +29,9 @@ from .leaps.all_sizes import (
     checked_support,
     pad_support,
     rounding_margin,
+    settled,
 )
-from .leaps.along_gamma import RunnersUp, answers, enter, restart, settled
+from .leaps.along_gamma import RunnersUp, answers, enter, restart
 from .leaps.node import wanted_from
 from .limits import Limits
 from .problem import SparseRidgeProblem

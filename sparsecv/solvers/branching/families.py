@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.descent import relax_limits
-from ..relaxation.gram import TOLERANCE, relaxation_work
+from ..relaxation.descent import gram_arrays, new_sweeps
+from ..relaxation.gram import TOLERANCE
 from ..result import Status
 from . import driver, node, pool_kernels
 from . import families_kernels as joint_kernels
@@ -133,7 +133,7 @@ def solve_jointly(
     st = whole.st
     margin = gram.rounding(ridge, tau, float(whole.now["upper"][0]))
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
-    jt = _joint_state(k, p, tau, few, patience, gram.scaled)
+    jt = _joint_state(st, k, few, patience, gram.scaled)
     jt.stack_lam[0] = root_lam
     for support in supports:
         chosen = np.ascontiguousarray(support, dtype=np.int64)
@@ -296,8 +296,9 @@ def _settled(tree: Tree, limits: Limits) -> Status:
 
 
 def _joint_state(
-    k: int, p: int, tau: int, few: int, patience: int, scaled: bool
+    st: node.SearchState, k: int, few: int, patience: int, scaled: bool
 ) -> joint_kernels.Joint:
+    p = st.beta.size
     depth = min(p + 3, 512)
     jt = joint_kernels.Joint(
         stack=np.zeros((depth, p), dtype=np.int8),
@@ -317,17 +318,12 @@ def _joint_state(
         here=np.zeros(k, dtype=np.int32),
         retry=np.zeros(k, dtype=np.int8),
         c=np.zeros(p),
-        rounded=np.zeros(tau, dtype=np.int64),
         order=np.zeros(p, dtype=np.int64),
         places=np.arange(p, dtype=np.int64),
         one=np.zeros(1, dtype=np.int32),
         G=np.zeros((p, p)),
         b=np.zeros(p),
-        last=np.full(tau, -1, dtype=np.int64),
-        X=np.zeros((0, 0)),
-        limits=relax_limits(np.inf, 1e-5, 20, 0.0, scaled),
-        best=np.zeros(2),
-        work=relaxation_work(p),
+        sweeps=new_sweeps(gram_arrays(st.Q), p, 1e-5, 20, scaled=scaled),
     )
     jt.now["top"] = 1
     jt.folds[0] = np.arange(k)

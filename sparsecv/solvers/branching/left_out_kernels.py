@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add, dot
+from ..kernels.linalg import Array, add, dot, reduce_row
 from ..relaxation.dual_bound import EPS, best_multiple, gram_gradient
 from .pool_kernels import SOUND, invert_factor
 
@@ -318,9 +318,9 @@ def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
         i = nb.active[a]
         whole = nb.inside[i] > 0.0 or abs(nb.beta[i]) * np.sqrt(weight) >= root_lam
         for c in range(a):
-            K[a, c] = (G[i, nb.active[c]] - dot(K[a], K[c], c)) / K[c, c]
-        total = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean - dot(K[a], K[a], a)
-        K[a, a] = np.sqrt(max(total, 1e-9 * mean))
+            K[a, c] = G[i, nb.active[c]]
+        K[a, a] = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean
+        K[a, a] = np.sqrt(max(reduce_row(K, a), 1e-9 * mean))
     invert_factor(K, n, nb.top)
 
 
@@ -364,14 +364,11 @@ def move(nb, j):  # type: ignore[no-untyped-def]
             total = 1.0 if r == s else 0.0
             for a in range(n):
                 total -= nb.V[r, a] * nb.D[first + s, nb.active[a]]
-            for q in range(s):
-                total -= nb.S[r, q] * nb.S[s, q]
-            if r == s:
-                if total < SOUND:
-                    return False
-                nb.S[r, r] = np.sqrt(total)
-            else:
-                nb.S[r, s] = total / nb.S[s, s]
+            nb.S[r, s] = total
+        left = reduce_row(nb.S, r)
+        if left < SOUND:
+            return False
+        nb.S[r, r] = np.sqrt(left)
     for r in range(m):
         for q in range(r):
             nb.e[r] -= nb.S[r, q] * nb.e[q]

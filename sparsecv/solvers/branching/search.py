@@ -10,12 +10,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.descent import relax_limits
+from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.dual_bound import EXTRA
-from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
+from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..result import Status, relative_gap
 from . import driver, node
@@ -50,7 +51,7 @@ class Tree:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(p, problem.tau, gram.scaled)
+        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(self.st, gram.scaled)
         self.open = _rows(min(FIRST_ROWS, self._most()), p)
         # counters and settings as plain arrays: numpy is slow at records' names
         self.now = self.st.now.view(np.ndarray)
@@ -369,33 +370,25 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         columns=np.zeros(p, dtype=np.int64),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
-        V=np.empty((tau + 1, p)),
-        c=np.empty(p),
-        d=np.empty(p),
-        L=np.empty((tau + 1, tau + 1)),
-        C=np.empty((levels, p, p)),
-        unit=np.empty((levels, p)),
-        picks=np.zeros(tau + 1, dtype=np.int64),
+        work=completion_work(tau, p, levels),
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
     )
 
 
-def _children(p: int, tau: int, scaled: bool) -> driver.Children:
+def _children(st: node.SearchState, scaled: bool) -> driver.Children:
+    p = st.beta.size
     return driver.Children(
         state=np.zeros((2, p), dtype=np.int8),
         beta=np.zeros((2, p)),
         g=np.zeros(p),
         lam=np.zeros((2, 1)),
-        top=np.zeros(tau + EXTRA),
         gain=np.zeros(p),
         trials=np.zeros(p, dtype=np.int64),
         tried=np.zeros(p, dtype=np.int8),
-        X=np.zeros((0, 0)),
-        limits=relax_limits(np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, scaled),
-        best=np.zeros(2),
-        work=relaxation_work(p),
+        top=np.zeros_like(st.top),
+        sweeps=new_sweeps(gram_arrays(st.Q), p, 1e-4, scaled=scaled),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import kernel
+from .linalg import dot, reduce_row
 
 
 @kernel(inner=True, reorder=True)
@@ -60,21 +61,21 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
     return fine
 
 
-@kernel(inner=True, reorder=True)
+@kernel(inner=True)
 def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     """The same from the Gram matrix of the rows of ``work``."""
     for c in range(m + 1):
         for a in range(c + 1):
-            total = ridge if a == c and c < m else 0.0
-            for q in range(rows):
-                total += work[a, q] * work[c, q]
-            for q in range(a):
-                total -= R[q, a] * R[q, c]
-            R[a, c] = total / R[a, a] if a < c else np.sqrt(max(total, 0.0))
-        if c < m and not R[c, c] > 0.0:
+            R[c, a] = dot(work[a], work[c], rows)
+        if c < m:
+            R[c, c] += ridge
+        left = reduce_row(R, c)
+        if c < m and not left > 0.0:
             return False
+        R[c, c] = np.sqrt(max(left, 0.0))
+    for c in range(m + 1):
         for a in range(c):
-            R[c, a] = 0.0
+            R[a, c], R[c, a] = R[c, a], 0.0
     return True
 
 

@@ -47,6 +47,25 @@ def add(target, row, step, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
+def reduce_row(L, a):  # type: ignore[no-untyped-def]
+    """Row a of a Cholesky factor, in place of the matrix's; what is left of its diagonal entry."""
+    for c in range(a):
+        L[a, c] = (L[a, c] - dot(L[a], L[c], c)) / L[c, c]
+    return L[a, a] - dot(L[a], L[a], a)
+
+
+@kernel(inner=True)
+def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
+    """Lower factor of G + ridge·I on some columns; pivots keep some digits."""
+    for a in range(m):
+        i = columns[a]
+        for c in range(a):
+            L[a, c] = G[i, columns[c]]
+        L[a, a] = G[i, i] + ridge
+        L[a, a] = np.sqrt(max(reduce_row(L, a), 1e-12 * L[a, a]))
+
+
+@kernel(inner=True)
 def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
     """Whether ``mask[row]`` holds ``column``."""
     return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0

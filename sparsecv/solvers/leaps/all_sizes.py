@@ -17,7 +17,7 @@ from ..result import Status
 from ..supports.greedy import forward_order
 from ..threads import on_one_thread
 from . import all_sizes_kernels as kernels
-from .open_nodes import ROUNDING, OpenNode, expand
+from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
 
 CHUNK = 20_000  # nodes between two looks at the clock: a few milliseconds
 MAX_COLUMNS = 160  # beyond this even the stack of one path no longer fits in memory
@@ -110,7 +110,7 @@ def best_subsets(
     status = run(kernels.advance, state, limits, CHUNK)
     supports = []
     for s, size in zip(wanted, inner, strict=True):
-        chosen = active[_choose(state, int(size), problem, active, tie)]
+        chosen = active[settled(state, int(size), problem, active)]
         supports.append(pad_support(chosen, int(s), problem.p))
     nodes = open_nodes(state, active)
     bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + state.settings[0].full_loss
@@ -328,43 +328,31 @@ def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> i
     return int(min(tied, key=lambda t: tuple(supports[t])))
 
 
-def _choose(
-    state: kernels.TreeState,
-    size: int,
-    problem: SparseRidgeProblem,
-    active: NDArray[np.intp],
-    tie: float,
+def settled(
+    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    n = int(state.found_n[size, 0])
-    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * (1.0 + 2.0 * tie))
-    supports = [from_mask(state.found[size, 0, t]) for t in near]
-    if len(supports) == 1:
-        return supports[0]
-    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
-
-
-def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
-    """List the nodes with children not yet searched, in the problem's own columns.
+    """The best of supports that are within rounding of each other, by fresh fits.
 
     Parameters
     ----------
-    state : TreeState or SharedState
+    state : TreeState
+    size : int
+    problem : SparseRidgeProblem
     active : ndarray of int
         The problem's columns that the tree's stand for.
 
     Returns
     -------
-    list of OpenNode, empty where the tree is exhausted
+    ndarray of intp
+        By position in ``active``.
     """
-    nodes = []
-    p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0].level) + 1):
-        pending = int(state.cursor[level]) + 1
-        if pending > 0:
-            free = state.free[level, : p - level - state.fixed[level]]
-            fixed = np.setdiff1d(from_mask(state.mask[level]), free)
-            nodes.append(OpenNode(active[fixed], active[free], pending))
-    return nodes
+    n = int(state.found_n[size, 0])
+    window = 1.0 + 2.0 * float(state.settings[0].tie)
+    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)
+    supports = [from_mask(state.found[size, 0, t]) for t in near]
+    if len(supports) == 1:
+        return supports[0]
+    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
 def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:

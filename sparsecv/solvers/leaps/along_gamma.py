@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from ..kernels import fits
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, from_mask
-from ..problem import SparseRidgeProblem
 from . import all_sizes_kernels as kernels
-from .all_sizes import EPS, prefer
+from .all_sizes import EPS
 from .node import factorise
 
 Support = NDArray[np.intp]
@@ -127,31 +126,6 @@ class RunnersUp:
             self.pool[i] = -1
             for c, position in enumerate(order[: self.kept]):
                 self.pool[i, c, :size] = from_mask(state.found[size, 0, position])
-
-
-def settled(
-    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
-) -> Support:
-    """The best of supports that are within rounding of each other, by fresh fits.
-
-    Parameters
-    ----------
-    state : TreeState
-    size : int
-    problem : SparseRidgeProblem
-    active : ndarray of int
-        The problem's columns that the tree's stand for.
-
-    Returns
-    -------
-    ndarray of intp
-        By position in ``active``.
-    """
-    n = int(state.found_n[size, 0])
-    window = 1.0 + 2.0 * float(state.settings[0].tie)
-    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)
-    supports = [from_mask(state.found[size, 0, t]) for t in near]
-    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
 @kernel

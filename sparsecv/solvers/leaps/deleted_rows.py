@@ -21,14 +21,13 @@ from .all_sizes import (
     active_columns,
     checked_sizes,
     checked_support,
-    open_nodes,
     pad_support,
     rounding_margin,
     run,
     seed,
     tie_window,
 )
-from .open_nodes import Children, OpenNode, expand, widen
+from .open_nodes import Children, OpenNode, expand, open_nodes, widen
 
 MIN_REMAIN = 1e-5  # 1 − h_i below which a down-date would lose too many digits
 MIN_LEFT = 1e-10  # share of yᵀy below which what a deletion leaves of y is mostly rounding

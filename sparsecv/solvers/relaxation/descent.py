@@ -17,15 +17,18 @@ the way while coordinates move could not be bounded.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import dot
+from ..kernels.linalg import Array, dot
 from .dual_bound import gram_bound, gram_gradient, list_allowed, residual_bound
 
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
+BLOCK = 400  # active columns that are gathered
 
 LIMITS = np.dtype(
     [
@@ -38,21 +41,70 @@ LIMITS = np.dtype(
 )
 
 
-def relax_limits(
-    target: float, gap: float, rounds: int, hopeless: float, scaled: bool
-) -> NDArray[np.void]:
-    """When :func:`relax` stops: one row of ``LIMITS``.
+class Sweeps(NamedTuple):
+    """The quadratic part of a relaxation, when :func:`relax` stops, and its work space.
+
+    Attributes
+    ----------
+    form : tuple
+        Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a multiple
+        of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no included
+        columns.
+    limits : recarray, shape (1,)
+        Of ``LIMITS``.
+    best : ndarray, shape (2,)
+        Best certified bound (not below what it was set to) and relaxed value.
+    work : tuple
+        Active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
+        columns are swept in place.
+    """
+
+    form: Any
+    limits: Any
+    best: Array
+    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
+
+
+def gram_arrays(Q: Array) -> tuple[Any, ...]:
+    """The quadratic part in Gram form.
 
     Parameters
     ----------
-    target, gap, rounds, hopeless, scaled
-        As said there.
+    Q : ndarray, shape (p, p)
 
     Returns
     -------
-    recarray, shape (1,)
+    tuple
     """
-    return np.array([(target, gap, rounds, hopeless, scaled)], dtype=LIMITS).view(np.recarray)
+    none = np.zeros(0)
+    return Q, np.zeros((0, 0)), none, none, 0.0, none
+
+
+def new_sweeps(
+    form: tuple[Any, ...],
+    p: int,
+    gap: float,
+    rounds: int = 0,
+    hopeless: float = 0.0,
+    scaled: bool = False,
+) -> Sweeps:
+    """Allocate what :func:`relax` works with for p columns; no bound is known, none is the target.
+
+    Parameters
+    ----------
+    form : tuple
+    p : int
+    gap, rounds, hopeless, scaled
+        As in ``LIMITS``.
+
+    Returns
+    -------
+    Sweeps
+    """
+    m, columns = min(p, BLOCK), np.zeros(p, dtype=np.int64)
+    limits = np.array([(np.inf, gap, rounds, hopeless, scaled)], dtype=LIMITS).view(np.recarray)
+    work = columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
+    return Sweeps(form, limits, np.array([-np.inf, np.inf]), work)
 
 
 @kernel(inner=True)
@@ -263,32 +315,27 @@ def list_active(w, state, columns, count, beta, g, root_lam, active, before, gat
 
 
 @kernel
-def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # type: ignore[no-untyped-def]
+def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 
     Parameters
     ----------
-    form : Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a
-        multiple of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no
-        included columns.
+    sweeps : Sweeps
     terms : BoundTerms
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start, and b − Qβ at the end
-    limits : (1,) of LIMITS
     lam : (1,) √λ, warm start and result
-    best : (2,) best certified bound (not below what it was set to) and relaxed value
     top : (picks + 3,) as in gram_bound, at the last bound
-    work : active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
-        columns are swept in place
 
     Returns
     -------
     int
         Rounds used; negative when it stopped without reaching target or gap.
     """
+    form, limits, best, work = sweeps
     Q, X, _, r, e, q = form
-    w, _, b, yy, _, _ = terms
+    w, b, yy = terms.w, terms.b, terms.yy
     active, columns, scratch, block, local = work
     count = list_allowed(state, columns)
     target, gap, hopeless = limits[0].target, limits[0].gap, limits[0].hopeless

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
@@ -19,7 +20,7 @@ WIDTH = 10  # supports the beam carries side by side
 PAIR_COLUMNS = 300  # columns offered when two members are exchanged at once
 SWAPS = 200  # of one column, at most, from a start
 RESTARTS = 40  # without improvement before the search gives up
-GRAM_COLUMNS = 5000  # beyond it the search is confined to the most promising columns
+PROMISING = 5000  # columns beyond which the search is confined to the most promising ones
 
 Support = NDArray[np.intp]
 
@@ -87,10 +88,10 @@ def promising_columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArra
         Increasing.
     """
     p = head.shape[1]
-    if p <= GRAM_COLUMNS:
+    if p <= PROMISING:
         return np.arange(p)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
-    return np.union1d(np.argsort(-score, kind="stable")[:GRAM_COLUMNS], needed)
+    return np.union1d(np.argsort(-score, kind="stable")[:PROMISING], needed)
 
 
 def beam(
@@ -239,16 +240,8 @@ class LocalSearch:
         p, tau = self.b.size, self.tau
         while True:
             offered = self._offered()
-            m = min(p, PAIR_COLUMNS + tau)
             work = (
-                np.empty((tau, m)),
-                np.empty(m),
-                np.empty(m),
-                np.empty((tau + 1, tau + 1)),
-                np.empty((1, m, m)),
-                np.empty((1, m)),
-                np.zeros(tau + 1, dtype=np.int64),
-                np.zeros(tau + 1, dtype=np.int64),
+                completion_work(tau, min(p, PAIR_COLUMNS + tau), 1),
                 np.zeros(tau, dtype=np.int64),
                 np.zeros(p, dtype=np.int64),
             )

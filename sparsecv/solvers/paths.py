@@ -158,13 +158,12 @@ class _Walk:
             ended = not todo.any()
             if not ended:
                 state.want[:] = wanted_from(inner[todo], p)
-                state.settings[0].tie = max(tie, runners.margin)
+                state.settings[0].margin = runners.margin
                 enter(state, found, inner, known, rank)
             while not ended and state.counts[0].nodes < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, CHUNK, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
-                state.settings[0].tie = tie
                 answers(state, inner, found, near, todo)
             known = int(inner.size)
             if not ended:

@@ -84,57 +84,7 @@ def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def triangle_of(R, columns, m, work, least):  # type: ignore[no-untyped-def]
-    """Householder QR of R[:, columns] with R's last column appended.
-
-    The (m+1, m+1) triangle is left in the top of ``work``, of shape at least (p+1, m+1). Pivots
-    of the columns are at least ``least`` = √(γ/2) in exact arithmetic, and are made so.
-    """
-    rows = R.shape[0]
-    for c in range(m):
-        for a in range(rows):
-            work[a, c] = R[a, columns[c]]
-    for a in range(rows):
-        work[a, m] = R[a, rows - 1]
-    triangularise(work, rows, m, least)
-
-
-@kernel(inner=True)
-def triangularise(work, rows, m, least):  # type: ignore[no-untyped-def]
-    """Householder QR of the first ``rows`` rows and m + 1 columns of ``work``, in place.
-
-    Pivots of all columns but the last are made at least ``least``; 0 leaves them as they are.
-    """
-    for c in range(m + 1):
-        norm = 0.0
-        for a in range(c, rows):
-            norm += work[a, c] * work[a, c]
-        norm = np.sqrt(norm)
-        if norm == 0.0:
-            if c < m:
-                work[c, c] = least
-            continue
-        alpha = -norm if work[c, c] >= 0.0 else norm
-        head = work[c, c] - alpha
-        # H = I − v vᵀ/(norm·|head|) with v = (head, work[c+1:, c])
-        scale = 1.0 / (norm * abs(head))
-        for q in range(c + 1, m + 1):
-            dot = head * work[c, q]
-            for a in range(c + 1, rows):
-                dot += work[a, c] * work[a, q]
-            dot *= scale
-            work[c, q] -= dot * head
-            for a in range(c + 1, rows):
-                work[a, q] -= dot * work[a, c]
-        if c < m and abs(alpha) < least:
-            alpha = least if alpha > 0.0 else -least
-        work[c, c] = alpha
-        for a in range(c + 1, rows):
-            work[a, c] = 0.0
-
-
-@kernel(inner=True)
-def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def]
+def trailing_inverse(R, k, m, A, beta, level):  # type: ignore[no-untyped-def]
     """Block of (R_SᵀR_S)⁻¹ and of the coefficients that belongs to positions k..m−1.
 
     Written to ``A[level]`` and ``beta[level]``. Only the trailing triangle T = R_S[k:m, k:m]
@@ -144,16 +94,16 @@ def trailing_inverse(work, k, m, A, beta, level):  # type: ignore[no-untyped-def
     for c in range(u):
         for a in range(c + 1, u):
             A[level, a, c] = 0.0
-        A[level, c, c] = 1.0 / work[k + c, k + c]
+        A[level, c, c] = 1.0 / R[k + c, k + c]
         for a in range(c - 1, -1, -1):
             total = 0.0
             for q in range(a + 1, c + 1):
-                total += work[k + a, k + q] * A[level, q, c]
-            A[level, a, c] = -total / work[k + a, k + a]
+                total += R[k + a, k + q] * A[level, q, c]
+            A[level, a, c] = -total / R[k + a, k + a]
     for a in range(u):
         total = 0.0
         for q in range(a, u):
-            total += A[level, a, q] * work[k + q, m]
+            total += A[level, a, q] * R[k + q, m]
         beta[level, a] = total
     # overwrite T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only
     for a in range(u):

@@ -17,17 +17,23 @@ from ..kernels.linalg import Array
 from .node import drop, factorise, highest_rank, name_child, pause, remember, tree_arrays
 
 TIES = 64
+KEPT = 4  # supports of a size that are worth knowing where ``margin`` asks for more than the best
 
 
 class TreeState(NamedTuple):
     """Everything the search needs to stop after any node and go on later.
 
-    ``best`` is the least loss known per size, ``cut`` the loss above which a node can be dropped,
-    ``slack`` the least bound among nodes dropped within the tolerance.
+    ``best`` is the least loss known per size, ``keep`` the loss up to which supports of that size
+    are entered, ``cut`` the loss above which a node can be dropped, ``slack`` the least bound among
+    nodes dropped within the tolerance.
     """
 
     R: Array  # (p+1, p+1)
+    columns_of: Array  # (p+1, p+1): of R, a column per row
     A: Array  # (levels, p, p), free members only
+    diagonal: Array  # (levels, p): of A
+    pending: NDArray[np.int64]  # (levels,): the parent's member dropped while A waits, or -1
+    handed: NDArray[np.int64]  # (levels, p): the parent's positions of free members
     A0: Array  # (levels, p): diagonal of A at the last factorisation
     beta: Array  # (levels, p)
     step: Array  # (levels, p): loss added by dropping a free member
@@ -41,14 +47,16 @@ class TreeState(NamedTuple):
     found_n: NDArray[np.int64]  # (p+1, 1)
     counts: Any  # node.COUNTS
     settings: Any  # node.SETTINGS
+    triangle: Array  # (p+1, p+1): of a node
     work: Array  # (p+1, p+1)
     columns: NDArray[np.int64]  # (p,)
-    source: NDArray[np.int64]  # (p,): free members handed down, then their order
+    source: NDArray[np.int64]  # (p,): free members handed down
     order: NDArray[np.int64]  # (p,)
     trial: Array  # (p,): steps of a child before they are put in order
     support: NDArray[np.uint64]  # (words,)
     loss: Array  # (levels,)
     best: Array  # (p+2,)
+    keep: Array  # (p+2,)
     cut: Array  # (p+2,)
     slack: Array  # (p+2,)
 
@@ -66,27 +74,44 @@ def new_state(
         **tree_arrays(R, sizes, 1, TIES, **settings),
         loss=np.zeros(p),
         best=np.full(p + 2, np.inf),
+        keep=np.full(p + 2, np.inf),
         cut=np.full(p + 2, np.inf),
         slack=np.full(p + 2, np.inf),
     )
     factorise(state, 0)
-    state.best[p] = state.cut[p] = state.cut[p + 1] = 0.0
+    state.best[p] = state.keep[p] = state.cut[p] = state.cut[p + 1] = 0.0
     return state
+
+
+@kernel(inner=True)
+def after_kept(st, size):  # type: ignore[no-untyped-def]
+    """The least loss known after ``KEPT`` lower ones of this size; infinite without so many."""
+    loss = -np.inf
+    for _ in range(KEPT + 1):
+        least = np.inf
+        for t in range(st.found_n[size, 0]):
+            if loss < st.found_loss[size, 0, t] < least:
+                least = st.found_loss[size, 0, t]
+        loss = least
+    return loss
 
 
 @kernel(inner=True)
 def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
     """Enter the node without free member j as a candidate of its size."""
     name_child(st, level, j)
-    tie = st.settings[0].tie
+    tie, margin = st.settings[0].tie, st.settings[0].margin
     kept = remember(st.found, st.found_loss, st.found_n, st.support, size, 0, loss, tie)
-    if not kept or loss >= st.best[size]:
+    if not kept or (loss >= st.best[size] and margin == 0.0):
         return
-    st.best[size] = loss
+    best = min(st.best[size], loss)
+    cut = best * (1.0 + tie)
+    if margin > 0.0:
+        cut = max(cut, min(best * (1.0 + margin), after_kept(st, size) * (1.0 + tie)))
+    st.best[size], st.keep[size] = best, cut
     tolerance = st.settings[0].tolerance
-    cut = loss * (1.0 + tie)
     if tolerance > 0.0:
-        cut = min(cut, max(0.0, loss - tolerance * (st.settings[0].full_loss + loss)))
+        cut = min(cut, max(0.0, best - tolerance * (st.settings[0].full_loss + best)))
     for s in range(size, st.cut.shape[0]):
         # a larger support never fits worse, so a bound above cut[size] is useless there too
         st.cut[s] = min(st.cut[s], cut)
@@ -103,8 +128,8 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     p = st.A.shape[0]
     walking = rank.shape[0] > 0
     cursor, fixed, losses, step = st.cursor, st.fixed, st.loss, st.step
-    best, cut, want, slack = st.best, st.cut, st.want, st.slack
-    widened, tolerance = 1.0 + st.settings[0].tie, st.settings[0].tolerance
+    keep, cut, want, slack = st.keep, st.cut, st.want, st.slack
+    tolerance = st.settings[0].tolerance
     level = 0 if walking else st.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
@@ -121,7 +146,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
             cursor[level] = j - 1
             done += 1
         loss = losses[level] + step[level, j]
-        if size >= 1 and loss <= best[size] * widened:
+        if size >= 1 and loss <= keep[size]:
             offer(st, level, j, size, loss)
         if not walking:
             k = fixed[level] + j

@@ -35,18 +35,16 @@ class RunnersUp:
     sizes : ndarray of int, shape (τ,)
     """
 
-    kept = 4  # supports of a size
-
     def __init__(self, columns: Array, triangular: bool, sizes: NDArray[np.intp]) -> None:
         self.columns, self.triangular, self.sizes = columns, triangular, sizes
         p = columns.shape[0] - 1
-        self.pool = np.full((sizes.size, self.kept, p), -1, dtype=np.int64)
+        self.pool = np.full((sizes.size, kernels.KEPT, p), -1, dtype=np.int64)
         self.count = np.zeros(sizes.size, dtype=np.int64)
         self.floor = np.full(sizes.size, -np.inf)
         self.gamma = np.zeros(sizes.size)
         # relative, of the loss above the full fit, by which trees search further
         self.margin = 0.05 if p > LARGE else 0.0  # small trees are not worth it
-        self._coef = np.empty((sizes.size * self.kept, p))
+        self._coef = np.empty((sizes.size * kernels.KEPT, p))
         self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1]))
         self._order = np.empty((3, p), dtype=np.int64)
 
@@ -72,8 +70,8 @@ class RunnersUp:
         sure: NDArray[np.bool_] = np.isfinite(self.floor) & (self.gamma <= gamma)
         if not sure.any():
             return np.ones(self.sizes.size, dtype=bool)
-        objective = np.full((self.sizes.size, self.kept), np.inf)
-        values = np.empty(self.sizes.size * self.kept)
+        objective = np.full((self.sizes.size, kernels.KEPT), np.inf)
+        values = np.empty(self.sizes.size * kernels.KEPT)
         pool = self.pool.reshape(-1, self.pool.shape[2])
         failed = fits.ridge_fits(
             self.columns,
@@ -90,7 +88,7 @@ class RunnersUp:
             return np.ones(self.sizes.size, dtype=bool)
         for i in np.flatnonzero(sure):
             n = self.count[i]
-            objective[i, :n] = values[i * self.kept : i * self.kept + n]
+            objective[i, :n] = values[i * kernels.KEPT : i * kernels.KEPT + n]
         best = objective.min(axis=1)
         close = (objective <= best[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
         sure &= (best * (1.0 + tie) < self.floor * (1.0 - tie)) & (close == 1)
@@ -112,19 +110,19 @@ class RunnersUp:
         if self.margin == 0.0:
             self.floor[searched] = -np.inf
             return
-        full, window = float(state.settings[0].full_loss), 1.0 + float(state.settings[0].tie)
+        full = float(state.settings[0].full_loss)
         for i in np.flatnonzero(searched):
             size = int(self.sizes[i])
             n = int(state.found_n[size, 0])
             losses = state.found_loss[size, 0, :n]
             order = np.argsort(losses, kind="stable")
-            floor = float(state.best[size]) * window
-            if n > self.kept or n == kernels.TIES:
-                floor = min(floor, float(losses[order[min(n - 1, self.kept)]]))
+            floor = float(state.cut[size])  # all that is below it has been entered
+            if n > kernels.KEPT:
+                floor = min(floor, float(losses[order[kernels.KEPT]]))
             self.floor[i], self.gamma[i] = full + floor, gamma
-            self.count[i] = min(n, self.kept)
+            self.count[i] = min(n, kernels.KEPT)
             self.pool[i] = -1
-            for c, position in enumerate(order[: self.kept]):
+            for c, position in enumerate(order[: kernels.KEPT]):
                 self.pool[i, c, :size] = from_mask(state.found[size, 0, position])
 
 
@@ -137,11 +135,14 @@ def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyp
         st.columns[a] = a
     if not fits.ridge_triangle(st.R, columns, st.columns, p, ridge, triangular, work, eps):
         return False
+    for c in range(p + 1):
+        for a in range(p + 1):
+            st.columns_of[c, a] = st.R[a, c]
     settings = st.settings[0]
-    settings.tie, settings.tolerance = 0.0, 0.0
+    settings.tie, settings.margin, settings.tolerance = 0.0, 0.0, 0.0
     settings.full_loss, settings.least = st.R[p, p] ** 2, least
     for s in range(p + 2):
-        st.best[s] = st.cut[s] = st.slack[s] = np.inf
+        st.best[s] = st.keep[s] = st.cut[s] = st.slack[s] = np.inf
     for s in range(p + 1):
         st.found_n[s, 0] = 0
         for t in range(st.found_loss.shape[2]):
@@ -164,7 +165,7 @@ def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyp
     for w in range(st.mask.shape[1]):
         st.found[p, 0, 0, w] = st.mask[0, w]
     st.found_loss[p, 0, 0], st.found_n[p, 0] = 0.0, 1
-    st.best[p] = st.cut[p] = st.cut[p + 1] = 0.0
+    st.best[p] = st.keep[p] = st.cut[p] = st.cut[p + 1] = 0.0
     return True
 
 

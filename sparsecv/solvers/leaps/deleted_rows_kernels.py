@@ -33,7 +33,11 @@ class SharedState(NamedTuple):
     """
 
     R: Array  # (p+1, p+1)
+    columns_of: Array  # (p+1, p+1): of R, a column per row
     A: Array  # (levels, p, p)
+    diagonal: Array  # (levels, p)
+    pending: NDArray[np.int64]  # (levels,)
+    handed: NDArray[np.int64]  # (levels, p)
     A0: Array  # (levels, p)
     beta: Array  # (levels, p)
     step: Array  # (levels, p)
@@ -47,6 +51,7 @@ class SharedState(NamedTuple):
     found_n: NDArray[np.int64]  # (p+1, n)
     counts: Any  # node.COUNTS
     settings: Any  # node.SETTINGS
+    triangle: Array  # (p+1, p+1): of a node
     work: Array  # (p+1, p+1)
     columns: NDArray[np.int64]  # (p,)
     source: NDArray[np.int64]  # (p,)
@@ -138,7 +143,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     k = st.fixed[level]
     m = st.A.shape[0] - level
     u = m - k
-    work = st.work
+    triangle = st.triangle
     # V = T⁻ᵀ Z_Sᵀ gives leverages and residuals as sums over members
     remain, deleted, V, W, who = st.one_minus_leverage, st.deleted_residual, st.V, st.W, st.who
     n = st.alive[level]
@@ -149,11 +154,11 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
         for i in range(n):
             V[a, i] = st.Z[st.columns[a], who[level, i]]
         for c in range(a):
-            weight = work[c, a]
+            weight = triangle[c, a]
             for i in range(n):
                 V[a, i] -= weight * V[c, i]
-        inverse = 1.0 / work[a, a]
-        z = work[a, m]
+        inverse = 1.0 / triangle[a, a]
+        z = triangle[a, m]
         for i in range(n):
             v = V[a, i] * inverse
             V[a, i] = v
@@ -167,10 +172,10 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
         for i in range(n):
             W[base + a, i] = V[k + a, i]
         for c in range(a + 1, u):
-            weight = work[k + a, k + c]
+            weight = triangle[k + a, k + c]
             for i in range(n):
                 W[base + a, i] -= weight * W[base + c, i]
-        inverse = 1.0 / work[k + a, k + a]
+        inverse = 1.0 / triangle[k + a, k + a]
         for i in range(n):
             W[base + a, i] *= inverse
 
@@ -199,7 +204,7 @@ def compact(st, level, low, live):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def descend(st, level, j, low, live, walking):  # type: ignore[no-untyped-def]
     """Make the child that drops free member j the current node, for the problems it may improve."""
-    A, W, source, order, select = st.A, st.W, st.source, st.order, st.select
+    A, W, handed, select = st.A, st.W, st.handed, st.select
     below = level + 1
     some = compact(st, level, low, live)
     if not drop(st, level, j, walking):
@@ -210,7 +215,7 @@ def descend(st, level, j, low, live, walking):  # type: ignore[no-untyped-def]
     ratio = st.beta[level, j] * pivot
     dropped, target, origin = st.offset[level] + j, st.offset[below], st.offset[level]
     for a in range(A.shape[0] - below - st.fixed[below]):
-        c = source[order[a]]
+        c = handed[below, a]
         weight = A[level, j, c] * pivot
         if some:
             for i in range(n):
@@ -237,7 +242,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     """
     p, n = st.Z.shape
     walking = rank.shape[0] > 0
-    A, beta, W, loss, losses = st.A, st.beta, st.W, st.loss, st.child
+    diagonal, beta, W, loss, losses = st.diagonal, st.beta, st.W, st.loss, st.child
     remain, deleted, keep, cut = st.one_minus_leverage, st.deleted_residual, st.keep, st.cut
     cursor, fixed, who, alive, want = st.cursor, st.fixed, st.who, st.alive, st.want
     level = 0 if walking else st.counts[0].level
@@ -258,7 +263,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
             if size < 1:
                 continue
         live = alive[level]
-        row, b, d = st.offset[level] + j, beta[level, j], A[level, j, j]
+        row, b, d = st.offset[level] + j, beta[level, j], diagonal[level, j]
         for i in range(live):
             w = W[row, i]
             shifted = b - w * deleted[level, i]

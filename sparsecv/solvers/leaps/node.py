@@ -3,7 +3,8 @@
 A node is a support S whose first k members may not be dropped; each child drops one free member
 and fixes those before it. Level ℓ of a tree holds the current node with m = p − ℓ members, for
 which A = (G_S + γ/2 I)⁻¹ and β are kept: dropping member j adds β_j²/A_jj to the objective. What
-belongs to fixed members is never needed again and is not stored.
+belongs to fixed members is never needed again and is not stored, and as most nodes have no child
+that is searched, A has its diagonal alone until one is.
 
 The steps take any record that has these arrays. No slices in compiled code: every view costs two
 atomic operations at run time and much more when it is compiled.
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
+from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
     Array,
     later,
@@ -25,7 +27,6 @@ from ..kernels.linalg import (
     order_steps,
     to_mask,
     trailing_inverse,
-    triangle_of,
 )
 
 EQUAL = 1e-10  # losses this close are equal when the list of ties is full
@@ -34,6 +35,7 @@ COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
 SETTINGS = np.dtype(
     [
         ("tie", np.float64),  # relative difference below which rounding may reverse an order
+        ("margin", np.float64),  # the same where more than the best support is asked for
         ("tolerance", np.float64),  # relative gap at which a size counts as solved
         ("full_loss", np.float64),  # objective of the full ridge fit
         ("least", np.float64),  # √(γ/2), the least pivot in exact arithmetic
@@ -96,8 +98,12 @@ def tree_arrays(
     found[p, :, 0], found_loss[p, :, 0], found_n[p] = to_mask(np.arange(p), p), 0.0, 1
     return {
         "R": np.ascontiguousarray(R),
+        "columns_of": np.ascontiguousarray(R.T),
         "A": np.empty((p, p, p)),
         "A0": np.empty((p, p)),
+        "diagonal": np.empty((p, p)),
+        "pending": np.full(p, -1, dtype=np.int64),
+        "handed": np.zeros((p, p), dtype=np.int64),
         "beta": np.empty((p, p)),
         "step": np.empty((p, p)),
         "free": np.tile(np.arange(p, dtype=np.int64), (p, 1)),
@@ -110,6 +116,7 @@ def tree_arrays(
         "found_n": found_n,
         "counts": one(COUNTS, nodes=1),
         "settings": one(SETTINGS, full_loss=R[p, p] ** 2, **settings),
+        "triangle": np.empty((p + 1, p + 1)),
         "work": np.empty((p + 1, p + 1)),
         "columns": np.zeros(p, dtype=np.int64),
         "source": np.zeros(p, dtype=np.int64),
@@ -187,23 +194,41 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
     k = st.fixed[level]
     m = st.A.shape[0] - level
     u = m - k
-    free, order = st.free, st.order
-    # a first factorisation finds the order, dearest first; the second stands in it
-    for turn in range(2):
-        member_columns(st.mask, level, free, u, st.columns)
-        triangle_of(st.R, st.columns, m, st.work, st.settings[0].least)
-        trailing_inverse(st.work, k, m, st.A, st.beta, level)
-        for a in range(u):
-            st.A0[level, a] = st.A[level, a, a]
-            st.step[level, a] = st.beta[level, a] ** 2 / st.A[level, a, a]
-            st.trial[a] = st.step[level, a]
-        if turn == 0:
+    free, order, T, least = st.free, st.order, st.triangle, st.settings[0].least
+    # nothing is known of the root's order: it takes a first factorisation to find it
+    for turn in range(2 if level == 0 else 1):
+        if turn == 1:
             order_steps(st.trial, u, order)
             for a in range(u):
                 st.source[a] = free[level, order[a]]
             for a in range(u):
                 free[level, a] = st.source[a]
+        member_columns(st.mask, level, free, u, st.columns)
+        ridge_triangle(T, st.columns_of, st.columns, m, 0.0, True, st.work, 0.0)
+        for c in range(m):  # no pivot is smaller in exact arithmetic
+            T[c, c] = min(T[c, c], -least)
+        trailing_inverse(T, k, m, st.A, st.beta, level)
+        for a in range(u):
+            st.A0[level, a] = st.diagonal[level, a] = st.A[level, a, a]
+            st.step[level, a] = st.trial[a] = st.beta[level, a] ** 2 / st.A[level, a, a]
     st.cursor[level] = u - 1
+    st.pending[level] = -1
+
+
+@kernel(inner=True)
+def fill(st, level):  # type: ignore[no-untyped-def]
+    """Compute the matrix of a node that :func:`drop` made, from its parent's."""
+    A, handed = st.A, st.handed
+    above, j = level - 1, st.pending[level]
+    pivot = 1.0 / A[above, j, j]
+    u = A.shape[0] - level - st.fixed[level]
+    for a in range(u):
+        c = handed[level, a]
+        weight = A[above, j, c] * pivot
+        for b in range(u):
+            other = handed[level, b]
+            A[level, a, b] = A[above, c, other] - weight * A[above, j, other]
+    st.pending[level] = -1
 
 
 @kernel(inner=True)
@@ -211,10 +236,12 @@ def drop(st, level, j, walking):  # type: ignore[no-untyped-def]
     """Update the node to its child without free member j, one level below.
 
     The free members before j become fixed, or all stay free when ``walking``. False where too many
-    digits cancel: the child is named but has to be factorised. ``st.source[st.order[a]]`` is then,
-    or else, the parent's position of the child's free member a.
+    digits cancel: the child is named but has to be factorised. ``st.handed[below, a]`` is the
+    parent's position of the child's free member a.
     """
-    A, A0, beta = st.A, st.A0, st.beta
+    if st.pending[level] >= 0:
+        fill(st, level)
+    A, A0, beta, diagonal = st.A, st.A0, st.beta, st.diagonal
     source, order, trial = st.source, st.order, st.trial
     below = level + 1
     u = 0
@@ -232,26 +259,27 @@ def drop(st, level, j, walking):  # type: ignore[no-untyped-def]
     for a in range(u):
         c = source[a]
         off = A[level, j, c]
-        diagonal = A[level, c, c] - off * off * pivot
-        fresh = fresh and diagonal > CANCELLED * A0[level, c]
+        left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        trial[a] = shifted * shifted / diagonal
-    if not fresh:
-        for a in range(u):
-            st.free[below, a] = st.free[level, source[a]]
-        return False
+        if left > CANCELLED * A0[level, c]:
+            trial[a] = shifted * shifted / left
+        else:
+            trial[a], fresh = st.step[level, c], False
     order_steps(trial, u, order)
     for a in range(u):
+        st.free[below, a] = st.free[level, source[order[a]]]
+    if not fresh:
+        return False
+    for a in range(u):
         c = source[order[a]]
-        weight = A[level, j, c] * pivot
+        off = A[level, j, c]
+        st.handed[below, a] = c
         st.step[below, a] = trial[order[a]]
-        st.free[below, a] = st.free[level, c]
-        beta[below, a] = beta[level, c] - A[level, j, c] * ratio
+        beta[below, a] = beta[level, c] - off * ratio
+        diagonal[below, a] = diagonal[level, c] - off * pivot * off
         A0[below, a] = A0[level, c]
-        for b in range(u):
-            other = source[order[b]]
-            A[below, a, b] = A[level, c, other] - weight * A[level, j, other]
     st.cursor[below] = u - 1
+    st.pending[below] = j
     return True
 
 

@@ -123,8 +123,9 @@ def compiled(function: ast.FunctionDef) -> bool:
 
 
 def test_no_module_has_more_than_450_lines() -> None:
-    lines = {p: len(p.read_text(encoding="utf-8").splitlines()) for p in ROOT.rglob("*.py")}
-    assert {str(p.relative_to(ROOT)): n for p, n in lines.items() if n > 450} == {}
+    paths = [*ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]
+    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    assert {path: n for path, n in lines.items() if n > 450} == {}
 
 
 def test_no_function_has_more_than_80_lines() -> None:

@@ -15,12 +15,12 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 
 from ..errors import InputError
+from ..solvers import Limits, run_units
 from ..stability.learners import default_loss, folds_for
 from ..stability.losses import Loss, checked_loss
 
@@ -112,10 +112,8 @@ class Fits:
         -------
         list of ndarray
         """
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self.losses)(*task) for task in tasks
-        )
-        return list(found)
+        found = dict(run_units(_losses, self, tasks, self.n_jobs, allot=lambda _: Limits()))
+        return [found[index] for index in range(len(tasks))]
 
     def pairs(self, cv: Any, seed: Any) -> list[tuple[Index, Index]]:
         """Training and held-out rows of every fold; K are stratified for a classifier.
@@ -131,6 +129,11 @@ class Fits:
         """
         folds = folds_for(self.estimator, cv, self.X, self.y, seed)
         return [folds.split(j) for j in range(folds.k)]
+
+
+def _losses(fits: Fits, *task: Any) -> Array:
+    """The unit of one fit; the last of ``task`` are its limits, which a learner does not take."""
+    return fits.losses(*task[:-1])
 
 
 def k_fold(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,6 +143,25 @@ def test_the_command_line(client: Any, tmp_path: Path) -> None:
         text = [line for line in out.read_text().splitlines() if "seconds" not in line]
         found.append(text)
     assert found[0] == found[1]
+
+
+def test_the_benchmark(client: Any, tmp_path: Path) -> None:
+    found, moves = [], []
+    for more in ([], ["--dask", client.scheduler.address]):
+        out = tmp_path / "out.csv"
+        command = ["benchmark", "--datasets", "diabetes", "--folds", "4", "--gamma", "1", "--quiet"]
+        assert main([*command, "--ways", "grid,exact", "--csv", str(out), *more]) == 0
+        with out.open() as file:
+            rows = list(csv.DictReader(file))
+        found.append([{name: row[name] for name in row if name != "seconds"} for row in rows])
+        moves.append(client.run_on_scheduler(_moves))
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
+    assert moves[1] > moves[0]  # the work was done there
+
+
+def _moves(dask_scheduler: Any) -> int:
+    return int(dask_scheduler.transition_counter)
 
 
 def test_the_time_limit_holds(client: Any) -> None:

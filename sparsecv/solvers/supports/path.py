@@ -103,7 +103,7 @@ class SupportGrower:
         if columns.size < most:
             columns = np.arange(p, dtype=np.intp)
         self.columns, m = columns, columns.size
-        self.G, self.b = _products(np.ascontiguousarray(head[:, columns]), y)
+        self.G, self.b = _products(head if m == p else head[:, columns], y)
         self.allowed = np.ones(m, dtype=np.int8)
         self.work = (
             np.empty((most + 1, most + 1)),

@@ -324,7 +324,7 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if k < 0:
             return True, m, n, k, bound  # nothing better lies below
         if k == 0 or k >= n:  # a single support, or all there is
-            finish(st, choose_all(st, m, k, n), 0, 0)
+            finish(st, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
             finish(st, m, k, n)
@@ -360,7 +360,7 @@ def branch(st, nt, ch, open_nodes, n, k, bound, target):  # type: ignore[no-unty
     """
     quick = st.now[0].quick > 0
     if quick:
-        i = largest_share(st, n, 0, 0)
+        i = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
         load_child(st, ch, 1, i, OUT)
         raised = bound
     else:

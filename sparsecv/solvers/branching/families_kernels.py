@@ -220,7 +220,7 @@ def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def branch(st, jt, n, count):  # type: ignore[no-untyped-def]
     """Put both children on the stack: the free column of largest z out, and in."""
-    which = largest_share(st, n, 0, 0)
+    which = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
     st.now[0].branched += 1
     for value in (OUT, IN):
         row = jt.now[0].top
@@ -271,7 +271,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         m, n = count_node(st)
         k = tau - m
         if k <= 0 or k >= n:  # a single support
-            fill_up(st, choose_all(st, m, k, n))
+            fill_up(st.chosen, choose_all(st.chosen, m, k, st.columns, n), tau)
             left = offer(st, jt, nb, count)
             for a in range(left):
                 jt.here[a] = nb.doubt[a]

@@ -98,21 +98,21 @@ def enter(st, most):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def is_chosen(st, first, last, i):  # type: ignore[no-untyped-def]
-    """Whether column i is among ``st.chosen[first:last]``."""
+def is_chosen(chosen, first, last, i):  # type: ignore[no-untyped-def]
+    """Whether column i is among ``chosen[first:last]``."""
     taken = False
     for e in range(first, last):
-        taken = taken or st.chosen[e] == i
+        taken = taken or chosen[e] == i
     return taken
 
 
 @kernel(inner=True)
-def fill_up(st, m):  # type: ignore[no-untyped-def]
+def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
     """Fill the m chosen columns up to τ with anything."""
     i = 0
-    while m < st.support.shape[0]:
-        if not is_chosen(st, 0, m, i):
-            st.chosen[m] = i
+    while m < tau:
+        if not is_chosen(chosen, 0, m, i):
+            chosen[m] = i
             m += 1
         i += 1
 
@@ -120,20 +120,21 @@ def fill_up(st, m):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def enter_node(st, m):  # type: ignore[no-untyped-def]
     """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
-    fill_up(st, m)
-    for a in range(st.support.shape[0]):
+    tau = st.support.shape[0]
+    fill_up(st.chosen, m, tau)
+    for a in range(tau):
         st.found[a] = st.chosen[a]
     return enter(st, 0)
 
 
 @kernel(inner=True)
-def largest_share(st, n, first, last):  # type: ignore[no-untyped-def]
-    """The free column of largest β√w, and so of largest z, not among ``st.chosen[first:last]``."""
+def largest_share(columns, n, beta, root_w, chosen, first, last):  # type: ignore[no-untyped-def]
+    """The column of largest β√w, and so of largest z, that is not among ``chosen[first:last]``."""
     most, which = -1.0, -1
     for f in range(n):
-        i = st.columns[f]
-        size = st.root_w[i] * abs(st.beta[i])
-        if size > most and not is_chosen(st, first, last, i):
+        i = columns[f]
+        size = root_w[i] * abs(beta[i])
+        if size > most and not is_chosen(chosen, first, last, i):
             most, which = size, i
     return which
 
@@ -141,12 +142,12 @@ def largest_share(st, n, first, last):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
     """Choose the k free columns of largest z as well; whether that differs from last time."""
-    new = False
+    new, chosen, tried = False, st.chosen, st.tried
     for a in range(m, m + k):
-        st.chosen[a] = largest_share(st, n, m, a)
+        chosen[a] = largest_share(st.columns, n, st.beta, st.root_w, chosen, m, a)
     for a in range(m + k):
-        new = new or st.tried[a] != st.chosen[a]
-        st.tried[a] = st.chosen[a]
+        new = new or tried[a] != chosen[a]
+        tried[a] = chosen[a]
     return new
 
 
@@ -158,10 +159,10 @@ def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def choose_all(st, m, k, n):  # type: ignore[no-untyped-def]
-    """Choose the free columns as well, where there is no choice; how many are chosen then."""
+def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
+    """Choose free columns as well, where there is no choice; how many are chosen then."""
     for f in range(min(n, k)):
-        st.chosen[m + f] = st.columns[f]
+        chosen[m + f] = columns[f]
     return m + max(min(n, k), 0)
 
 

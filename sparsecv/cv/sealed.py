@@ -11,17 +11,48 @@ import json
 import os
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointWarning
+from ..errors import CheckpointWarning, InputError
 
 FORMAT = 2
 Content = TypeVar("Content")
+
+
+def made_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make a folder for checkpoints where it is missing.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InputError
+        It cannot be made.
+    """
+    path = Path(folder)
+    with _refused(path):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"--checkpoint {folder}: {error.strerror}") from None
 
 
 def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str) -> Content | None:
@@ -77,13 +108,14 @@ def write_sealed(path: Path, key: str, content: Any) -> None:
 
     Raises
     ------
-    OSError
+    InputError
         The file cannot be written.
     """
     partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")  # runs on many machines may share it
     document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
-    partial.write_text(json.dumps(document), encoding="utf-8")
-    os.replace(partial, path)
+    with _refused(path.parent):
+        partial.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(partial, path)
 
 
 def _hash(content: Any) -> str:

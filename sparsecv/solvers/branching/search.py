@@ -153,6 +153,18 @@ class Tree:
         self.counts[0] = (0, 0, rows, 0, 0)
         self.open.spare[:] = np.arange(rows)
 
+    def emptied(self) -> Nodes:
+        """Take every open node out, the least bound first.
+
+        Returns
+        -------
+        tuple of ndarray
+        """
+        rows = self.waiting
+        nodes = self.take(rows[np.argsort(self.open.bound[rows], kind="stable")])
+        self.clear()
+        return nodes
+
     def advance(self, nodes: int) -> int:
         """Search on for about so many nodes; whether anything is open is told by the result.
 
@@ -292,10 +304,7 @@ class Search:
     def _split(self) -> None:
         """Deal the open nodes out to one tree per thread."""
         first = self.trees[0]
-        rows = first.waiting
-        rows = rows[np.argsort(first.open.bound[rows], kind="stable")]
-        nodes = first.take(rows)
-        first.clear()
+        nodes = first.emptied()
         for _ in range(1, self.jobs):
             tree = Tree(first.gram, first.problem, first.tol)
             tree.learn_from(first)
@@ -317,12 +326,9 @@ class Search:
             if idle.waiting.size > 0:
                 continue
             full = max(self.trees, key=lambda tree: int(tree.waiting.size))
-            rows = full.waiting
-            if rows.size < 2:
+            if full.waiting.size < 2:
                 continue
-            rows = rows[np.argsort(full.open.bound[rows], kind="stable")]
-            nodes = full.take(rows)
-            full.clear()
+            nodes = full.emptied()
             full.add(*_some(nodes, 0, 2))
             idle.add(*_some(nodes, 1, 2))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import kernel
-from .linalg import dot, reduce_row
+from .linalg import add, dot, reduce_row
 
 
 @kernel(inner=True, reorder=True)
@@ -157,35 +157,29 @@ def ridge_fits(  # type: ignore[no-untyped-def]
     return -1
 
 
+@kernel(inner=True)
+def add_fit(columns_of, supports, coef, c, target):  # type: ignore[no-untyped-def]
+    """Add the predictions of fit c on rows whose columns are ``columns_of``."""
+    for i in range(supports.shape[1]):
+        if supports[c, i] < 0:
+            break
+        add(target, columns_of[supports[c, i]], coef[c, i], target.shape[0])
+
+
 @kernel
 def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-def]
     """Predictions (c, rows) of fits on rows whose columns are ``columns_of`` (p, rows)."""
     for c in range(supports.shape[0]):
         for a in range(columns_of.shape[1]):
             predicted[c, a] = 0.0
-        for i in range(supports.shape[1]):
-            column = supports[c, i]
-            if column < 0:
-                break
-            weight = coef[c, i]
-            for a in range(columns_of.shape[1]):
-                predicted[c, a] += weight * columns_of[column, a]
+        add_fit(columns_of, supports, coef, c, predicted[c])
 
 
-@kernel(reorder=True)
+@kernel
 def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
     """Σ (target − prediction)² of every fit."""
     for c in range(supports.shape[0]):
         for a in range(targets.shape[0]):
-            residual[a] = targets[a]
-        for i in range(supports.shape[1]):
-            column = supports[c, i]
-            if column < 0:
-                break
-            weight = coef[c, i]
-            for a in range(targets.shape[0]):
-                residual[a] -= weight * columns_of[column, a]
-        total = 0.0
-        for a in range(targets.shape[0]):
-            total += residual[a] * residual[a]
-        error[c] = total
+            residual[a] = -targets[a]
+        add_fit(columns_of, supports, coef, c, residual)
+        error[c] = dot(residual, residual, targets.shape[0])

@@ -11,15 +11,14 @@ import json
 import os
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointWarning, InputError
+from ..errors import CheckpointWarning, file_faults
 
 FORMAT = 2
 Content = TypeVar("Content")
@@ -42,17 +41,9 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
         It cannot be made.
     """
     path = Path(folder)
-    with _refused(path):
+    with file_faults(f"--checkpoint {path}"):
         path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-@contextmanager
-def _refused(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"--checkpoint {folder}: {error.strerror}") from None
 
 
 def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str) -> Content | None:
@@ -113,7 +104,7 @@ def write_sealed(path: Path, key: str, content: Any) -> None:
     """
     partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")  # runs on many machines may share it
     document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
-    with _refused(path.parent):
+    with file_faults(f"--checkpoint {path.parent}"):
         partial.write_text(json.dumps(document), encoding="utf-8")
         os.replace(partial, path)
 

@@ -195,7 +195,7 @@ def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[
     return plain, best
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def evaluate(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
     """Dual bounds of a node on neighbour j: at β itself, with the best multiple of its residual.
 
@@ -223,7 +223,7 @@ def evaluate(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):
     return plain, best
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
     """Bounds of the loaded node on neighbour j at the node's own coefficients."""
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]

@@ -134,8 +134,7 @@ def _searched(
     first = Search(tree)
     ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
     if ended is not Status.OPTIMAL:
-        every = root.columns.size == problem.p
-        relaxed = _relaxed(problem, gram if every else whole, limits)
+        relaxed = _relaxed(problem, whole, limits)
     if ended is None:  # not an easy one: worth a better support and a better diagonal first
         searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
         ended = searches[-1].run(limits)
@@ -153,7 +152,7 @@ def _searched(
 def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
     """What the relaxation proves alone, converged and from the rows: it may keep more digits."""
     left, bound, p = limits.remaining(), 0.0, problem.p
-    for extract in (True, False) if gram is not None and not gram.scaled else (False,):
+    for extract in (True, False) if gram is None or not gram.scaled else (False,):
         within = Limits(None if left is None else RELAXED * left, None, limits.stop)
         if within.affords(COPIES * p * p):
             found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)

@@ -141,6 +141,7 @@ class _Walk:
         p, columns = active.size, np.ascontiguousarray(base.T)
         triangular = not np.tril(base, -1).any()
         state = kernels.new_state(np.eye(p + 1), inner, 0.0, 0.0, 1.0)
+        tree, counts = state.tree, state.tree.counts[0]
         work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
         near = np.empty(inner.size, dtype=np.int64)
@@ -153,14 +154,14 @@ class _Walk:
             if not restart(state, columns, gamma / 2.0, triangular, work, EPS):
                 self.single(g)  # a single tree may know better
                 continue
-            tie = float(state.settings[0].tie)
+            tie = float(tree.settings[0].tie)
             todo = runners.settle(gamma, tie, found)
             ended = not todo.any()
             if not ended:
-                state.want[:] = wanted_from(inner[todo], p)
-                state.settings[0].margin = runners.margin
+                tree.want[:] = wanted_from(inner[todo], p)
+                tree.settings[0].margin = runners.margin
                 enter(state, found, inner, known, rank)
-            while not ended and state.counts[0].nodes < HANDOVER and self.limits.reached(0) is None:
+            while not ended and counts.nodes < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, CHUNK, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
@@ -171,7 +172,7 @@ class _Walk:
                     np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
                 ]
                 self.single(g)
-                self.n_nodes[g] += state.counts[0].nodes
+                self.n_nodes[g] += counts.nodes
                 known = _enter_starts(found, inner, active, self.known)
                 runners.forget()
                 continue
@@ -184,7 +185,7 @@ class _Walk:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen
             self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
-            self.n_nodes[g], self.n_trees[g] = state.counts[0].nodes, int(todo.any())
+            self.n_nodes[g], self.n_trees[g] = counts.nodes, int(todo.any())
             self.tie[g] = tie
 
     def single(self, g: int) -> None:

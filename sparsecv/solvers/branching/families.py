@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, record
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.descent import gram_arrays, new_sweeps
@@ -306,14 +306,18 @@ def _joint_state(
         stack_lam=np.zeros(depth),
         folds=np.zeros((depth, k), dtype=np.int32),
         counts=np.zeros(depth, dtype=np.int64),
-        settings=np.array(
-            [(few, patience, max(0.01, 4.0 / k), TOLERANCE)], dtype=joint_kernels.SETTINGS
-        ).view(np.recarray),
+        settings=record(
+            joint_kernels.SETTINGS,
+            few=few,
+            patience=patience,
+            cap=max(0.01, 4.0 / k),
+            tolerance=TOLERANCE,
+        ),
         leaves=np.zeros((64, p), dtype=np.int8),
         leaf_beta=np.zeros((64, p)),
         leaf_lam=np.zeros(64),
         pairs=np.zeros((64 + 2 * k, 2), dtype=np.int64),
-        now=np.zeros(1, dtype=joint_kernels.COUNTS).view(np.recarray),
+        now=record(joint_kernels.COUNTS, top=1),
         load=np.zeros(k, dtype=np.int64),
         here=np.zeros(k, dtype=np.int32),
         retry=np.zeros(k, dtype=np.int8),
@@ -325,7 +329,6 @@ def _joint_state(
         b=np.zeros(p),
         sweeps=new_sweeps(gram_arrays(st.Q), p, 1e-5, 20, scaled=scaled),
     )
-    jt.now["top"] = 1
     jt.folds[0] = np.arange(k)
     jt.counts[0] = k
     return jt

@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from ..kernels.completion import completion_work
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, record
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..relaxation.descent import gram_arrays, new_sweeps
@@ -358,9 +358,8 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
-    now = np.zeros(1, dtype=node.NOW).view(np.recarray)
-    now["upper"] = now["least"] = now["slack"] = np.inf
-    now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
+    settings = {"tolerance": max(tol, TOLERANCE), "ridge": ridge, "scaled": gram.scaled}
+    now = record(node.NOW, upper=np.inf, least=np.inf, slack=np.inf, **settings)
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
         Q=gram.quadratic(),
@@ -399,8 +398,6 @@ def _children(st: node.SearchState, scaled: bool) -> driver.Children:
 
 
 def _rows(rows: int, p: int) -> driver.OpenNodes:
-    counts = np.zeros(1, dtype=driver.COUNTS).view(np.recarray)
-    counts["spare"] = rows
     return driver.OpenNodes(
         state=np.zeros((rows, p), dtype=np.int8),
         beta=np.zeros((rows, p)),
@@ -411,7 +408,7 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
         stack=np.zeros(rows, dtype=np.int64),
         spare=np.arange(rows, dtype=np.int64),
         kept=np.zeros(rows, dtype=np.int64),
-        counts=counts,
+        counts=record(driver.COUNTS, spare=rows),
     )
 
 

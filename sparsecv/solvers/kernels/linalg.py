@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,25 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     """Unpack a mask into the increasing list of its columns."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits).astype(np.intp)
+
+
+def record(dtype: np.dtype[Any], **values: float) -> Any:
+    """A record whose fields kernels read and write as ``record[0].name``.
+
+    Parameters
+    ----------
+    dtype : structured dtype
+    **values : float
+        Fields by name; the others are 0.
+
+    Returns
+    -------
+    recarray, shape (1,)
+    """
+    made = np.zeros(1, dtype=dtype).view(np.recarray)
+    for name, value in values.items():
+        made[name] = value
+    return made
 
 
 @kernel(inner=True, reorder=True)

@@ -112,8 +112,8 @@ def best_subsets(
     for s, size in zip(wanted, inner, strict=True):
         chosen = active[settled(state, int(size), problem, active)]
         supports.append(pad_support(chosen, int(s), problem.p))
-    nodes = open_nodes(state, active)
-    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + state.settings[0].full_loss
+    nodes = open_nodes(state.tree, active)
+    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + R[-1, -1] ** 2
     return _report(problem, wanted, supports, bound, limits, status, state, nodes, tie)
 
 
@@ -134,7 +134,7 @@ def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) ->
         OPTIMAL, or the limit that was reached.
     """
     while True:
-        nodes = int(state.counts[0].nodes)
+        nodes = int(state.tree.counts[0].nodes)
         reached = limits.reached(nodes)
         if reached is not None:
             return reached
@@ -161,21 +161,21 @@ def seed(
         As for :func:`run`.
     steps : int, optional
     """
-    p = state.R.shape[0] - 1
+    tree, p = state.tree, state.tree.R.shape[0] - 1
 
     def walk(rank: NDArray[np.int64]) -> None:
         advance(state, 1, rank)
 
     walk(np.zeros(p, dtype=np.int64))
     if not starts:
-        order = forward_order(state.R[:, :p], state.R[:, p], p if steps is None else steps)
+        order = forward_order(tree.R[:, :p], tree.R[:, p], p if steps is None else steps)
         rank = np.full(p, p, dtype=np.int64)
         rank[order] = np.arange(order.size)
         walk(rank)
     for support in starts:
         if (
             support.size == 0
-            or (state.found[support.size] == to_mask(support, p)).all(axis=-1).any()
+            or (tree.found[support.size] == to_mask(support, p)).all(axis=-1).any()
         ):
             continue
         rank = np.ones(p, dtype=np.int64)
@@ -346,10 +346,10 @@ def settled(
     ndarray of intp
         By position in ``active``.
     """
-    n = int(state.found_n[size, 0])
-    window = 1.0 + 2.0 * float(state.settings[0].tie)
-    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)
-    supports = [from_mask(state.found[size, 0, t]) for t in near]
+    tree = state.tree
+    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.settings[0].tie)
+    near = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size] * window)
+    supports = [from_mask(tree.found[size, 0, t]) for t in near]
     if len(supports) == 1:
         return supports[0]
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
@@ -358,11 +358,11 @@ def settled(
 def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
     """Least loss of an open child per size; ∞ where none reaches it."""
     bound = np.full(sizes.size, np.inf)
-    p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0].level) + 1):
-        for j in range(int(state.cursor[level]) + 1):
-            reach = (max(state.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
-            loss = state.loss[level] + state.step[level, j]
+    tree, p = state.tree, state.tree.R.shape[0] - 1
+    for level in range(int(tree.counts[0].level) + 1):
+        for j in range(int(tree.cursor[level]) + 1):
+            reach = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
+            loss = state.loss[level] + tree.step[level, j]
             bound[reach] = np.minimum(bound[reach], loss)
     return bound
 
@@ -404,7 +404,7 @@ def _report(
     lower = np.minimum(objective, bound)
     given = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
     lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(given), 0.0)
-    count = 0 if state is None else int(state.counts[0].nodes)
+    count = 0 if state is None else int(state.tree.counts[0].nodes)
     nodes = [] if nodes is None else nodes
     # nothing open can reach below the incumbent, or nothing is open at all
     proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))

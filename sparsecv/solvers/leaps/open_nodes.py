@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import Array, from_mask
 from ..problem import SparseRidgeProblem
+from .node import Tree
 
 ROUNDING = 1e-9  # relative widening of every range, far above what the formulas lose
 
@@ -57,12 +57,12 @@ class Children:
     spread: Array
 
 
-def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
+def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
     """List the nodes with children not yet searched, in the problem's own columns.
 
     Parameters
     ----------
-    state : TreeState or SharedState
+    tree : Tree
     active : ndarray of int
         The problem's columns that the tree's stand for.
 
@@ -71,12 +71,12 @@ def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
     list of OpenNode, empty where the tree is exhausted
     """
     nodes = []
-    p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0].level) + 1):
-        pending = int(state.cursor[level]) + 1
+    p = tree.R.shape[0] - 1
+    for level in range(int(tree.counts[0].level) + 1):
+        pending = int(tree.cursor[level]) + 1
         if pending > 0:
-            free = state.free[level, : p - level - state.fixed[level]]
-            fixed = np.setdiff1d(from_mask(state.mask[level]), free)
+            free = tree.free[level, : p - level - tree.fixed[level]]
+            fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
             nodes.append(OpenNode(active[fixed], active[free], pending))
     return nodes
 

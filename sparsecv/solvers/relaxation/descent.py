@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, dot
+from ..kernels.linalg import Array, dot, record
 from .dual_bound import gram_bound, gram_gradient, list_allowed, residual_bound
 
 FREE, IN, OUT = 0, 1, 2
@@ -102,9 +102,9 @@ def new_sweeps(
     Sweeps
     """
     m, columns = min(p, BLOCK), np.zeros(p, dtype=np.int64)
-    limits = np.array([(np.inf, gap, rounds, hopeless, scaled)], dtype=LIMITS).view(np.recarray)
+    stops = {"gap": gap, "rounds": rounds, "hopeless": hopeless, "scaled": scaled}
     work = columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
-    return Sweeps(form, limits, np.array([-np.inf, np.inf]), work)
+    return Sweeps(form, record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf]), work)
 
 
 @kernel(inner=True)

@@ -34,7 +34,7 @@ from .ledger import Page
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 ALIKE = 1e-6  # relative difference of objectives that rounding may make
-SURE = 1e-9  # relative gap at which an incumbent counts as optimal
+SURE = 1e-9  # relative gap at which an incumbent counts as optimal, an estimate as exact
 
 
 def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from .branching.enumeration import enumerated, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .fitted import Support, SupportPath, fit_supports
-from .kernels.linalg import Array
+from .kernels.linalg import EPS, Array
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
     CHUNK,
-    EPS,
     MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,

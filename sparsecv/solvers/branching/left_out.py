@@ -10,13 +10,11 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import Array, record
+from ..kernels.linalg import EPS, Array, record
 from ..relaxation.dual_bound import relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
 from . import left_out_kernels
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

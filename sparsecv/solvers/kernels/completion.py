@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import Array, add, cholesky
+from .linalg import EPS, Array, add, cholesky
 
-EPS = float(np.finfo(np.float64).eps)  # 2u
 FLOOR = 1e11  # ℓ²/w up to which no pivot is as small as the least one allowed here
 HIT = 1.0 - 1e-10  # a pair this close to the record is looked at: rounding must hide none
 

@@ -11,6 +11,7 @@ from .compiled import kernel
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.uint64]
+EPS = float(np.finfo(np.float64).eps)  # twice the unit roundoff u
 
 
 def mask_words(p: int) -> int:

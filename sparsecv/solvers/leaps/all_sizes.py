@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.linalg import Array, from_mask, to_mask
+from ..kernels.linalg import EPS, Array, from_mask, to_mask
 from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem, SubsetFit
 from ..result import Status
@@ -22,7 +22,6 @@ from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
 CHUNK = 20_000  # nodes between two looks at the clock: a few milliseconds
 MAX_COLUMNS = 160  # beyond this even the stack of one path no longer fits in memory
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from ..kernels import fits
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, from_mask
+from ..kernels.linalg import EPS, Array, from_mask
 from . import all_sizes_kernels as kernels
-from .all_sizes import EPS
 from .node import factorise
 
-Support = NDArray[np.intp]
 LARGE = 16  # columns beyond which a tree may be worth searching further than it must
 
 

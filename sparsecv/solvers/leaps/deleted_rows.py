@@ -9,14 +9,13 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.linalg import Array, Mask, from_mask
+from ..kernels.linalg import EPS, Array, Mask, from_mask
 from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem
 from ..result import Status
 from ..threads import on_one_thread
 from . import deleted_rows_kernels as kernels
 from .all_sizes import (
-    EPS,
     MAX_COLUMNS,
     active_columns,
     checked_sizes,

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..limits import Limits
 from .dual_bound import EXTRA, gram_gradient
 from .gram import GramForm, extraction
@@ -98,7 +98,7 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
     """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
-    lost = 4.0 * D.size * float(np.finfo(np.float64).eps) * scale + eps * float(np.trace(G))
+    lost = 4.0 * D.size * EPS * scale + eps * float(np.trace(G))
     return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 

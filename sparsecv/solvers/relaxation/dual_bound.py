@@ -39,9 +39,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add
+from ..kernels.linalg import EPS, Array, add
 
-EPS = float(np.finfo(np.float64).eps)  # 2u
 EXTRA = 3  # entries of ``top`` beside the picks: the next largest, s², and the raise of |g|/ℓ
 
 

@@ -22,10 +22,10 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..problem import SparseRidgeProblem
 from .descent import FREE, IN
-from .dual_bound import EPS, BoundTerms, bound_terms, relative_rounding
+from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import perspective_relaxation
 from .screening import checked_beta

@@ -16,7 +16,7 @@ import time
 import numpy as np
 from common import PAPER_GAMMAS, PAPER_SETS, fold_rows, machine, run
 
-from sparsecv.cv import engine as cross_validation
+from sparsecv.cv import estimate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
@@ -56,7 +56,7 @@ def main() -> None:
     print(machine())
     print("largest relative difference over 7 γ and every τ\n")
     worst, entries = 0.0, 0
-    shares = cross_validation._shares_a_tree
+    shares = estimate.shares_a_tree
     for name in names:
         label = PAPER_SETS[name]
         for folds in ("loo", "10", "size:10"):
@@ -71,9 +71,9 @@ def main() -> None:
                 exact = run(data, PAPER_GAMMAS)
                 found = []
                 if folds == "loo":
-                    cross_validation._shares_a_tree = lambda *_: False
+                    estimate.shares_a_tree = lambda _: False
                     found.append(("per fold", apart(exact, run(data, PAPER_GAMMAS))))
-                    cross_validation._shares_a_tree = shares
+                    estimate.shares_a_tree = shares
                 if folds == "loo" and not everything:
                     found.append((f"grid of {SAMPLE} folds", sampled(data, exact)))
                 else:

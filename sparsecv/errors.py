@@ -33,6 +33,10 @@ def file_faults(what: str) -> Iterator[None]:
     what : str
         What the one line begins with.
 
+    Yields
+    ------
+    None
+
     Raises
     ------
     InputError

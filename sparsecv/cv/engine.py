@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, SolverUnavailable, Status, StopFlag, support_path
 from ..solvers.threads import one_blas_thread
 from .checkpoint import Checkpoint
-from .estimate import fill_pages
+from .estimate import MANY_FOLDS, fill_pages
 from .grid import solve_grid
 from .ledger import Page
 from .pace import Pace, Tell
@@ -175,24 +175,33 @@ class Surface:
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
         pages = list(self.pages.values())
-        rows = min(self.data.folds.n, self.data.p)
-        if not self.spent or self._only_estimates or rows * self.data.p**2 < QUICK:
-            for page in pages:
-                page.bound_the_rest()
+        few = self.data.folds.k < MANY_FOLDS or self.data.p <= TREE_ONLY
+        if few or self.settings.searches or self.settings.grid:
+            self._bracket(pages)
         if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
             return
-        limits = self.limits.within(self._proving)
         self._prover = Prover(
             self.data,
             pages,
-            limits,
+            self.limits.within(self._proving),
             everything=self.settings.prove == "all",
             n_jobs=self.settings.n_jobs,
             tell=self.tell,
             save=self._save,
         )
-        self._prover.run()
+        try:
+            self._prover.run()
+        finally:
+            if not few:  # a tree for all folds proves them sooner than each has an interval
+                self._bracket(pages)
         self._prover.prove_model(*self._prover.best())
+
+    def _bracket(self, pages: Sequence[Page]) -> None:
+        """An interval for every fold that has none, where that is quick or there is time."""
+        rows = min(self.data.folds.n, self.data.p)
+        if not self.spent or self._only_estimates or rows * self.data.p**2 < QUICK:
+            for page in pages:
+                page.bound_the_rest()
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
         """The model of all rows at one pair, with what is left of the time.

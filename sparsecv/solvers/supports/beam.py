@@ -73,7 +73,9 @@ def heuristic_support(
     return np.sort(columns[search.best])
 
 
-def promising_columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArray[np.intp]:
+def promising_columns(
+    head: Array, y: Array, needed: NDArray[np.intp], most: int | None = None
+) -> NDArray[np.intp]:
     """All columns, or the most correlated with y where a Gram matrix of all would be too large.
 
     Parameters
@@ -81,17 +83,19 @@ def promising_columns(head: Array, y: Array, needed: NDArray[np.intp]) -> NDArra
     head, y : arrays, shape (r, p) and (r,)
     needed : ndarray of int
         Columns that stay in any case.
+    most : int, optional
+        How many of the others do, at most; ``PROMISING`` by default.
 
     Returns
     -------
     ndarray of intp
         Increasing.
     """
-    p = head.shape[1]
-    if p <= PROMISING:
+    p, most = head.shape[1], PROMISING if most is None else most
+    if p <= most:
         return np.arange(p)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
-    return np.union1d(np.argsort(-score, kind="stable")[:PROMISING], needed)
+    return np.union1d(np.argsort(-score, kind="stable")[:most], needed)
 
 
 def beam(

@@ -12,12 +12,13 @@ from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
-from .beam import promising_columns
+from .beam import PROMISING, promising_columns
 from .greedy import complete_support, forward_order
 from .swaps import afresh, inverse_on, join, leave, settled_gain, swap_from
 
 Support = NDArray[np.intp]
 SWAPS = 30  # at most, at every size
+FEW_COLUMNS, COLUMNS_PER_SIZE = 600, 100  # that are looked at
 SAME = 1e-12  # relative difference of gains that counts as none
 CLOSE = 0.99  # of the gain found without: what a warm start must gain to be improved by swaps
 
@@ -96,7 +97,9 @@ class SupportGrower:
         head, y = factor[:, :p], factor[:, p]
         most = self.wanted[-1]
         needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
-        columns = promising_columns(head, y, needed)
+        # the Gram matrix should not take longer than the supports that are made from it
+        share = min(PROMISING, max(FEW_COLUMNS, COLUMNS_PER_SIZE * most))
+        columns = promising_columns(head, y, needed, share)
         if columns.size < p:
             order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
             columns = np.union1d(columns, order)

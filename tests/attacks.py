@@ -26,7 +26,7 @@ from sparsecv.solvers import (
     solve,
 )
 from sparsecv.solvers.branching.single import branch_and_bound
-from sparsecv.solvers.kernels.completion import complete
+from sparsecv.solvers.kernels.completion import complete, completion_work
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation.screening import screen
 from tests.brute_force import Data, enumerate_size, exact_objectives
@@ -216,11 +216,8 @@ def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     exact = exact_objectives(data)
     least = min(f for S, f in exact.items() if len(S) == tau and set(chosen) <= set(S))
     record = -1.0 if rng.random() < 0.5 else gram.yy - float(least) * rng.uniform(0.9, 1.1)
-    levels = max(tau - 1, 1)
-    work = (np.empty((tau + 1, p)), np.empty(p), np.empty(p), np.empty((tau + 1, tau + 1)))
-    more = (np.empty((levels, p, p)), np.empty((levels, p)), *np.zeros((2, tau + 1), np.int64))
     here = (gram.G, gram.b, ridge, chosen, m, free, free.size, tau - m, record)
-    upper = gram.yy - float(complete(*here, *work, *more))
+    upper = gram.yy - float(complete(*here, completion_work(tau, p, max(tau - 1, 1))))
     lost = gram.rounding(ridge, tau, upper)
     yield from above(upper - lost, least, f"{tau - m} of {free.size} columns")
 

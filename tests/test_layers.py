@@ -1,6 +1,10 @@
-"""The layers of docs/architecture: lower ones never import upper ones, and nothing is circular."""
+"""The layers of docs/architecture: lower ones never import upper ones, and nothing is circular.
+
+And the sizes of CONTRIBUTING: what is read in one go stays short.
+"""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import sparsecv
@@ -104,3 +108,44 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_the_listing_stays_short() -> None:
     entries = [p.name for p in ROOT.iterdir() if p.name != "__pycache__"]
     assert len(entries) <= 14, entries
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Every function of the package, and where it is."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                yield f"{path.relative_to(ROOT)}: {node.name}", node
+
+
+def compiled(function: ast.FunctionDef) -> bool:
+    return any("kernel" in ast.unparse(each) for each in function.decorator_list)
+
+
+def test_no_module_has_more_than_450_lines() -> None:
+    paths = [*ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]
+    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    assert {path: n for path, n in lines.items() if n > 450} == {}
+
+
+def test_no_function_has_more_than_80_lines() -> None:
+    """From its name to its last line, with its docstring."""
+    length = {name: (f.end_lineno or 0) - f.lineno + 1 for name, f in functions()}
+    assert len(length) > 1000
+    assert {name: n for name, n in length.items() if n > 80} == {}
+
+
+def test_few_functions_have_more_than_12_parameters() -> None:
+    """Commands, whose options they are, and estimators, whose settings they are, alone."""
+    many = {
+        name
+        for name, f in functions()
+        if len(f.args.posonlyargs + f.args.args + f.args.kwonlyargs) > 12 and not compiled(f)
+    }
+    assert many == {
+        "cli/cv.py: cv",
+        "cli/fit.py: fit",
+        "cli/stability.py: stability",
+        "estimators/sparse_ridge_cv.py: __init__",
+        "stability/estimator.py: __init__",
+    }

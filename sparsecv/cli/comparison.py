@@ -18,7 +18,7 @@ from ..cv.results import GammaResult
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.prepare import Prepared, prepare
-from ..errors import InputError
+from ..errors import InputError, file_faults
 from ..tables.datasets import resolve
 
 TOP = {"diabetes11": 10}  # the largest τ there where it is not p
@@ -162,13 +162,10 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
     InputError
         The file cannot be written.
     """
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, list(Row.__dataclass_fields__))
-            table.writeheader()
-            table.writerows(asdict(row) for row in rows)
-    except OSError as error:
-        raise InputError(f"--csv {path}: {error.strerror}") from None
+    with file_faults(f"--csv {path}"), path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, list(Row.__dataclass_fields__))
+        table.writeheader()
+        table.writerows(asdict(row) for row in rows)
 
 
 def averages(rows: Sequence[Row]) -> list[tuple[str, str, str, float, float]]:

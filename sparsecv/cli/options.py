@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..errors import InputError
+from ..errors import InputError, file_faults
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -356,10 +356,8 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
     if str(path) == "-":
         sys.stdout.write(text)
         return
-    try:
+    with file_faults(f"--json {path}"):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--json {path}: {error.strerror}") from None
 
 
 def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamma: float) -> None:

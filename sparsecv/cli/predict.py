@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InputError
+from ..errors import file_faults
 from .options import DONE, Encoding, check_file
 
 Model = Annotated[Path, typer.Argument(help="A file that --save has written.")]
@@ -27,10 +27,8 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
     saved = SavedModel.read(model)
     blocks = read_features(data, saved.columns(), saved.support, encoding)
     first = next(blocks)  # a fault is found before a file is begun
-    try:
+    with file_faults(f"--out {out}"):
         chosen = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--out {out}: {error.strerror}") from None
     with chosen as file:
         print("prediction", file=file)
         for X in chain([first], blocks):

@@ -8,9 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
 from .ledger import Page
-from .sealed import read_sealed, write_sealed
+from .sealed import made_folder, read_sealed, write_sealed
 
 
 class Checkpoint:
@@ -38,12 +37,8 @@ class Checkpoint:
     def __init__(
         self, folder: str | os.PathLike[str], data: bytes, settings: dict[str, Any]
     ) -> None:
-        self.folder = Path(folder)
+        self.folder = made_folder(folder)
         self.reused: list[float] = []
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"--checkpoint {self.folder}: {error.strerror}") from None
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
         self._key = digest.hexdigest()
@@ -82,10 +77,5 @@ class Checkpoint:
             The file cannot be written.
         """
         content = page.proved()
-        if content is None:
-            return
-        path = self._path(page.gamma)
-        try:
-            write_sealed(path, self._key, content)
-        except OSError as error:
-            raise InputError(f"--checkpoint {self.folder}: {error.strerror}") from None
+        if content is not None:
+            write_sealed(self._path(page.gamma), self._key, content)

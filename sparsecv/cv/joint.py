@@ -16,6 +16,7 @@ from ..solvers import (
     Limits,
     Neighbour,
     Relaxation,
+    Solution,
     SparseRidgeProblem,
     Spectrum,
     Status,
@@ -33,7 +34,7 @@ from .ledger import Page
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 ALIKE = 1e-6  # relative difference of objectives that rounding may make
-SURE = 1e-9  # relative gap at which an incumbent counts as optimal
+SURE = 1e-9  # relative gap at which an incumbent counts as optimal, an estimate as exact
 
 
 def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:
@@ -52,6 +53,40 @@ def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None
     if not isinstance(data, RowFolds) or not wants_gram(problem):
         return None
     return data.left_out(GramForm.of(problem))
+
+
+def solve_training(
+    data: FoldData, table: Page, t: int, j: int, limits: Limits, backend: str = "auto"
+) -> Solution:
+    """Solve one training problem from its own rows to proven optimality, and enter what is found.
+
+    Parameters
+    ----------
+    data : FoldData
+    table : Page
+        Gives γ and τ; changed in place.
+    t, j : int
+        Index of τ, and the fold.
+    limits : Limits
+    backend : str
+
+    Returns
+    -------
+    Solution
+    """
+    table.searched[t, j] = True
+    solution = solve(
+        data.training(j).replace(gamma=table.gamma, tau=int(table.taus[t])),
+        backend=backend,
+        tol=0.0,
+        time_limit=limits.remaining(),
+        warm_start=table.support(t, j),
+        stop=limits.stop,
+    )
+    table.offer(t, np.array([j]), solution.support)
+    if solution.status is Status.OPTIMAL:
+        table.prove(t, np.array([j]))
+    return solution
 
 
 def settle_fold(
@@ -180,19 +215,7 @@ class JointFolds:
         """Solve folds from their own rows."""
         statuses = []
         for j in folds:
-            training = self.data.training(int(j)).replace(gamma=problem.gamma, tau=problem.tau)
-            solution = solve(
-                training,
-                tol=0.0,
-                warm_start=self.table.support(t, int(j)),
-                time_limit=limits.remaining(),
-                stop=limits.stop,
-            )
-            here = np.array([j])
-            self.table.searched[t, j] = True
-            self.table.offer(t, here, solution.support)
-            if solution.status is Status.OPTIMAL:
-                self.table.prove(t, here)
+            solution = solve_training(self.data, self.table, t, int(j), limits)
             self.n_nodes += solution.n_nodes
             statuses.append(solution.status)
         return statuses

@@ -39,7 +39,6 @@ from .results import TIE
 FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in later ones that often
 JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
 TELL_AGAIN = 0.5  # seconds
-SURE = 1e-9  # relative gap at which a cell's lower bound counts as its estimate
 
 
 class Cell(NamedTuple):

@@ -18,10 +18,32 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointWarning
+from ..errors import CheckpointWarning, file_faults
 
 FORMAT = 2
 Content = TypeVar("Content")
+
+
+def made_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make a folder for checkpoints where it is missing.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InputError
+        It cannot be made.
+    """
+    path = Path(folder)
+    with file_faults(f"--checkpoint {path}"):
+        path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str) -> Content | None:
@@ -77,13 +99,14 @@ def write_sealed(path: Path, key: str, content: Any) -> None:
 
     Raises
     ------
-    OSError
+    InputError
         The file cannot be written.
     """
     partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")  # runs on many machines may share it
     document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
-    partial.write_text(json.dumps(document), encoding="utf-8")
-    os.replace(partial, path)
+    with file_faults(f"--checkpoint {path.parent}"):
+        partial.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(partial, path)
 
 
 def _hash(content: Any) -> str:

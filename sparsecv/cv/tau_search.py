@@ -32,7 +32,7 @@ from ..solvers import (
     worst,
 )
 from .bounds import compute_bounds, fold_bounds, strengths
-from .joint import SURE, JointFolds, rows_left_out
+from .joint import SURE, JointFolds, rows_left_out, solve_training
 from .ledger import Page
 
 Array = NDArray[np.float64]
@@ -281,25 +281,13 @@ class _Search:
     def _solve_fold(self, t: int, j: int) -> None:
         """One training problem to proven optimality."""
         self.n_mio += 1
-        self.table.searched[t, j] = True
         own = self.backend in ("auto", "native")
         if self.joint is not None and (t, j) in self.joint.open and own:
+            self.table.searched[t, j] = True
             self.joint.solve_fold(t, j, self.limits)
             return
-        problem = self.data.training(j).replace(gamma=self.gamma, tau=int(self.taus[t]))
-        solution = solve(
-            problem,
-            backend=self.backend,
-            tol=0.0,
-            time_limit=self.limits.remaining(),
-            warm_start=self.table.support(t, j),
-            stop=self.limits.stop,
-        )
+        solution = solve_training(self.data, self.table, t, j, self.limits, self.backend)
         self.n_nodes += solution.n_nodes
-        here = np.array([j])
-        self.table.offer(t, here, solution.support)
-        if solution.status is Status.OPTIMAL:
-            self.table.prove(t, here)
         self.given_up[t, j] = solution.status is Status.PRECISION
 
     def _improve(self, t: int, solution: Solution) -> None:

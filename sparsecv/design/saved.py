@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
-from ..errors import InputError
+from ..errors import InputError, file_faults
 from .design import Array
 
 if TYPE_CHECKING:
@@ -171,10 +171,8 @@ class SavedModel:
         """
         head = {"format": FORMAT, "version": VERSION, "sparsecv": __version__}
         text = json.dumps(head | asdict(self), indent=1, allow_nan=False, ensure_ascii=False)
-        try:
+        with file_faults(f"cannot write {path}"):
             Path(path).write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SavedModel:

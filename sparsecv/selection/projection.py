@@ -244,24 +244,11 @@ def project_average(
     first, result = partitions[0]
     full = first.full()
     gammas = projection_gammas(full)
-    tasks = [(r, j) for r, (data, _) in enumerate(partitions) for j in range(data.folds.k)]
     with interruptible(StopFlag()) as stop, one_blas_thread():
         clock = Limits(None if limits is None else limits.remaining(), None, stop)
         average = Averages(tuple(partitions), weights, gammas, sizes)
-        found: dict[int, FoldSums] = {}
-        for index, one in run_units(
-            _project, average, tasks, n_jobs, allot=lambda rounds: clock.share(rounds + 1.0)
-        ):
-            found[index] = one
-            if tell is not None:
-                tell("projecting", len(found), len(tasks))
-        sums = [
-            _means([found[i] for i, task in enumerate(tasks) if task[0] == r], data.fold_weight)
-            for r, (data, _) in enumerate(partitions)
-        ]
-        distance, error, spread, reference, reference_std = (
-            np.mean(part, axis=0) for part in zip(*sums, strict=True)
-        )
+        held_out, folds_proved = _held_out(average, clock, n_jobs, tell)
+        distance, error, spread, reference, reference_std = held_out
         at, chosen = choose_size(distance, NEAR * float(reference))
         target = full.predicting(averaged_coefficients(full, result, weights))
         used, place = np.unique(at, return_inverse=True)
@@ -276,7 +263,7 @@ def project_average(
         )
         for t, g in enumerate(place)
     ]
-    proved = all(one.proved for one in found.values()) and all(m.proved for m in models)
+    proved = folds_proved and all(m.proved for m in models)
     return Projection(
         sizes,
         gammas,
@@ -290,6 +277,27 @@ def project_average(
         models,
         proved,
     )
+
+
+def _held_out(
+    average: Averages, clock: Limits, n_jobs: int | None, tell: Tell | None
+) -> tuple[list[Array], bool]:
+    """What :func:`_means` gives, averaged over partitions, and whether every fold is proved."""
+    partitions = average.partitions
+    tasks = [(r, j) for r, (data, _) in enumerate(partitions) for j in range(data.folds.k)]
+    found: dict[int, FoldSums] = {}
+    for index, one in run_units(
+        _project, average, tasks, n_jobs, allot=lambda rounds: clock.share(rounds + 1.0)
+    ):
+        found[index] = one
+        if tell is not None:
+            tell("projecting", len(found), len(tasks))
+    sums = [
+        _means([found[i] for i, task in enumerate(tasks) if task[0] == r], data.fold_weight)
+        for r, (data, _) in enumerate(partitions)
+    ]
+    means = [np.asarray(np.mean(part, axis=0)) for part in zip(*sums, strict=True)]
+    return means, all(one.proved for one in found.values())
 
 
 def _means(folds: list[FoldSums], weight: Array) -> tuple[Array, Array, Array, Array, Array]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kernels import fits
-from .kernels.linalg import Array
-from .leaps.all_sizes import EPS, TREE_ONLY, BestSubsets
+from .kernels.linalg import EPS, Array
+from .leaps.all_sizes import TREE_ONLY, BestSubsets
 from .problem import SparseRidgeProblem
 from .result import Status
 

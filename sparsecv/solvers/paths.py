@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from .branching.enumeration import enumerated, few_supports
 from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
 from .fitted import Support, SupportPath, fit_supports
-from .kernels.linalg import Array
+from .kernels.linalg import EPS, Array
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
     CHUNK,
-    EPS,
     MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,
@@ -29,8 +28,9 @@ from .leaps.all_sizes import (
     checked_support,
     pad_support,
     rounding_margin,
+    settled,
 )
-from .leaps.along_gamma import RunnersUp, answers, enter, restart, settled
+from .leaps.along_gamma import RunnersUp, answers, enter, restart
 from .leaps.node import wanted_from
 from .limits import Limits
 from .problem import SparseRidgeProblem
@@ -140,6 +140,7 @@ class _Walk:
         p, columns = active.size, np.ascontiguousarray(base.T)
         triangular = not np.tril(base, -1).any()
         state = kernels.new_state(np.eye(p + 1), inner, 0.0, 0.0, 1.0)
+        tree, counts = state.tree, state.tree.counts[0]
         work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
         near = np.empty(inner.size, dtype=np.int64)
@@ -152,14 +153,14 @@ class _Walk:
             if not restart(state, columns, gamma / 2.0, triangular, work, EPS):
                 self.single(g)  # a single tree may know better
                 continue
-            tie = float(state.settings[0].tie)
+            tie = float(tree.settings[0].tie)
             todo = runners.settle(gamma, tie, found)
             ended = not todo.any()
             if not ended:
-                state.want[:] = wanted_from(inner[todo], p)
-                state.settings[0].margin = runners.margin
+                tree.want[:] = wanted_from(inner[todo], p)
+                tree.settings[0].margin = runners.margin
                 enter(state, found, inner, known, rank)
-            while not ended and state.counts[0].nodes < HANDOVER and self.limits.reached(0) is None:
+            while not ended and counts.nodes < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, CHUNK, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
@@ -170,7 +171,7 @@ class _Walk:
                     np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
                 ]
                 self.single(g)
-                self.n_nodes[g] += state.counts[0].nodes
+                self.n_nodes[g] += counts.nodes
                 known = _enter_starts(found, inner, active, self.known)
                 runners.forget()
                 continue
@@ -183,7 +184,7 @@ class _Walk:
                     chosen = pad_support(chosen, int(size), problem.p)
                 self.supports[g, t, :size] = chosen
             self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
-            self.n_nodes[g], self.n_trees[g] = state.counts[0].nodes, int(todo.any())
+            self.n_nodes[g], self.n_trees[g] = counts.nodes, int(todo.any())
             self.tie[g] = tie
 
     def single(self, g: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from ..cv.sealed import read_sealed, write_sealed
-from ..errors import InputError
+from ..cv.sealed import made_folder, read_sealed, write_sealed
 from ..selection.partial_errors import Array, Index, Learner, losses_of
 
 ANEW = "its fits are made anew"
@@ -38,11 +36,7 @@ class Shelf:
     """
 
     def __init__(self, folder: Any, X: Any, y: Any, label: Index, settings: Any) -> None:
-        self.folder = Path(os.fspath(folder))
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
+        self.folder = made_folder(folder)
         self.key, self.n = str(joblib.hash((X, y, label, settings))), int(label.size)
 
     def find(self, training: Index, candidates: Sequence[int]) -> Array | None:
@@ -79,10 +73,7 @@ class Shelf:
         key, path = self._place(training, candidates)
         data = np.ascontiguousarray(losses, dtype=np.float64)
         content = {"shape": list(data.shape), "data": b64encode(data.tobytes()).decode()}
-        try:
-            write_sealed(path, key, content)
-        except OSError as error:
-            raise InputError(f"checkpoint {self.folder}: {error.strerror}") from None
+        write_sealed(path, key, content)
 
     def _place(self, training: Index, candidates: Sequence[int]) -> tuple[str, Path]:
         digest = hashlib.sha256(self.key.encode())

@@ -6,8 +6,6 @@ import io
 import json
 import re
 import time
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +27,6 @@ from sparsecv.solvers.kernels import compiled
 
 Capture = pytest.CaptureFixture[str]
 Array = NDArray[np.float64]
-
-
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    with np.errstate():
-        yield
 
 
 def write(X: Array, y: Array) -> str:

@@ -8,8 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +22,6 @@ from sparsecv.tables.datasets import load_diabetes
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
-
-
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    with np.errstate():
-        yield
 
 
 def rows(n: int = 30, **more: Any) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +17,6 @@ from sparsecv.tables.sources import open_table
 
 Capture = pytest.CaptureFixture[str]
 NAMES = ["w", "a", "b", "c", "d", "town", "y"]
-
-
-@pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    with np.errstate():
-        yield
 
 
 def table(n: int = 60) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -3,43 +3,24 @@
 import math
 import pickle
 import threading
-from collections.abc import Iterable
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from brute_force import (
     Data,
-    Support,
     enumerate_all,
-    enumerate_size,
-    exact_objectives,
-    exact_sizes,
     plain,
     rounding,
     ugly,
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tree_cases import Exact, exact_of, key, problem_of
 
 from sparsecv.solvers import BestSubsets, SparseRidgeProblem, Status, StopFlag, best_subsets
-
-Exact = dict[int, dict[Support, Fraction]]
-
-
-def problem_of(data: Data) -> SparseRidgeProblem:
-    X, y, gamma = data
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1])
-
-
-def exact_of(data: Data) -> Exact:
-    return exact_sizes(exact_objectives(data))
-
-
-def key(support: Iterable[Any]) -> Support:
-    return tuple(int(j) for j in support)
 
 
 def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:
@@ -442,119 +423,4 @@ def test_tau_gives_the_default_sizes() -> None:
 # --- more columns -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("p", "n", "gamma", "noise"),
-    [(16, 12, 0.1, 1.0), (18, 200, 1e-6, 4.0), (22, 60, 1e4, 1.0), (26, 300, 1.0, 2.0)],
-)
-def test_one_search_equals_one_search_per_size(p: int, n: int, gamma: float, noise: float) -> None:
-    data = plain(p, n, p, gamma, noise)
-    problem = problem_of(data)
-    found = best_subsets(problem)
-    assert found.status is Status.OPTIMAL
-    assert np.all(np.diff(found.objective) <= 1e-12 * found.objective[0])
-    assert np.all(found.lower_bound <= found.objective)
-    for i, s in enumerate(found.sizes):
-        alone = best_subsets(problem, sizes=[s])
-        assert alone.objective[0] == pytest.approx(found.objective[i], rel=1e-12)
-        assert key(alone.supports[0]) == key(found.supports[i])
-    order = np.random.default_rng(p).permutation(p)
-    other = best_subsets(problem_of(Data(data.X[:, order], data.y, gamma)))
-    np.testing.assert_allclose(other.objective, found.objective, rtol=1e-11)
-    assert [key(sorted(order[s])) for s in other.supports] == [key(s) for s in found.supports]
-
-
-def test_thirty_columns() -> None:
-    data = plain(1, 400, 30, 1.0, noise=1.0)
-    found = best_subsets(problem_of(data))
-    assert found.status is Status.OPTIMAL
-    for s in (1, 2, 3):
-        every = enumerate_size(data, s)
-        assert found.objective[s - 1] == pytest.approx(every.least, rel=1e-11)
-        assert key(found.supports[s - 1]) == every.best()[0]
-    order = np.random.default_rng(0).permutation(30)
-    other = best_subsets(problem_of(Data(data.X[:, order], data.y, data.gamma)))
-    np.testing.assert_allclose(other.objective, found.objective, rtol=1e-11)
-
-
-def least_by_normal_equations(data: Data, s: int) -> tuple[float, Support]:
-    """Fine for well conditioned columns, and fast for many supports."""
-    X, y, gamma = data
-    M = X.T @ X + gamma / 2.0 * np.eye(X.shape[1])
-    b = X.T @ y
-    supports = np.array(list(combinations(range(X.shape[1]), s)))
-    blocks = M[supports[:, :, None], supports[:, None, :]]
-    gain = np.einsum(
-        "ij,ij->i", b[supports], np.linalg.solve(blocks, b[supports][..., None])[..., 0]
-    )
-    best = int(np.argmax(gain))
-    return float(y @ y - gain[best]), key(supports[best])
-
-
-@pytest.mark.parametrize("p", [64, 65, 70, 129])
-def test_columns_beyond_one_machine_word(p: int) -> None:
-    rng = np.random.default_rng(p)
-    X = rng.standard_normal((200, p))
-    planted = [1, p - 6, p - 1]
-    y = X[:, planted] @ np.array([1.0, -2.0, 3.0]) + 0.1 * rng.standard_normal(200)
-    data = Data(X, y, 1e-3)
-    found = best_subsets(problem_of(data), sizes=[1, 2, 3], node_limit=100_000)
-    assert key(found.supports[2]) == tuple(planted)
-    for i, s in enumerate([1, 2, 3] if p < 100 else [1, 2]):
-        least, support = least_by_normal_equations(data, s)
-        assert key(found.supports[i]) == support
-        assert found.objective[i] == pytest.approx(least, rel=1e-10)
-        assert found.lower_bound[i] <= least
-    if found.status is not Status.OPTIMAL:
-        members = [set(node.members.tolist()) for node in found.open_nodes]
-        assert all(m <= set(range(p)) for m in members)
-
-
-def test_wide_masks_reach_the_proof() -> None:
-    # blocks of orthogonal columns keep the tree small however many there are
-    rng = np.random.default_rng(5)
-    p = 70
-    X = np.linalg.qr(rng.standard_normal((200, p)))[0] * 10.0
-    beta = np.zeros(p)
-    beta[[2, 40, 63, 64, 69]] = [1.0, -2.0, 3.0, -4.0, 5.0]
-    y = X @ beta + 1e-3 * rng.standard_normal(200)
-    data = Data(X, y, 1e-2)
-    found = best_subsets(problem_of(data), sizes=[1, 2, 3, 4, 5], node_limit=3_000_000)
-    assert [key(s) for s in found.supports] == [
-        (69,),
-        (64, 69),
-        (63, 64, 69),
-        (40, 63, 64, 69),
-        (2, 40, 63, 64, 69),
-    ]
-    for i, s in enumerate((1, 2)):
-        assert found.objective[i] == pytest.approx(least_by_normal_equations(data, s)[0], rel=1e-10)
-    assert np.all(found.lower_bound <= found.objective)
-
-
 # --- extremes -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("gamma", [1e-20, 1e-12, 1e12, 1e30, 1e100])
-@pytest.mark.parametrize("shape", ["tall", "wide", "equal columns"])
-def test_gamma_far_off_the_data(gamma: float, shape: str) -> None:
-    X, y, _ = plain(4, 12, 6)
-    X, y = (X[:4], y[:4]) if shape == "wide" else (X, y)
-    if shape == "equal columns":
-        X[:, 5] = X[:, 0]
-    found = best_subsets(problem_of(Data(X, y, gamma)))
-    assert found.status is Status.OPTIMAL
-    assert np.all(np.isfinite(found.objective))
-    assert np.all(found.lower_bound <= found.objective)
-    exact = exact_of(Data(X, y, gamma))
-    for i, s in enumerate(found.sizes):
-        own = float(exact[s][key(found.supports[i])])
-        assert own <= float(min(exact[s].values())) + rounding(own, float(y @ y))
-
-
-@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
-def test_any_unit_of_y(scale: float) -> None:
-    X, y, gamma = plain(4, 12, 6)
-    plain_found = best_subsets(problem_of(Data(X, y, gamma)))
-    found = best_subsets(problem_of(Data(X, y * scale, gamma)))
-    np.testing.assert_allclose(found.objective, plain_found.objective * scale**2, rtol=1e-10)
-    assert np.all(found.lower_bound > 0.999 * found.objective)

@@ -23,7 +23,7 @@ from sparsecv.solvers import (
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import sizes as sizes_module
 from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.kernels.completion import complete
+from sparsecv.solvers.kernels.completion import complete, completion_work
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation import gram as root_module
 from sparsecv.solvers.relaxation.diagonal import fitted_form
@@ -128,8 +128,7 @@ def test_completion_visits_every_choice(k: int) -> None:
         m = int(rng.integers(0, min(3, p - k)))
         order = rng.permutation(p).astype(np.int64)
         chosen, free = order[:m].copy(), order[m:].copy()
-        size, levels = free.size, max(k - 1, 1)
-        found = np.zeros(k + 1, dtype=np.int64)
+        size, work = free.size, completion_work(m + k, free.size, max(k - 1, 1))
         gain = complete(
             problem.G,
             problem.b,
@@ -140,18 +139,11 @@ def test_completion_visits_every_choice(k: int) -> None:
             size,
             k,
             -1.0,
-            np.empty((m + 1, size)),
-            np.empty(size),
-            np.empty(size),
-            np.empty((m + 1, m + 1)),
-            np.empty((levels, size, size)),
-            np.empty((levels, size)),
-            np.zeros(k + 1, dtype=np.int64),
-            found,
+            work,
         )
         best = max(problem.fit([*chosen, *rest]).gain for rest in itertools.combinations(free, k))
         assert gain == pytest.approx(best, rel=1e-9, abs=1e-12)
-        picked = [*chosen, *free[found[:k]]]
+        picked = [*chosen, *free[work.found[:k]]]
         assert problem.fit(picked).gain == pytest.approx(best, rel=1e-9, abs=1e-12)
 
 

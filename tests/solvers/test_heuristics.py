@@ -107,7 +107,7 @@ def test_warm_starts_are_never_lost() -> None:
 
 
 def test_many_columns_are_narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heuristics, "GRAM_COLUMNS", 30)
+    monkeypatch.setattr(heuristics, "PROMISING", 30)
     rng = np.random.default_rng(1)
     X = rng.standard_normal((50, 120))
     y = X[:, [100, 7, 55]] @ np.array([5.0, -4.0, 3.0]) + 0.1 * rng.standard_normal(50)

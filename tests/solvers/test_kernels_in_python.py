@@ -28,7 +28,7 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.branching import driver, families_kernels, node
-from sparsecv.solvers.relaxation import gram, perspective, root
+from sparsecv.solvers.relaxation import descent, gram, perspective, root
 from sparsecv.solvers.relaxation.newton import newton_work
 
 Array = NDArray[np.float64]
@@ -208,7 +208,7 @@ def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(gram, "GRAM_COLUMNS", 0)
         monkeypatch.setattr(gram, "RESIDUAL_FORM", 0)
     elif form == "in place":
-        monkeypatch.setattr(gram, "BLOCK", 1)
+        monkeypatch.setattr(descent, "BLOCK", 1)
     given = problem(kind, 0.5)
     best = least(given, 3)
     relaxed = perspective_relaxation(given)

@@ -30,7 +30,7 @@ from sparsecv.solvers import (
     prediction_ranges,
 )
 from sparsecv.solvers.leaps import all_sizes
-from sparsecv.solvers.leaps.open_nodes import expand, size_bounds
+from sparsecv.solvers.leaps.open_nodes import expand
 
 
 def problem_of(data: Data) -> SparseRidgeProblem:
@@ -152,12 +152,13 @@ def test_children_are_ridge_fits(
         )
 
 
-def test_size_bounds_are_the_least_of_the_children_that_reach_a_size() -> None:
+def test_children_bound_the_supports_below_them_of_every_size_they_reach() -> None:
     data = plain(3, 20, 6)
     open_ = node([2], [0, 4, 5], 3)
     children = expand(problem_of(data), open_, np.zeros((0, 6)))
     sizes = np.arange(1, 7, dtype=np.intp)
-    bounds = size_bounds(children, sizes)
+    reach = (children.low[:, None] <= sizes) & (sizes <= children.high)
+    bounds = np.where(reach, children.loss[:, None], np.inf).min(axis=0)
     every = enumerate_all(data)
     for s in range(1, 7):
         below = [S for S in combinations(range(6), s) if holds(open_, S)]

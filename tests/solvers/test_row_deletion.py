@@ -1,118 +1,29 @@
 """The shared leave-one-out tree against one solve per deleted row and against enumeration."""
 
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from brute_force import (
-    EPS,
-    Array,
     Data,
-    Support,
-    exact_objectives,
-    exact_sizes,
     plain,
-    ridge,
     ugly,
-    value,
 )
+from deleted_cases import Exact, check, chosen, exact_of, residual_of, rounding, solve, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tree_cases import key, problem_of
 
 from sparsecv.solvers import (
-    MAX_COLUMNS,
     DeletedRowSubsets,
     SparseRidgeProblem,
     Status,
     StopFlag,
     best_subsets,
     best_subsets_rows_deleted,
-    deleted_fits,
 )
-
-Exact = list[dict[int, dict[Support, Fraction]]]
-
-
-def problem_of(data: Data) -> SparseRidgeProblem:
-    X, y, gamma = data
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1])
-
-
-def solve(data: Data, **options: Any) -> DeletedRowSubsets:
-    return best_subsets_rows_deleted(problem_of(data), data.X, data.y, **options)
-
-
-def without(data: Data, i: int) -> Data:
-    return Data(np.delete(data.X, i, axis=0), np.delete(data.y, i), data.gamma)
-
-
-def exact_of(data: Data) -> Exact:
-    return [
-        exact_sizes(exact_objectives(data, (data.X[i], float(data.y[i]))))
-        for i in range(data.y.size)
-    ]
-
-
-def key(support: Iterable[Any]) -> Support:
-    return tuple(int(j) for j in support)
-
-
-def chosen(found: DeletedRowSubsets, s: int, i: int) -> Support:
-    return key(found.supports[found.choice[s, i]])
-
-
-def residual_of(data: Data, i: int, support: Support) -> float:
-    """Deleted residual of row i by an explicit refit."""
-    columns = list(support)
-    rest = without(data, i)
-    beta = ridge(rest.X[:, columns], rest.y, data.gamma)
-    return float(data.y[i] - data.X[i, columns] @ beta)
-
-
-def condition(data: Data) -> float:
-    """Square root of the largest variance inflation factor."""
-    X, gamma = data.X, data.gamma
-    p = X.shape[1]
-    R = np.linalg.qr(np.vstack([X, math.sqrt(gamma / 2.0) * np.eye(p)]), mode="r")
-    inverse = np.linalg.inv(R)
-    return float(np.sqrt((np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)).max()))
-
-
-def rounding(data: Data, objective: float, residual: float) -> float:
-    """f − r²/(1 − h) is a difference: it loses some ulp of what it subtracts."""
-    size = math.sqrt(objective) + abs(residual)
-    total = math.sqrt(float(data.y @ data.y))
-    return 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))
-
-
-def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:
-    """Shapes, skipped rows, bounds; optimality and objectives once the search is done."""
-    n, p = data.X.shape
-    k = found.sizes.size
-    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
-        assert array.shape == (k, n)
-    skipped = np.isin(np.arange(n), found.skipped)
-    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
-        assert np.isnan(array[:, skipped]).all()
-        assert np.isfinite(array[:, ~skipped]).all()
-    assert np.all((found.low <= found.residual) | np.isnan(found.residual))
-    assert np.all((found.residual <= found.high) | np.isnan(found.residual))
-    for i in np.flatnonzero(~skipped):
-        for a, s in enumerate(found.sizes):
-            support = chosen(found, a, int(i))
-            assert len(support) == s
-            assert list(support) == sorted(set(support))
-            assert support[-1] < p
-            values = exact[i][s]
-            least, own = min(values.values()), float(values[support])
-            assert Fraction(float(found.lower_bound[a, i])) <= max(least, Fraction(0))
-            slack = rounding(data, max(own, 0.0), float(found.residual[a, i]))
-            assert abs(found.objective[a, i] - own) <= slack
-            if found.status is Status.OPTIMAL:
-                assert own - float(least) <= slack
 
 
 @settings(max_examples=150)
@@ -397,107 +308,4 @@ def test_limits(options: dict[str, Any], status: Status) -> None:
 # --- options --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
-@given(data=ugly(max_columns=4, max_rows=5), draw=st.data())
-def test_sizes_and_warm_starts_change_nothing(data: Data, draw: st.DataObject) -> None:
-    p = data.X.shape[1]
-    sizes = draw.draw(st.lists(st.integers(1, p), min_size=1))
-    starts = draw.draw(st.lists(st.sets(st.integers(0, p - 1)).map(list), max_size=3))
-    found = solve(data, sizes=sizes, warm_starts=[*starts, *starts[:1]])
-    np.testing.assert_array_equal(found.sizes, sorted(set(sizes)))
-    assert found.status is Status.OPTIMAL
-    check(data, found, exact_of(data))
-
-
-@settings(max_examples=40)
-@given(data=ugly())
-def test_runs_are_repeatable(data: Data) -> None:
-    a, b = solve(data), solve(data)
-    np.testing.assert_array_equal(a.choice, b.choice)
-    np.testing.assert_array_equal(a.objective, b.objective)
-    np.testing.assert_array_equal(a.residual, b.residual)
-    assert [key(s) for s in a.supports] == [key(s) for s in b.supports]
-    assert a.n_nodes == b.n_nodes
-
-
-@pytest.mark.parametrize(
-    ("rows", "targets"),
-    [
-        (np.zeros((5, 3)), np.zeros(5)),
-        (np.zeros((5, 4)), np.zeros(4)),
-        (np.zeros(4), np.zeros(1)),
-        (np.zeros((5, 4)), np.zeros((5, 1))),
-    ],
-)
-def test_rows_must_fit_the_problem(rows: Array, targets: Array) -> None:
-    with pytest.raises(ValueError, match="rows must be"):
-        best_subsets_rows_deleted(problem_of(plain(0, 5, 4)), rows, targets)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"sizes": [0]}, "sizes"),
-        ({"sizes": [5]}, "sizes"),
-        ({"sizes": [2.5]}, "sizes"),
-        ({"warm_starts": [[4]]}, "warm start"),
-        ({"time_limit": -0.1}, "time_limit"),
-        ({"node_limit": -5}, "node_limit"),
-    ],
-)
-def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        solve(plain(0, 6, 4), **options)
-
-
-def test_too_many_columns_are_refused() -> None:
-    with pytest.raises(ValueError, match=str(MAX_COLUMNS)):
-        solve(plain(0, 3, MAX_COLUMNS + 1))
-
-
-def test_zero_columns_do_not_count_as_columns() -> None:
-    data = plain(0, 12, 6)
-    wide = np.zeros((12, MAX_COLUMNS + 20))
-    wide[:, 150:156] = data.X
-    found = solve(Data(wide, data.y, 1.0), sizes=[1, 2])
-    few = solve(data, sizes=[1, 2])
-    np.testing.assert_allclose(found.objective, few.objective, rtol=1e-11)
-    assert all(s.min() >= 150 for s in found.supports)
-
-
-def test_columns_beyond_one_machine_word() -> None:
-    rng = np.random.default_rng(3)
-    n, p = 90, 68
-    X = np.linalg.qr(rng.standard_normal((n, p)))[0] * 10.0
-    y = 2.0 * X[:, 66] - 3.0 * X[:, 5] + X[:, 64] + 0.05 * rng.standard_normal(n)
-    data = Data(X, y, 0.1)
-    found = solve(data, sizes=[1, 2, 3], node_limit=20_000)
-    assert found.skipped.size == 0
-    wanted = [(5,), (5, 66), (5, 64, 66)]
-    for a in range(3):
-        assert {chosen(found, a, i) for i in range(n)} == {wanted[a]}
-        for i in (0, 44, 89):
-            assert found.residual[a, i] == pytest.approx(residual_of(data, i, wanted[a]), rel=1e-9)
-    for i in (0, 44, 89):
-        rest = without(data, i)
-        one = [
-            value(rest.X[:, [j]], rest.y, 0.1, ridge(rest.X[:, [j]], rest.y, 0.1)) for j in range(p)
-        ]
-        assert found.objective[0, i] == pytest.approx(min(one), rel=1e-10)
-        assert found.lower_bound[0, i] <= min(one)
-
-
 # --- fits with a row deleted ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e6])
-@pytest.mark.parametrize("support", [(0,), (1, 3), (0, 2, 4), (0, 1, 2, 3, 4)])
-def test_deleted_fits(gamma: float, support: Support) -> None:
-    data = plain(6, 14, 5, gamma)
-    fits = deleted_fits(problem_of(data), np.array(support), data.X, data.y, with_gain=True)
-    for i in range(14):
-        rest = without(data, i)
-        fit = problem_of(rest).fit(support)
-        assert fits.objective[i] == pytest.approx(fit.objective, rel=1e-10)
-        assert fits.gain[i] == pytest.approx(fit.gain, rel=1e-8)
-        assert fits.residual[i] == pytest.approx(residual_of(data, i, support), rel=1e-9)

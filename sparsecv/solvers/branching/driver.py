@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from ..relaxation.descent import relax
-from ..relaxation.newton import gradient, newton
+from ..relaxation.descent import Sweeps, relax
+from ..relaxation.dual_bound import gram_gradient
+from ..relaxation.newton import newton
 from .node import (
     CHEAP,
     IN,
@@ -28,9 +29,11 @@ from .node import (
     SMALL,
     STEP,
     bound_here,
+    choose_all,
     count_node,
     exclude,
     finish,
+    largest_share,
     screen,
     small_enough,
     try_rounding,
@@ -83,11 +86,7 @@ class Children(NamedTuple):
     gain: Array  # (p,) gains of excluding a column, over its z, summed
     trials: NDArray[np.int64]  # (p,)
     tried: NDArray[np.int8]  # (p,)
-    # coordinate descent, for nodes with many active columns
-    X: Array  # (0, 0)
-    limits: NDArray[np.void]  # (1,) of descent.LIMITS
-    best: Array
-    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
+    sweeps: Sweeps  # for nodes with many active columns
 
 
 @kernel
@@ -154,27 +153,14 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 @kernel
 def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
-    now, none = st.now[0], ch.work[2]
-    ch.limits[0].target, ch.best[0] = target, -np.inf
-    ch.limits[0].hopeless = 1.0 if now.quick > 0 else UNDECIDED
-    ch.limits[0].rounds = most
-    form = (st.Q, ch.X, none, none, 0.0, none)
-    rounds = relax(
-        form,
-        st.terms,
-        ch.state[at],
-        k,
-        ch.beta[at],
-        ch.g,
-        ch.limits,
-        ch.lam[at],
-        ch.best,
-        ch.top,
-        ch.work,
-    )
+    now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
+    limits.target, best[0] = target, -np.inf
+    limits.hopeless = 1.0 if now.quick > 0 else UNDECIDED
+    limits.rounds = most
+    here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
+    rounds = relax(ch.sweeps, st.terms, *here)
     now.work += abs(rounds) * (STEP + OPERATION * ((4.0 * active + ch.g.shape[0]) * active))
-    bound, value = ch.best[0], ch.best[1]
-    return bound, rounds > 0 or value - bound <= ch.limits[0].hopeless * (target - bound)
+    return best[0], rounds > 0 or best[1] - best[0] <= limits.hopeless * (target - best[0])
 
 
 @kernel
@@ -241,17 +227,6 @@ def share(st, i):  # type: ignore[no-untyped-def]
     if size >= s:
         return 1.0 if size > 0.0 else 0.0
     return size / s
-
-
-@kernel
-def largest_share(st, n):  # type: ignore[no-untyped-def]
-    """The free column of largest coefficient."""
-    most, which = -1.0, -1
-    for f in range(n):
-        size = st.root_w[st.columns[f]] * abs(st.beta[st.columns[f]])
-        if size > most:
-            most, which = size, st.columns[f]
-    return which
 
 
 @kernel(inner=True)
@@ -349,9 +324,7 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if k < 0:
             return True, m, n, k, bound  # nothing better lies below
         if k == 0 or k >= n:  # a single support, or all there is
-            for f in range(min(n, k)):
-                st.chosen[m + f] = st.columns[f]
-            finish(st, m + min(n, k), 0, 0)
+            finish(st, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
             finish(st, m, k, n)
@@ -387,7 +360,7 @@ def branch(st, nt, ch, open_nodes, n, k, bound, target):  # type: ignore[no-unty
     """
     quick = st.now[0].quick > 0
     if quick:
-        i = largest_share(st, n)
+        i = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
         load_child(st, ch, 1, i, OUT)
         raised = bound
     else:
@@ -428,7 +401,7 @@ def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
         for j in range(st.state.shape[0]):
             st.state[j], st.beta[j] = open_nodes.state[row, j], open_nodes.beta[row, j]
         st.lam[0] = open_nodes.lam[row]
-        gradient(st.Q, st.terms.b, st.beta, st.g)
+        gram_gradient(st.Q, st.terms.b, st.beta, st.g)
         fresh = open_nodes.fresh[row] > 0
         closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
         if closed:

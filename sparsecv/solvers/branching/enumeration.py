@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.completion import complete
+from ..kernels.completion import complete, completion_work
 from ..kernels.linalg import Array
 from ..leaps.all_sizes import checked_sizes, pad_support, prefer
 from ..problem import SparseRidgeProblem
@@ -115,15 +115,7 @@ def enumerated(
     gram = GramForm.of(problem, extract=False)
     G, b = np.ascontiguousarray(gram.G), gram.b
     most = max(int(wanted[-1]), 2)
-    work = (
-        np.empty((1, p)),
-        np.empty(p),
-        np.empty(p),
-        np.empty((1, 1)),
-        np.empty((most - 1, p, p)),
-        np.empty((most - 1, p)),
-        np.empty(most, dtype=np.int64),
-    )
+    work = completion_work(most, p, most - 1)
     every, none = np.arange(p, dtype=np.int64), np.empty(0, dtype=np.int64)
     given: dict[int, list[NDArray[np.intp]]] = {}
     for start in starts:
@@ -133,8 +125,9 @@ def enumerated(
     for i, size in enumerate(wanted.tolist()):
         options = given.get(size, [])
         record = max((problem.fit(s).gain for s in options), default=0.0)
-        picks = np.full(size, -1, dtype=np.int64)
-        gain = complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), *work, picks)
+        picks = work.found[:size]
+        picks[0] = -1
+        gain = complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), work)
         if picks[0] >= 0:
             options = [*options, np.sort(picks).astype(np.intp)]
         if not options:  # nothing explains y

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, record
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.descent import relax_limits
-from ..relaxation.gram import TOLERANCE, relaxation_work
+from ..relaxation.descent import gram_arrays, new_sweeps
+from ..relaxation.gram import TOLERANCE
 from ..result import Status
 from . import driver, node, pool_kernels
 from . import families_kernels as joint_kernels
@@ -31,6 +31,7 @@ CHUNK = 64  # nodes between two looks at the clock
 MOST_NODES = 20_000  # of a joint tree; what is open then is handed over
 MOST_PAIRS = 2_000_000
 STACKS = ("stack", "stack_beta", "stack_lam", "folds", "counts")
+LEAVES = ("leaves", "leaf_beta", "leaf_lam", "pairs")
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def solve_jointly(
     st = whole.st
     margin = gram.rounding(ridge, tau, float(whole.now["upper"][0]))
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
-    jt = _joint_state(k, p, tau, few, patience, gram.scaled)
+    jt = _joint_state(st, k, few, patience, gram.scaled)
     jt.stack_lam[0] = root_lam
     for support in supports:
         chosen = np.ascontiguousarray(support, dtype=np.int64)
@@ -145,13 +146,22 @@ def solve_jointly(
         code = joint_kernels.explore_jointly(st, jt, nb, CHUNK)
         if code == 0:
             break
-        if code == 2:
-            jt = _grown(jt, STACKS, 2 * jt.stack.shape[0])
-        if code == 3:
-            if jt.now["pairs"][0] > MOST_PAIRS:
-                break
-            jt = _grown(jt, ("leaves", "leaf_beta", "leaf_lam"), 2 * jt.leaves.shape[0])
-            jt = _grown(jt, ("pairs",), 2 * jt.pairs.shape[0])
+        if code == 3 and jt.now["pairs"][0] > MOST_PAIRS:
+            break
+        jt = _with_room(jt, code)
+    return JointResult(
+        np.sort(nb.support, axis=1).astype(np.intp),
+        nb.upper,
+        *_handed_over(jt, patience, root_lam),
+        int(whole.now["nodes"][0]),
+        margin + left_out.rounding(ridge, tau, nb.upper),
+    )
+
+
+def _handed_over(
+    jt: joint_kernels.Joint, patience: int, root_lam: float
+) -> tuple[NDArray[np.int8], Array, Array, NDArray[np.intp]]:
+    """Leaves and open nodes with their β and √λ, and the neighbours they are open for."""
     m, q, top = (int(count) for count in jt.now[0])
     lost = np.flatnonzero(jt.load > patience)
     pairs = [jt.pairs[:q]]
@@ -161,16 +171,12 @@ def solve_jointly(
     together = np.concatenate(pairs)
     together = together[~np.isin(together[:, 1], lost)]
     pairs = [together, np.column_stack([np.full(lost.size, m + top), lost])]
-    root = np.zeros((1, p))
-    return JointResult(
-        np.sort(nb.support, axis=1).astype(np.intp),
-        nb.upper,
+    root = np.zeros((1, jt.c.size))
+    return (
         np.concatenate([jt.leaves[:m], jt.stack[:top], root.astype(np.int8)]),
         np.concatenate([jt.leaf_beta[:m], jt.stack_beta[:top], root]),
         np.concatenate([jt.leaf_lam[:m], jt.stack_lam[:top], [root_lam]]),
         np.concatenate(pairs).astype(np.intp),
-        int(whole.now["nodes"][0]),
-        margin + left_out.rounding(ridge, tau, nb.upper),
     )
 
 
@@ -290,8 +296,9 @@ def _settled(tree: Tree, limits: Limits) -> Status:
 
 
 def _joint_state(
-    k: int, p: int, tau: int, few: int, patience: int, scaled: bool
+    st: node.SearchState, k: int, few: int, patience: int, scaled: bool
 ) -> joint_kernels.Joint:
+    p = st.beta.size
     depth = min(p + 3, 512)
     jt = joint_kernels.Joint(
         stack=np.zeros((depth, p), dtype=np.int8),
@@ -299,40 +306,38 @@ def _joint_state(
         stack_lam=np.zeros(depth),
         folds=np.zeros((depth, k), dtype=np.int32),
         counts=np.zeros(depth, dtype=np.int64),
-        settings=np.array(
-            [(few, patience, max(0.01, 4.0 / k), TOLERANCE)], dtype=joint_kernels.SETTINGS
-        ).view(np.recarray),
+        settings=record(
+            joint_kernels.SETTINGS,
+            few=few,
+            patience=patience,
+            cap=max(0.01, 4.0 / k),
+            tolerance=TOLERANCE,
+        ),
         leaves=np.zeros((64, p), dtype=np.int8),
         leaf_beta=np.zeros((64, p)),
         leaf_lam=np.zeros(64),
         pairs=np.zeros((64 + 2 * k, 2), dtype=np.int64),
-        now=np.zeros(1, dtype=joint_kernels.COUNTS).view(np.recarray),
+        now=record(joint_kernels.COUNTS, top=1),
         load=np.zeros(k, dtype=np.int64),
         here=np.zeros(k, dtype=np.int32),
         retry=np.zeros(k, dtype=np.int8),
         c=np.zeros(p),
-        rounded=np.zeros(tau, dtype=np.int64),
         order=np.zeros(p, dtype=np.int64),
         places=np.arange(p, dtype=np.int64),
         one=np.zeros(1, dtype=np.int32),
         G=np.zeros((p, p)),
         b=np.zeros(p),
-        last=np.full(tau, -1, dtype=np.int64),
-        X=np.zeros((0, 0)),
-        limits=relax_limits(np.inf, 1e-5, 20, 0.0, scaled),
-        best=np.zeros(2),
-        work=relaxation_work(p),
+        sweeps=new_sweeps(gram_arrays(st.Q), p, 1e-5, 20, scaled=scaled),
     )
-    jt.now["top"] = 1
     jt.folds[0] = np.arange(k)
     jt.counts[0] = k
     return jt
 
 
-def _grown(jt: joint_kernels.Joint, names: tuple[str, ...], rows: int) -> joint_kernels.Joint:
+def _with_room(jt: joint_kernels.Joint, code: int) -> joint_kernels.Joint:
+    """The same with twice the rows of what ``explore_jointly`` says is full."""
     new: dict[str, Any] = {}
-    for name in names:
+    for name in {2: STACKS, 3: LEAVES}.get(code, ()):
         old = getattr(jt, name)
-        new[name] = np.zeros((rows, *old.shape[1:]), dtype=old.dtype)
-        new[name][: old.shape[0]] = old
+        new[name] = np.concatenate([old, np.zeros_like(old)])
     return jt._replace(**new)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
-from ..relaxation.descent import relax
+from ..relaxation.descent import Sweeps, relax
 from .left_out_kernels import (
     bound_all_rows,
     bound_moved,
@@ -25,7 +25,16 @@ from .left_out_kernels import (
     residuals,
     worth_moving,
 )
-from .node import FREE, IN, OUT, combinations, count_node
+from .node import (
+    IN,
+    OUT,
+    choose_all,
+    combinations,
+    count_node,
+    fill_up,
+    largest_share,
+    round_node,
+)
 from .pool_kernels import factor_support, try_support
 
 # supports visited for all neighbours together: instead of a relaxation, instead of branching
@@ -60,19 +69,13 @@ class Joint(NamedTuple):
     here: NDArray[np.int32]  # (k,)
     retry: NDArray[np.int8]  # (k,)
     c: Array  # (p,)
-    rounded: NDArray[np.int64]  # (tau,)
     # a node's columns gathered for enumeration
     order: NDArray[np.int64]  # (p,)
     places: NDArray[np.int64]  # (p,) 0, 1, 2, …
     one: NDArray[np.int32]  # (1,)
     G: Array  # (p, p)
     b: Array  # (p,)
-    last: NDArray[np.int64]  # (tau,) the last rounded relaxation
-    # coordinate descent
-    X: Array  # (0, 0)
-    limits: NDArray[np.void]  # (1,) of descent.LIMITS
-    best: Array
-    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
+    sweeps: Sweeps
 
 
 @kernel(inner=True)
@@ -94,36 +97,9 @@ def hand_over(st, jt, count):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def offer(st, jt, nb, count):  # type: ignore[no-untyped-def]
-    """Try ``jt.rounded`` as incumbent of the neighbours the node is open for; number in doubt."""
-    gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
-    return try_support(nb, jt.rounded, gain, st.terms.yy, jt.here, count)
-
-
-@kernel(inner=True)
-def fill(st, jt, m, k, n):  # type: ignore[no-untyped-def]
-    """Included columns and the k free ones of largest coefficients into ``jt.rounded``."""
-    tau = jt.rounded.shape[0]
-    for a in range(m):
-        jt.rounded[a] = st.chosen[a]
-    for a in range(k):
-        most, which = -1.0, -1
-        for f in range(n):
-            i = st.columns[f]
-            taken = False
-            for q in range(m, m + a):
-                taken = taken or jt.rounded[q] == i
-            if not taken and abs(st.beta[i]) > most:
-                most, which = abs(st.beta[i]), i
-        jt.rounded[m + a] = which
-    a, i = m + k, 0
-    while a < tau:  # fewer columns than τ are left: anything fills up
-        taken = False
-        for q in range(a):
-            taken = taken or jt.rounded[q] == i
-        if not taken:
-            jt.rounded[a] = i
-            a += 1
-        i += 1
+    """Try ``st.chosen`` as incumbent of the neighbours the node is open for; number in doubt."""
+    gain = factor_support(nb, st.G, st.terms.b, st.chosen)
+    return try_support(nb, st.chosen, gain, st.terms.yy, jt.here, count)
 
 
 @kernel(inner=True)
@@ -167,7 +143,7 @@ def few_completions(st, m, n, k, folds, most):  # type: ignore[no-untyped-def]
     Gathering the columns and projecting the m included ones out costs n²(m + 4)/6 of them, and
     where one pick is left, for which no products of free columns are needed, nm(m + 4)/6.
     """
-    if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
+    if k > st.work.C.shape[0] + 1 or n > st.work.C.shape[1]:
         return False
     setup = n * (m + 4.0) * (m if k == 1 else n) / 6.0
     return setup * folds <= most and (combinations(n, k, most) + setup) * folds <= most
@@ -220,23 +196,14 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
             n,
             k,
             before,
-            st.V,
-            st.c,
-            st.d,
-            st.L,
-            st.C,
-            st.unit,
-            st.picks,
-            st.found,
+            st.work,
         )
         if gain > before:
-            for a in range(m):
-                jt.rounded[a] = jt.order[a]
             for a in range(k):
-                jt.rounded[m + a] = jt.order[m + st.found[a]]
+                st.chosen[m + a] = jt.order[m + st.work.found[a]]
             jt.one[0] = j
-            gain = factor_support(nb, st.G, st.terms.b, jt.rounded)
-            if try_support(nb, jt.rounded, gain, st.terms.yy, jt.one, 1) > 0:
+            gain = factor_support(nb, st.G, st.terms.b, st.chosen)
+            if try_support(nb, st.chosen, gain, st.terms.yy, jt.one, 1) > 0:
                 jt.here[doubtful] = j
                 doubtful += 1
     return doubtful
@@ -245,20 +212,15 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
 @kernel(inner=True)
 def relax_node(st, jt, k, target, hopeless):  # type: ignore[no-untyped-def]
     """Go on with the current node's relaxation until its bound reaches ``target``."""
-    jt.limits[0].target, jt.limits[0].hopeless = target, hopeless
-    form = (st.Q, jt.X, st.scratch, st.scratch, 0.0, st.scratch)
-    relax(form, st.terms, st.state, k, st.beta, st.g, jt.limits, st.lam, jt.best, st.top, jt.work)
+    limits = jt.sweeps.limits[0]
+    limits.target, limits.hopeless = target, hopeless
+    relax(jt.sweeps, st.terms, st.state, k, st.beta, st.g, st.lam, st.top)
 
 
 @kernel(inner=True)
-def branch(st, jt, count):  # type: ignore[no-untyped-def]
-    """Put both children on the stack: the free column with the largest coefficient out, and in."""
-    most, which = -1.0, -1
-    for i in range(st.state.shape[0]):
-        if st.state[i] == FREE:
-            size = abs(st.beta[i]) * st.root_w[i]
-            if size > most:
-                most, which = size, i
+def branch(st, jt, n, count):  # type: ignore[no-untyped-def]
+    """Put both children on the stack: the free column of largest z out, and in."""
+    which = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
     st.now[0].branched += 1
     for value in (OUT, IN):
         row = jt.now[0].top
@@ -309,7 +271,7 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         m, n = count_node(st)
         k = tau - m
         if k <= 0 or k >= n:  # a single support
-            fill(st, jt, m, max(min(k, n), 0), n)
+            fill_up(st.chosen, choose_all(st.chosen, m, k, st.columns, n), tau)
             left = offer(st, jt, nb, count)
             for a in range(left):
                 jt.here[a] = nb.doubt[a]
@@ -319,23 +281,18 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
             hand_over(st, jt, complete_for_all(st, jt, nb, m, n, k, count))
             continue
         # first whether all rows are done with the node, then with room to spare for the others
-        jt.best[0] = -np.inf
+        best = jt.sweeps.best
+        best[0] = -np.inf
         relax_node(st, jt, k, now.upper, 1.0)
-        closed = jt.best[0] >= now.upper
+        closed = best[0] >= now.upper
         if closed:
             relax_node(st, jt, k, now.upper * (1.0 + jt.settings[0].cap), 0.0)
         m, n = count_node(st)
         left = count
         if closed:
-            left = still_open(st, jt, nb, count, d, jt.best[1])
-        elif count > jt.settings[0].few:
-            fill(st, jt, m, k, n)
-            same = True
-            for a in range(tau):
-                same = same and jt.rounded[a] == jt.last[a]
-                jt.last[a] = jt.rounded[a]
-            if not same:
-                offer(st, jt, nb, count)
+            left = still_open(st, jt, nb, count, d, best[1])
+        elif count > jt.settings[0].few and round_node(st, m, k, n):
+            offer(st, jt, nb, count)
         if left == 0:
             continue
         if few_completions(st, m, n, k, left, MOST):
@@ -344,5 +301,5 @@ def explore_jointly(st, jt, nb, most_nodes):  # type: ignore[no-untyped-def]
         if left <= jt.settings[0].few:
             hand_over(st, jt, left)
             continue
-        branch(st, jt, left)
+        branch(st, jt, n, left)
     return 0

@@ -10,13 +10,11 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array, record
 from ..relaxation.dual_bound import relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
 from . import left_out_kernels
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -202,10 +200,15 @@ class LeftOut:
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             length=np.sqrt(self.length**2 + ridge),
             lever=self.levers[1],
-            settings=np.array(
-                [(ridge, self._eps, margin, self.levers[0], self.gram.yy, 20.0 * EPS * inflation)],
-                dtype=left_out_kernels.SETTINGS,
-            ).view(np.recarray),
+            settings=record(
+                left_out_kernels.SETTINGS,
+                ridge=ridge,
+                eps=self._eps,
+                margin=margin,
+                shift=self.levers[0],
+                yy=self.gram.yy,
+                inflated=20.0 * EPS * inflation,
+            ),
             upper=np.full(self.count, np.inf),
             support=np.zeros((self.count, tau), dtype=np.int64),
             doubt=np.zeros(self.count, dtype=np.int32),
@@ -213,7 +216,7 @@ class LeftOut:
             c=np.zeros(p),
             inside=np.zeros(p),
             free=np.zeros(p),
-            now=np.zeros(1, dtype=left_out_kernels.NODE).view(np.recarray),
+            now=record(left_out_kernels.NODE),
             residual=np.zeros(self.targets.size),
             fitted=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),

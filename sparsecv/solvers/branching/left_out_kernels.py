@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
-from ..relaxation.dual_bound import EPS, best_multiple
-from .pool_kernels import SOUND, add, dot, invert_factor
+from ..kernels.linalg import EPS, Array, add, dot, reduce_row
+from ..relaxation.dual_bound import best_multiple, gram_gradient
+from .pool_kernels import SOUND, invert_factor
 
 SETTINGS = np.dtype(
     [
@@ -92,13 +92,10 @@ def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-d
     p = b.shape[0]
     quadratic, linear, reach = 0.0, 0.0, np.sqrt(max(nb.settings[0].yy, 0.0))
     for i in range(p):
-        nb.beta[i], nb.c[i] = beta[i], b[i]
+        nb.beta[i] = beta[i]
         nb.inside[i] = 1.0 if state[i] == 1 else 0.0
         nb.free[i] = 1.0 if state[i] == 0 else 0.0
-    for i in range(p):
-        if beta[i] != 0.0:
-            for j in range(p):
-                nb.c[j] -= G[i, j] * beta[i]
+    gram_gradient(G, b, beta, nb.c)
     for i in range(p):
         quadratic += beta[i] * (b[i] - nb.c[i])
         linear += beta[i] * b[i]
@@ -186,34 +183,6 @@ def exact_sum(v, inside, free, k, top):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def evaluate(D, first, m, e, c, beta, inside, free, length, v, top, node, fold, exactly):  # type: ignore[no-untyped-def]
-    """Dual bounds of a node on one neighbour: at β itself, with the best multiple of its residual.
-
-    Arrays are passed one by one, not in their tuple: this runs for every node and neighbour.
-
-    Parameters
-    ----------
-    D, first, m, e : rows left out, where the neighbour's begin, how many, their residuals
-    c, beta : b − Gβ and β
-    inside, free, length, v, top : as in Neighbours
-    node : picks left, level, reach of β, |β|²
-    fold : yy, shift, γ/2, βᵀG_jβ, βᵀb_j, rounding ε, target
-    exactly : select the largest g² exactly even where a bound on their sum reaches the target
-    """
-    k, level, reach, square = node
-    yy, move, ridge, quadratic, linear, eps, target = fold
-    weight = ridge if move == 0.0 else (ridge - move) * (1.0 - 2.0 * EPS)
-    squares(D, first, m, e, c, beta, move, eps * reach, length, v)
-    quadratic += move * square
-    total = spread_sum(v, inside, free, k, level) / weight
-    plain, best = bound_pair(yy, quadratic, linear, total, move, eps, reach)
-    if exactly or best < target:
-        total = exact_sum(v, inside, free, k, top) / weight
-        plain, best = bound_pair(yy, quadratic, linear, total, move, eps, reach)
-    return plain, best
-
-
-@kernel(inner=True)
 def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[no-untyped-def]
     """yy − βᵀ(G + shift)β − total, and with shift = 0 the best over multiples of the residual."""
     lost = eps * (reach * reach + total)
@@ -226,31 +195,42 @@ def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[
     return plain, best
 
 
-@kernel(inner=True)
-def evaluate_at(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
-    """:func:`evaluate` on neighbour j at coefficients whose b − Gβ is c; ``nb.e`` its residuals."""
+@kernel(inline=True)
+def evaluate(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
+    """Dual bounds of a node on neighbour j: at β itself, with the best multiple of its residual.
+
+    Parameters
+    ----------
+    c, beta : b − Gβ and β
+    quadratic, linear, reach, square : βᵀGβ, βᵀb, reach of β, |β|²; ``nb.e`` holds the residuals
+    target : bound that is asked for
+    exactly : select the largest g² exactly even where a bound on their sum reaches the target
+    """
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
     for r in range(m):
         f = nb.T[first + r] - nb.e[r]
         quadratic -= f * f
         linear -= nb.T[first + r] * f
-    now, known = nb.now[0], nb.settings[0]
-    node = (now.picks, now.level, reach, square)
-    fold = (nb.yy[j], nb.shift[j], known.ridge, quadratic, linear, known.eps, target)
-    inside, free, length, v, top = nb.inside, nb.free, nb.length, nb.v, nb.top
-    return evaluate(
-        nb.D, first, m, nb.e, c, beta, inside, free, length, v, top, node, fold, exactly
-    )
+    now, eps, ridge, move = nb.now[0], nb.settings[0].eps, nb.settings[0].ridge, nb.shift[j]
+    weight = ridge if move == 0.0 else (ridge - move) * (1.0 - 2.0 * EPS)
+    squares(nb.D, first, m, nb.e, c, beta, move, eps * reach, nb.length, nb.v)
+    quadratic += move * square
+    total = spread_sum(nb.v, nb.inside, nb.free, now.picks, now.level) / weight
+    plain, best = bound_pair(nb.yy[j], quadratic, linear, total, move, eps, reach)
+    if exactly or best < target:
+        total = exact_sum(nb.v, nb.inside, nb.free, now.picks, nb.top) / weight
+        plain, best = bound_pair(nb.yy[j], quadratic, linear, total, move, eps, reach)
+    return plain, best
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
     """Bounds of the loaded node on neighbour j at the node's own coefficients."""
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
     for r in range(m):
         nb.e[r] = nb.residual[first + r]
     now = nb.now[0]
-    return evaluate_at(
+    return evaluate(
         nb, j, nb.c, nb.beta, now.quadratic, now.linear, now.reach, now.square, target, exactly
     )
 
@@ -263,34 +243,17 @@ def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def
     a row: where even value − e² is too low nothing is tried. Those remain first in ``here``, in
     ``retry`` 0; the ones worth another look have a 1 there. Returns how many remain.
     """
-    D, start, T, yys, shift = nb.D, nb.start, nb.T, nb.yy, nb.shift
-    residual, fitted, e, c, beta = nb.residual, nb.fitted, nb.e, nb.c, nb.beta
-    inside, free, length, v, top, upper = nb.inside, nb.free, nb.length, nb.v, nb.top, nb.upper
-    lever, now, known = nb.lever, nb.now[0], nb.settings[0]
-    ridge, eps, all_rows = known.ridge, known.eps, now.bound
-    k, level, reach, square = now.picks, now.level, now.reach, now.square
-    whole, along = now.quadratic, now.linear
-    left = 0
+    all_rows, lost, left = nb.now[0].bound, nb.settings[0].eps * nb.now[0].reach, 0
     for a in range(count):
         j = here[a]
-        first, m = start[j], start[j + 1] - start[j]
-        target = upper[j] * keep
-        error, quadratic, linear = 0.0, whole, along
-        for r in range(m):
-            f = fitted[first + r]
-            e[r] = residual[first + r]
-            error += e[r] * e[r]
-            quadratic -= f * f
-            linear -= T[first + r] * f
-        if all_rows - (np.sqrt(error) + eps * reach) ** 2 * lever[j] >= target:
+        target, error = nb.upper[j] * keep, 0.0
+        for r in range(nb.start[j], nb.start[j + 1]):
+            error += nb.residual[r] * nb.residual[r]
+        if all_rows - (np.sqrt(error) + lost) ** 2 * nb.lever[j] >= target:
             continue
         hopeless = value - error < target
         if not hopeless:
-            node = (k, level, reach, square)
-            fold = (yys[j], shift[j], ridge, quadratic, linear, eps, target)
-            _, bound = evaluate(
-                D, first, m, e, c, beta, inside, free, length, v, top, node, fold, False
-            )
+            _, bound = bound_as_is(nb, j, target, False)
             if bound >= target:
                 continue
         here[left] = j
@@ -321,9 +284,9 @@ def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
         i = nb.active[a]
         whole = nb.inside[i] > 0.0 or abs(nb.beta[i]) * np.sqrt(weight) >= root_lam
         for c in range(a):
-            K[a, c] = (G[i, nb.active[c]] - dot(K[a], K[c], c)) / K[c, c]
-        total = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean - dot(K[a], K[a], a)
-        K[a, a] = np.sqrt(max(total, 1e-9 * mean))
+            K[a, c] = G[i, nb.active[c]]
+        K[a, a] = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean
+        K[a, a] = np.sqrt(max(reduce_row(K, a), 1e-9 * mean))
     invert_factor(K, n, nb.top)
 
 
@@ -367,14 +330,11 @@ def move(nb, j):  # type: ignore[no-untyped-def]
             total = 1.0 if r == s else 0.0
             for a in range(n):
                 total -= nb.V[r, a] * nb.D[first + s, nb.active[a]]
-            for q in range(s):
-                total -= nb.S[r, q] * nb.S[s, q]
-            if r == s:
-                if total < SOUND:
-                    return False
-                nb.S[r, r] = np.sqrt(total)
-            else:
-                nb.S[r, s] = total / nb.S[s, s]
+            nb.S[r, s] = total
+        left = reduce_row(nb.S, r)
+        if left < SOUND:
+            return False
+        nb.S[r, r] = np.sqrt(left)
     for r in range(m):
         for q in range(r):
             nb.e[r] -= nb.S[r, q] * nb.e[q]
@@ -420,7 +380,7 @@ def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def
         quadratic += nb.moved[i] * (b[i] - c[i])
         linear += nb.moved[i] * b[i]
         reach += abs(nb.moved[i]) * nb.length[i]
-    return evaluate_at(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
+    return evaluate(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
 
 
 @kernel

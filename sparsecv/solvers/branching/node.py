@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.completion import complete
+from ..kernels.completion import Completion, complete
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import BoundTerms, gram_bound, raised
-from ..relaxation.newton import gradient
+from ..relaxation.dual_bound import BoundTerms, gram_bound, gram_gradient, list_allowed, raised
 from ..supports.swaps import swap_search
 
 # a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
@@ -66,14 +65,8 @@ class SearchState(NamedTuple):
     columns: NDArray[np.int64]  # (p,) free
     chosen: NDArray[np.int64]  # (tau,) included
     scratch: Array  # (p,)
-    V: Array  # (tau + 1, p)
-    c: Array
-    d: Array
-    L: Array  # (tau + 1, tau + 1)
-    C: Array  # (levels, p, p)
-    unit: Array  # (levels, p)
-    picks: NDArray[np.int64]
-    found: NDArray[np.int64]
+    work: Completion
+    found: NDArray[np.int64]  # (tau + 1,) a support to enter
     tried: NDArray[np.int64]  # (tau,) the support rounded last
     anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
 
@@ -93,9 +86,9 @@ def combinations(n, k, most):  # type: ignore[no-untyped-def]
 @kernel
 def enter(st, most):  # type: ignore[no-untyped-def]
     """Enter ``st.found`` after at most ``most`` swaps; returns its objective."""
-    now, tau = st.now[0], st.support.shape[0]
-    work = (st.anywhere, st.L, st.scratch, st.V, st.c, st.d)
-    gain = swap_search(st.G, st.terms.b, now.ridge, st.found, tau, *work, most)
+    now, tau, work = st.now[0], st.support.shape[0], st.work
+    here = (st.anywhere, work.L, st.scratch, work.V, work.c, work.d)
+    gain = swap_search(st.G, st.terms.b, now.ridge, st.found, tau, *here, most)
     value = st.terms.yy - gain
     if value < now.upper:
         now.upper = value
@@ -105,43 +98,72 @@ def enter(st, most):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def enter_node(st, m):  # type: ignore[no-untyped-def]
-    """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
-    tau, i = st.support.shape[0], 0
+def is_chosen(chosen, first, last, i):  # type: ignore[no-untyped-def]
+    """Whether column i is among ``chosen[first:last]``."""
+    taken = False
+    for e in range(first, last):
+        taken = taken or chosen[e] == i
+    return taken
+
+
+@kernel(inner=True)
+def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
+    """Fill the m chosen columns up to τ with anything."""
+    i = 0
     while m < tau:
-        taken = False
-        for e in range(m):
-            taken = taken or st.chosen[e] == i
-        if not taken:
-            st.chosen[m] = i
+        if not is_chosen(chosen, 0, m, i):
+            chosen[m] = i
             m += 1
         i += 1
+
+
+@kernel(inner=True)
+def enter_node(st, m):  # type: ignore[no-untyped-def]
+    """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
+    tau = st.support.shape[0]
+    fill_up(st.chosen, m, tau)
     for a in range(tau):
         st.found[a] = st.chosen[a]
     return enter(st, 0)
 
 
 @kernel(inner=True)
-def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
-    """Greedy rounding: the included columns and the k free ones of largest β√w, then swaps."""
-    same = True
-    for a in range(k):
-        least, which = -1.0, -1
-        for f in range(n):
-            i = st.columns[f]
-            value = abs(st.beta[i]) * st.root_w[i]
-            if value > least:
-                taken = False
-                for e in range(m, m + a):
-                    taken = taken or st.chosen[e] == i
-                if not taken:
-                    least, which = value, i
-        st.chosen[m + a] = which
+def largest_share(columns, n, beta, root_w, chosen, first, last):  # type: ignore[no-untyped-def]
+    """The column of largest β√w, and so of largest z, that is not among ``chosen[first:last]``."""
+    most, which = -1.0, -1
+    for f in range(n):
+        i = columns[f]
+        size = root_w[i] * abs(beta[i])
+        if size > most and not is_chosen(chosen, first, last, i):
+            most, which = size, i
+    return which
+
+
+@kernel(inner=True)
+def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
+    """Choose the k free columns of largest z as well; whether that differs from last time."""
+    new, chosen, tried = False, st.chosen, st.tried
+    for a in range(m, m + k):
+        chosen[a] = largest_share(st.columns, n, st.beta, st.root_w, chosen, m, a)
     for a in range(m + k):
-        same = same and st.tried[a] == st.chosen[a]
-        st.tried[a] = st.chosen[a]
-    if not same and enter_node(st, m + k) <= st.now[0].upper * NEAR:
+        new = new or tried[a] != chosen[a]
+        tried[a] = chosen[a]
+    return new
+
+
+@kernel(inner=True)
+def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
+    """Greedy rounding, then swaps."""
+    if round_node(st, m, k, n) and enter_node(st, m + k) <= st.now[0].upper * NEAR:
         enter(st, 20)  # close to the record: worth searching around
+
+
+@kernel(inner=True)
+def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
+    """Choose free columns as well, where there is no choice; how many are chosen then."""
+    for f in range(min(n, k)):
+        chosen[m + f] = columns[f]
+    return m + max(min(n, k), 0)
 
 
 @kernel(inner=True)
@@ -159,19 +181,12 @@ def finish(st, m, k, n):  # type: ignore[no-untyped-def]
         n,
         k,
         before,
-        st.V,
-        st.c,
-        st.d,
-        st.L,
-        st.C,
-        st.unit,
-        st.picks,
-        st.found,
+        st.work,
     )
     if gain > before:
         now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):
-            st.chosen[m + a] = st.columns[st.found[a]]
+            st.chosen[m + a] = st.columns[st.work.found[a]]
         # the enumeration's own gain is rounded: enter what a fresh factorisation gives
         enter_node(st, m + k)
 
@@ -201,7 +216,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
             st.state[i] = IN
             fixed += 1
     if fixed > 0:
-        gradient(st.Q, terms.b, st.beta, st.g)
+        gram_gradient(st.Q, terms.b, st.beta, st.g)
     return fixed
 
 
@@ -223,7 +238,7 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
     """
     if k <= 1:
         return True
-    if k > st.C.shape[0] + 1 or n > st.C.shape[1]:
+    if k > st.work.C.shape[0] + 1 or n > st.work.C.shape[1]:
         return False
     now, node = st.now[0], LEAST_NODE
     if now.mode != RECORD:  # leaves for another problem: it must be able to enumerate them as well
@@ -259,13 +274,5 @@ def count_node(st):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
     """Certified bound and the largest g²/w at the node's β."""
-    count = 0
-    for i in range(st.state.shape[0]):
-        if st.state[i] != OUT:
-            columns[count] = i
-            count += 1
-    w, length, b, yy, reach_y, eps = st.terms
-    scaled = st.now[0].scaled > 0
-    return gram_bound(
-        w, length, b, yy, reach_y, st.state, columns, count, k, st.beta, st.g, eps, scaled, st.top
-    )
+    count, scaled = list_allowed(st.state, columns), st.now[0].scaled > 0
+    return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, scaled, st.top)

@@ -5,24 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.compiled import kernel
+from ..kernels.linalg import add, cholesky, dot, reduce_row
 
 SOUND = 1e-6  # least pivot of I − D A Dᵀ: below it a down-date has lost its digits
-
-
-@kernel(inner=True, reorder=True)
-def dot(a, b, n):  # type: ignore[no-untyped-def]
-    """Σ a_i b_i over the first n."""
-    total = 0.0
-    for i in range(n):
-        total += a[i] * b[i]
-    return total
-
-
-@kernel(inner=True)
-def add(target, row, step, n):  # type: ignore[no-untyped-def]
-    """target += step·row over the first n."""
-    for i in range(n):
-        target[i] += step * row[i]
 
 
 @kernel(inner=True)
@@ -42,13 +27,9 @@ def factor_support(nb, G, b, support):  # type: ignore[no-untyped-def]
     """Inverse Cholesky factor of G_S + γ/2 I, w = L⁻¹b_S; what the support gains, |w|²."""
     L, w, tau = nb.L, nb.w, support.shape[0]
     gain = 0.0
+    cholesky(G, nb.settings[0].ridge, support, tau, L)
     for a in range(tau):
-        i = support[a]
-        for c in range(a):
-            L[a, c] = (G[i, support[c]] - dot(L[a], L[c], c)) / L[c, c]
-        whole = G[i, i] + nb.settings[0].ridge
-        L[a, a] = np.sqrt(max(whole - dot(L[a], L[a], a), 1e-12 * whole))
-        w[a] = (b[i] - dot(L[a], w, a)) / L[a, a]
+        w[a] = (b[support[a]] - dot(L[a], w, a)) / L[a, a]
         gain += w[a] * w[a]
     invert_factor(L, tau, nb.top)
     return gain
@@ -79,9 +60,9 @@ def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-
         value, sound, least = yy - gain, True, 1.0
         for r in range(m):
             for s in range(r):
-                total = -dot(V[r], V[s], tau) - dot(S[r], S[s], s)
-                S[r, s] = total / S[s, s]
-            total = 1.0 - dot(V[r], V[r], tau) - dot(S[r], S[r], r)
+                S[r, s] = -dot(V[r], V[s], tau)
+            S[r, r] = 1.0 - dot(V[r], V[r], tau)
+            total = reduce_row(S, r)
             if total < SOUND:
                 sound = False
                 break

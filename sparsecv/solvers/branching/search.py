@@ -10,12 +10,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ..kernels.linalg import Array
+from ..kernels.completion import completion_work
+from ..kernels.linalg import Array, record
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.descent import relax_limits
+from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.dual_bound import EXTRA
-from ..relaxation.gram import TOLERANCE, GramForm, relaxation_work
+from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..result import Status, relative_gap
 from . import driver, node
@@ -50,7 +51,7 @@ class Tree:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(p, problem.tau, gram.scaled)
+        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(self.st, gram.scaled)
         self.open = _rows(min(FIRST_ROWS, self._most()), p)
         # counters and settings as plain arrays: numpy is slow at records' names
         self.now = self.st.now.view(np.ndarray)
@@ -151,6 +152,18 @@ class Tree:
         rows = self.open.state.shape[0]
         self.counts[0] = (0, 0, rows, 0, 0)
         self.open.spare[:] = np.arange(rows)
+
+    def emptied(self) -> Nodes:
+        """Take every open node out, the least bound first.
+
+        Returns
+        -------
+        tuple of ndarray
+        """
+        rows = self.waiting
+        nodes = self.take(rows[np.argsort(self.open.bound[rows], kind="stable")])
+        self.clear()
+        return nodes
 
     def advance(self, nodes: int) -> int:
         """Search on for about so many nodes; whether anything is open is told by the result.
@@ -291,10 +304,7 @@ class Search:
     def _split(self) -> None:
         """Deal the open nodes out to one tree per thread."""
         first = self.trees[0]
-        rows = first.waiting
-        rows = rows[np.argsort(first.open.bound[rows], kind="stable")]
-        nodes = first.take(rows)
-        first.clear()
+        nodes = first.emptied()
         for _ in range(1, self.jobs):
             tree = Tree(first.gram, first.problem, first.tol)
             tree.learn_from(first)
@@ -316,12 +326,9 @@ class Search:
             if idle.waiting.size > 0:
                 continue
             full = max(self.trees, key=lambda tree: int(tree.waiting.size))
-            rows = full.waiting
-            if rows.size < 2:
+            if full.waiting.size < 2:
                 continue
-            rows = rows[np.argsort(full.open.bound[rows], kind="stable")]
-            nodes = full.take(rows)
-            full.clear()
+            nodes = full.emptied()
             full.add(*_some(nodes, 0, 2))
             idle.add(*_some(nodes, 1, 2))
 
@@ -351,9 +358,8 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
-    now = np.zeros(1, dtype=node.NOW).view(np.recarray)
-    now["upper"] = now["least"] = now["slack"] = np.inf
-    now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
+    settings = {"tolerance": max(tol, TOLERANCE), "ridge": ridge, "scaled": gram.scaled}
+    now = record(node.NOW, upper=np.inf, least=np.inf, slack=np.inf, **settings)
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
         Q=gram.quadratic(),
@@ -369,39 +375,29 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         columns=np.zeros(p, dtype=np.int64),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
-        V=np.empty((tau + 1, p)),
-        c=np.empty(p),
-        d=np.empty(p),
-        L=np.empty((tau + 1, tau + 1)),
-        C=np.empty((levels, p, p)),
-        unit=np.empty((levels, p)),
-        picks=np.zeros(tau + 1, dtype=np.int64),
+        work=completion_work(tau, p, levels),
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
     )
 
 
-def _children(p: int, tau: int, scaled: bool) -> driver.Children:
+def _children(st: node.SearchState, scaled: bool) -> driver.Children:
+    p = st.beta.size
     return driver.Children(
         state=np.zeros((2, p), dtype=np.int8),
         beta=np.zeros((2, p)),
         g=np.zeros(p),
         lam=np.zeros((2, 1)),
-        top=np.zeros(tau + EXTRA),
         gain=np.zeros(p),
         trials=np.zeros(p, dtype=np.int64),
         tried=np.zeros(p, dtype=np.int8),
-        X=np.zeros((0, 0)),
-        limits=relax_limits(np.inf, 1e-4, driver.SWEEPS, driver.UNDECIDED, scaled),
-        best=np.zeros(2),
-        work=relaxation_work(p),
+        top=np.zeros_like(st.top),
+        sweeps=new_sweeps(gram_arrays(st.Q), p, 1e-4, scaled=scaled),
     )
 
 
 def _rows(rows: int, p: int) -> driver.OpenNodes:
-    counts = np.zeros(1, dtype=driver.COUNTS).view(np.recarray)
-    counts["spare"] = rows
     return driver.OpenNodes(
         state=np.zeros((rows, p), dtype=np.int8),
         beta=np.zeros((rows, p)),
@@ -412,7 +408,7 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
         stack=np.zeros(rows, dtype=np.int64),
         spare=np.arange(rows, dtype=np.int64),
         kept=np.zeros(rows, dtype=np.int64),
-        counts=counts,
+        counts=record(driver.COUNTS, spare=rows),
     )
 
 

@@ -111,6 +111,20 @@ def branch_and_bound(
     if gram is None:  # out of time before there was anything to branch on
         bound, status = min(root.slack, root.bound), limits.reached(0) or Status.TIME_LIMIT
         return _result(problem, incumbent, bound, status, 1, limits, tol)
+    return _searched(problem, incumbent, root, gram, whole, tol, limits, n_jobs)
+
+
+def _searched(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    root: Root,
+    gram: GramForm,
+    whole: GramForm | None,
+    tol: float,
+    limits: Limits,
+    n_jobs: int | None,
+) -> SearchResult:
+    """The trees below the root, by Gram matrices of its columns and, where at hand, of all."""
     tree = Tree(gram, problem, tol)
     inside = np.isin(incumbent.support, root.columns)
     tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))

@@ -16,14 +16,54 @@ f_S + η·reach², the reach being ℓ_y + Σ ℓ_i|β_i| at the fit on S: see :
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import Array
+from .linalg import EPS, Array, add, cholesky
 
-EPS = float(np.finfo(np.float64).eps)  # 2u
 FLOOR = 1e11  # ℓ²/w up to which no pivot is as small as the least one allowed here
 HIT = 1.0 - 1e-10  # a pair this close to the record is looked at: rounding must hide none
+
+
+class Completion(NamedTuple):
+    """Work space of :func:`complete`."""
+
+    V: Array  # (tau + 1, n)
+    c: Array  # (n,)
+    d: Array
+    L: Array  # (tau + 1, tau + 1)
+    C: Array  # (levels, n, n)
+    unit: Array  # (levels, n)
+    picks: NDArray[np.int64]  # (tau + 1,)
+    found: NDArray[np.int64]  # (tau + 1,) positions among the free columns
+
+
+def completion_work(tau: int, n: int, levels: int) -> Completion:
+    """Allocate the work space for supports of τ columns, n of them free.
+
+    Parameters
+    ----------
+    tau, n : int
+    levels : int
+        One less than the picks that may be left, at least 1.
+
+    Returns
+    -------
+    Completion
+    """
+    return Completion(
+        V=np.empty((tau + 1, n)),
+        c=np.empty(n),
+        d=np.empty(n),
+        L=np.empty((tau + 1, tau + 1)),
+        C=np.empty((levels, n, n)),
+        unit=np.empty((levels, n)),
+        picks=np.zeros(tau + 1, dtype=np.int64),
+        found=np.zeros(tau + 1, dtype=np.int64),
+    )
 
 
 def elimination_loss(
@@ -68,17 +108,7 @@ def elimination_loss(
 def project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L):  # type: ignore[no-untyped-def]
     """Cholesky of the m chosen columns; V = L⁻¹G_{I,F}, c and d of the n free ones. Gain of I."""
     gain = 0.0
-    for a in range(m):
-        i = chosen[a]
-        for e in range(a):
-            total = G[i, chosen[e]]
-            for q in range(e):
-                total -= L[a, q] * L[e, q]
-            L[a, e] = total / L[e, e]
-        total = G[i, i] + ridge
-        for q in range(a):
-            total -= L[a, q] * L[a, q]
-        L[a, a] = np.sqrt(max(total, 1e-12 * (G[i, i] + ridge)))
+    cholesky(G, ridge, chosen, m, L)
     for f in range(n):
         c[f] = b[columns[f]]
         d[f] = G[columns[f], columns[f]] + ridge
@@ -92,9 +122,7 @@ def project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L):  # type: ignore
         for f in range(n):
             V[a, f] = G[chosen[a], columns[f]]
         for q in range(a):
-            weight = L[a, q]
-            for f in range(n):
-                V[a, f] -= weight * V[q, f]
+            add(V[a], V[q], -L[a, q], n)
         inverse = 1.0 / L[a, a]
         for f in range(n):
             v = V[a, f] * inverse
@@ -203,12 +231,13 @@ def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignor
 
 
 @kernel
-def complete(G, b, ridge, chosen, m, columns, n, k, record, V, c, d, L, C, unit, picks, found):  # type: ignore[no-untyped-def]
+def complete(G, b, ridge, chosen, m, columns, n, k, record, work):  # type: ignore[no-untyped-def]
     """Best completion of the m chosen columns by k of the n free ones.
 
-    Returns the best gain (``record`` where none is better); ``found`` then holds k positions in
-    ``columns``. ``C`` is (levels, n, n) with levels ≥ max(k − 1, 1), ``unit`` (levels, n).
+    Returns the best gain (``record`` where none is better); ``work.found`` then holds k positions
+    in ``columns``.
     """
+    V, c, d, L, C, unit, picks, found = work
     gain = project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L)
     if k == 0:
         return max(gain, record)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import kernel
+from .linalg import add, dot, reduce_row
 
 
 @kernel(inner=True, reorder=True)
@@ -60,21 +61,21 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
     return fine
 
 
-@kernel(inner=True, reorder=True)
+@kernel(inner=True)
 def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
     """The same from the Gram matrix of the rows of ``work``."""
     for c in range(m + 1):
         for a in range(c + 1):
-            total = ridge if a == c and c < m else 0.0
-            for q in range(rows):
-                total += work[a, q] * work[c, q]
-            for q in range(a):
-                total -= R[q, a] * R[q, c]
-            R[a, c] = total / R[a, a] if a < c else np.sqrt(max(total, 0.0))
-        if c < m and not R[c, c] > 0.0:
+            R[c, a] = dot(work[a], work[c], rows)
+        if c < m:
+            R[c, c] += ridge
+        left = reduce_row(R, c)
+        if c < m and not left > 0.0:
             return False
+        R[c, c] = np.sqrt(max(left, 0.0))
+    for c in range(m + 1):
         for a in range(c):
-            R[c, a] = 0.0
+            R[a, c], R[c, a] = R[c, a], 0.0
     return True
 
 
@@ -156,35 +157,29 @@ def ridge_fits(  # type: ignore[no-untyped-def]
     return -1
 
 
+@kernel(inner=True)
+def add_fit(columns_of, supports, coef, c, target):  # type: ignore[no-untyped-def]
+    """Add the predictions of fit c on rows whose columns are ``columns_of``."""
+    for i in range(supports.shape[1]):
+        if supports[c, i] < 0:
+            break
+        add(target, columns_of[supports[c, i]], coef[c, i], target.shape[0])
+
+
 @kernel
 def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-def]
     """Predictions (c, rows) of fits on rows whose columns are ``columns_of`` (p, rows)."""
     for c in range(supports.shape[0]):
         for a in range(columns_of.shape[1]):
             predicted[c, a] = 0.0
-        for i in range(supports.shape[1]):
-            column = supports[c, i]
-            if column < 0:
-                break
-            weight = coef[c, i]
-            for a in range(columns_of.shape[1]):
-                predicted[c, a] += weight * columns_of[column, a]
+        add_fit(columns_of, supports, coef, c, predicted[c])
 
 
-@kernel(reorder=True)
+@kernel
 def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
     """Σ (target − prediction)² of every fit."""
     for c in range(supports.shape[0]):
         for a in range(targets.shape[0]):
-            residual[a] = targets[a]
-        for i in range(supports.shape[1]):
-            column = supports[c, i]
-            if column < 0:
-                break
-            weight = coef[c, i]
-            for a in range(targets.shape[0]):
-                residual[a] -= weight * columns_of[column, a]
-        total = 0.0
-        for a in range(targets.shape[0]):
-            total += residual[a] * residual[a]
-        error[c] = total
+            residual[a] = -targets[a]
+        add_fit(columns_of, supports, coef, c, residual)
+        error[c] = dot(residual, residual, targets.shape[0])

@@ -1,6 +1,8 @@
-"""Small compiled pieces shared by the trees: bit masks and the inverse from a triangular factor."""
+"""Small compiled pieces that others share: sums of products, bit masks, triangular factors."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from .compiled import kernel
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.uint64]
+EPS = float(np.finfo(np.float64).eps)  # twice the unit roundoff u
 
 
 def mask_words(p: int) -> int:
@@ -28,6 +31,60 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     """Unpack a mask into the increasing list of its columns."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits).astype(np.intp)
+
+
+def record(dtype: np.dtype[Any], **values: float) -> Any:
+    """A record whose fields kernels read and write as ``record[0].name``.
+
+    Parameters
+    ----------
+    dtype : structured dtype
+    **values : float
+        Fields by name; the others are 0.
+
+    Returns
+    -------
+    recarray, shape (1,)
+    """
+    made = np.zeros(1, dtype=dtype).view(np.recarray)
+    for name, value in values.items():
+        made[name] = value
+    return made
+
+
+@kernel(inner=True, reorder=True)
+def dot(a, b, n):  # type: ignore[no-untyped-def]
+    """Σ a_i b_i over the first n."""
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel(inner=True)
+def add(target, row, step, n):  # type: ignore[no-untyped-def]
+    """target += step·row over the first n."""
+    for i in range(n):
+        target[i] += step * row[i]
+
+
+@kernel(inner=True)
+def reduce_row(L, a):  # type: ignore[no-untyped-def]
+    """Row a of a Cholesky factor, in place of the matrix's; what is left of its diagonal entry."""
+    for c in range(a):
+        L[a, c] = (L[a, c] - dot(L[a], L[c], c)) / L[c, c]
+    return L[a, a] - dot(L[a], L[a], a)
+
+
+@kernel(inner=True)
+def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
+    """Lower factor of G + ridge·I on some columns; pivots keep some digits."""
+    for a in range(m):
+        i = columns[a]
+        for c in range(a):
+            L[a, c] = G[i, columns[c]]
+        L[a, a] = G[i, i] + ridge
+        L[a, a] = np.sqrt(max(reduce_row(L, a), 1e-12 * L[a, a]))
 
 
 @kernel(inner=True)

@@ -10,19 +10,18 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.linalg import Array, from_mask, to_mask
+from ..kernels.linalg import EPS, Array, from_mask, to_mask
 from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem, SubsetFit
 from ..result import Status
 from ..supports.greedy import forward_order
 from ..threads import on_one_thread
 from . import all_sizes_kernels as kernels
-from .open_nodes import ROUNDING, OpenNode, expand
+from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
 
 CHUNK = 20_000  # nodes between two looks at the clock: a few milliseconds
 MAX_COLUMNS = 160  # beyond this even the stack of one path no longer fits in memory
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,10 @@ def best_subsets(
     status = run(kernels.advance, state, limits, CHUNK)
     supports = []
     for s, size in zip(wanted, inner, strict=True):
-        chosen = active[_choose(state, int(size), problem, active, tie)]
+        chosen = active[settled(state, int(size), problem, active)]
         supports.append(pad_support(chosen, int(s), problem.p))
-    nodes = open_nodes(state, active)
-    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + state.settings[0].full_loss
+    nodes = open_nodes(state.tree, active)
+    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + R[-1, -1] ** 2
     return _report(problem, wanted, supports, bound, limits, status, state, nodes, tie)
 
 
@@ -134,7 +133,7 @@ def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) ->
         OPTIMAL, or the limit that was reached.
     """
     while True:
-        nodes = int(state.counts[0].nodes)
+        nodes = int(state.tree.counts[0].nodes)
         reached = limits.reached(nodes)
         if reached is not None:
             return reached
@@ -161,21 +160,21 @@ def seed(
         As for :func:`run`.
     steps : int, optional
     """
-    p = state.R.shape[0] - 1
+    tree, p = state.tree, state.tree.R.shape[0] - 1
 
     def walk(rank: NDArray[np.int64]) -> None:
         advance(state, 1, rank)
 
     walk(np.zeros(p, dtype=np.int64))
     if not starts:
-        order = forward_order(state.R[:, :p], state.R[:, p], p if steps is None else steps)
+        order = forward_order(tree.R[:, :p], tree.R[:, p], p if steps is None else steps)
         rank = np.full(p, p, dtype=np.int64)
         rank[order] = np.arange(order.size)
         walk(rank)
     for support in starts:
         if (
             support.size == 0
-            or (state.found[support.size] == to_mask(support, p)).all(axis=-1).any()
+            or (tree.found[support.size] == to_mask(support, p)).all(axis=-1).any()
         ):
             continue
         rank = np.ones(p, dtype=np.int64)
@@ -328,53 +327,41 @@ def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> i
     return int(min(tied, key=lambda t: tuple(supports[t])))
 
 
-def _choose(
-    state: kernels.TreeState,
-    size: int,
-    problem: SparseRidgeProblem,
-    active: NDArray[np.intp],
-    tie: float,
+def settled(
+    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    n = int(state.found_n[size, 0])
-    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * (1.0 + 2.0 * tie))
-    supports = [from_mask(state.found[size, 0, t]) for t in near]
-    if len(supports) == 1:
-        return supports[0]
-    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
-
-
-def open_nodes(state: Any, active: NDArray[np.intp]) -> list[OpenNode]:
-    """List the nodes with children not yet searched, in the problem's own columns.
+    """The best of supports that are within rounding of each other, by fresh fits.
 
     Parameters
     ----------
-    state : TreeState or SharedState
+    state : TreeState
+    size : int
+    problem : SparseRidgeProblem
     active : ndarray of int
         The problem's columns that the tree's stand for.
 
     Returns
     -------
-    list of OpenNode, empty where the tree is exhausted
+    ndarray of intp
+        By position in ``active``.
     """
-    nodes = []
-    p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0].level) + 1):
-        pending = int(state.cursor[level]) + 1
-        if pending > 0:
-            free = state.free[level, : p - level - state.fixed[level]]
-            fixed = np.setdiff1d(from_mask(state.mask[level]), free)
-            nodes.append(OpenNode(active[fixed], active[free], pending))
-    return nodes
+    tree = state.tree
+    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.settings[0].tie)
+    near = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size] * window)
+    supports = [from_mask(tree.found[size, 0, t]) for t in near]
+    if len(supports) == 1:
+        return supports[0]
+    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
 def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
     """Least loss of an open child per size; ∞ where none reaches it."""
     bound = np.full(sizes.size, np.inf)
-    p = state.R.shape[0] - 1
-    for level in range(int(state.counts[0].level) + 1):
-        for j in range(int(state.cursor[level]) + 1):
-            reach = (max(state.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
-            loss = state.loss[level] + state.step[level, j]
+    tree, p = state.tree, state.tree.R.shape[0] - 1
+    for level in range(int(tree.counts[0].level) + 1):
+        for j in range(int(tree.cursor[level]) + 1):
+            reach = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
+            loss = state.loss[level] + tree.step[level, j]
             bound[reach] = np.minimum(bound[reach], loss)
     return bound
 
@@ -416,7 +403,7 @@ def _report(
     lower = np.minimum(objective, bound)
     given = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
     lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(given), 0.0)
-    count = 0 if state is None else int(state.counts[0].nodes)
+    count = 0 if state is None else int(state.tree.counts[0].nodes)
     nodes = [] if nodes is None else nodes
     # nothing open can reach below the incumbent, or nothing is open at all
     proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))

@@ -7,14 +7,14 @@ digits whether γ is 1e-8 or 1e8.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from .node import drop, factorise, highest_rank, name_child, pause, remember, tree_arrays
+from .node import Tree, drop, factorise, highest_rank, name_child, new_tree, pause, remember
 
 TIES = 64
 KEPT = 4  # supports of a size that are worth knowing where ``margin`` asks for more than the best
@@ -28,32 +28,7 @@ class TreeState(NamedTuple):
     nodes dropped within the tolerance.
     """
 
-    R: Array  # (p+1, p+1)
-    columns_of: Array  # (p+1, p+1): of R, a column per row
-    A: Array  # (levels, p, p), free members only
-    diagonal: Array  # (levels, p): of A
-    pending: NDArray[np.int64]  # (levels,): the parent's member dropped while A waits, or -1
-    handed: NDArray[np.int64]  # (levels, p): the parent's positions of free members
-    A0: Array  # (levels, p): diagonal of A at the last factorisation
-    beta: Array  # (levels, p)
-    step: Array  # (levels, p): loss added by dropping a free member
-    free: NDArray[np.int64]  # (levels, p): columns of the free members
-    fixed: NDArray[np.int64]  # (levels,): number k of fixed members
-    cursor: NDArray[np.int64]  # (levels,): free member whose child comes next
-    mask: NDArray[np.uint64]  # (levels, words)
-    want: NDArray[np.int64]  # (p+2,)
-    found: NDArray[np.uint64]  # (p+1, 1, TIES + 1, words)
-    found_loss: Array  # (p+1, 1, TIES)
-    found_n: NDArray[np.int64]  # (p+1, 1)
-    counts: Any  # node.COUNTS
-    settings: Any  # node.SETTINGS
-    triangle: Array  # (p+1, p+1): of a node
-    work: Array  # (p+1, p+1)
-    columns: NDArray[np.int64]  # (p,)
-    source: NDArray[np.int64]  # (p,): free members handed down
-    order: NDArray[np.int64]  # (p,)
-    trial: Array  # (p,): steps of a child before they are put in order
-    support: NDArray[np.uint64]  # (words,)
+    tree: Tree
     loss: Array  # (levels,)
     best: Array  # (p+2,)
     keep: Array  # (p+2,)
@@ -71,14 +46,14 @@ def new_state(
     p = R.shape[0] - 1
     settings = {"tie": tie, "tolerance": tolerance, "least": np.sqrt(ridge)}
     state = TreeState(
-        **tree_arrays(R, sizes, 1, TIES, **settings),
+        tree=new_tree(R, sizes, 1, TIES, **settings),
         loss=np.zeros(p),
         best=np.full(p + 2, np.inf),
         keep=np.full(p + 2, np.inf),
         cut=np.full(p + 2, np.inf),
         slack=np.full(p + 2, np.inf),
     )
-    factorise(state, 0)
+    factorise(state.tree, 0)
     state.best[p] = state.keep[p] = state.cut[p] = state.cut[p + 1] = 0.0
     return state
 
@@ -86,12 +61,13 @@ def new_state(
 @kernel(inner=True)
 def after_kept(st, size):  # type: ignore[no-untyped-def]
     """The least loss known after ``KEPT`` lower ones of this size; infinite without so many."""
+    tree = st.tree
     loss = -np.inf
     for _ in range(KEPT + 1):
         least = np.inf
-        for t in range(st.found_n[size, 0]):
-            if loss < st.found_loss[size, 0, t] < least:
-                least = st.found_loss[size, 0, t]
+        for t in range(tree.found_n[size, 0]):
+            if loss < tree.found_loss[size, 0, t] < least:
+                least = tree.found_loss[size, 0, t]
         loss = least
     return loss
 
@@ -99,9 +75,10 @@ def after_kept(st, size):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
     """Enter the node without free member j as a candidate of its size."""
-    name_child(st, level, j)
-    tie, margin = st.settings[0].tie, st.settings[0].margin
-    kept = remember(st.found, st.found_loss, st.found_n, st.support, size, 0, loss, tie)
+    tree = st.tree
+    name_child(tree, level, j)
+    tie, margin = tree.settings[0].tie, tree.settings[0].margin
+    kept = remember(tree.found, tree.found_loss, tree.found_n, tree.support, size, 0, loss, tie)
     if not kept or (loss >= st.best[size] and margin == 0.0):
         return
     best = min(st.best[size], loss)
@@ -109,9 +86,9 @@ def offer(st, level, j, size, loss):  # type: ignore[no-untyped-def]
     if margin > 0.0:
         cut = max(cut, min(best * (1.0 + margin), after_kept(st, size) * (1.0 + tie)))
     st.best[size], st.keep[size] = best, cut
-    tolerance = st.settings[0].tolerance
+    tolerance = tree.settings[0].tolerance
     if tolerance > 0.0:
-        cut = min(cut, max(0.0, best - tolerance * (st.settings[0].full_loss + best)))
+        cut = min(cut, max(0.0, best - tolerance * (tree.settings[0].full_loss + best)))
     for s in range(size, st.cut.shape[0]):
         # a larger support never fits worse, so a bound above cut[size] is useless there too
         st.cut[s] = min(st.cut[s], cut)
@@ -125,12 +102,13 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     the column of highest rank, among equals the one that costs least, until one is left, and enter
     every support on the way.
     """
-    p = st.A.shape[0]
+    tree = st.tree
+    p = tree.A.shape[0]
     walking = rank.shape[0] > 0
-    cursor, fixed, losses, step = st.cursor, st.fixed, st.loss, st.step
-    keep, cut, want, slack = st.keep, st.cut, st.want, st.slack
-    tolerance = st.settings[0].tolerance
-    level = 0 if walking else st.counts[0].level
+    cursor, fixed, losses, step = tree.cursor, tree.fixed, st.loss, tree.step
+    keep, cut, want, slack = st.keep, st.cut, tree.want, st.slack
+    tolerance = tree.settings[0].tolerance
+    level = 0 if walking else tree.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
         size = p - level - 1
@@ -138,7 +116,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
         if walking:
             if size == 0:
                 return False
-            j = highest_rank(st, level, rank)
+            j = highest_rank(tree, level, rank)
         elif j < 0:
             level -= 1
             continue
@@ -161,7 +139,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
                         slack[s] = min(slack[s], loss)
                 continue
         losses[level + 1] = loss
-        if not drop(st, level, j, walking):
-            factorise(st, level + 1)
+        if not drop(tree, level, j, walking):
+            factorise(tree, level + 1)
         level += 1
-    return pause(st, level, done)
+    return pause(tree, level, done)

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from ..kernels import fits
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, from_mask
-from ..problem import SparseRidgeProblem
+from ..kernels.linalg import EPS, Array, from_mask
 from . import all_sizes_kernels as kernels
-from .all_sizes import EPS, prefer
 from .node import factorise
 
-Support = NDArray[np.intp]
 LARGE = 16  # columns beyond which a tree may be worth searching further than it must
 
 
@@ -111,11 +108,11 @@ class RunnersUp:
         if self.margin == 0.0:
             self.floor[searched] = -np.inf
             return
-        full = float(state.settings[0].full_loss)
+        full = float(state.tree.settings[0].full_loss)
         for i in np.flatnonzero(searched):
             size = int(self.sizes[i])
-            n = int(state.found_n[size, 0])
-            losses = state.found_loss[size, 0, :n]
+            n = int(state.tree.found_n[size, 0])
+            losses = state.tree.found_loss[size, 0, :n]
             order = np.argsort(losses, kind="stable")
             floor = float(state.cut[size])  # all that is below it has been entered
             if n > kernels.KEPT:
@@ -124,73 +121,49 @@ class RunnersUp:
             self.count[i] = min(n, kernels.KEPT)
             self.pool[i] = -1
             for c, position in enumerate(order[: kernels.KEPT]):
-                self.pool[i, c, :size] = from_mask(state.found[size, 0, position])
-
-
-def settled(
-    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
-) -> Support:
-    """The best of supports that are within rounding of each other, by fresh fits.
-
-    Parameters
-    ----------
-    state : TreeState
-    size : int
-    problem : SparseRidgeProblem
-    active : ndarray of int
-        The problem's columns that the tree's stand for.
-
-    Returns
-    -------
-    ndarray of intp
-        By position in ``active``.
-    """
-    n = int(state.found_n[size, 0])
-    window = 1.0 + 2.0 * float(state.settings[0].tie)
-    near = np.flatnonzero(state.found_loss[size, 0, :n] <= state.best[size] * window)
-    supports = [from_mask(state.found[size, 0, t]) for t in near]
-    return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
+                self.pool[i, c, :size] = from_mask(state.tree.found[size, 0, position])
 
 
 @kernel
 def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
     """Set the tree up for another γ; False where γ is lost beside dependent columns."""
-    p = st.A.shape[0]
+    tree = st.tree
+    p = tree.A.shape[0]
     least = np.sqrt(ridge)
     for a in range(p):
-        st.columns[a] = a
-    if not fits.ridge_triangle(st.R, columns, st.columns, p, ridge, triangular, work, eps):
+        tree.columns[a] = a
+    if not fits.ridge_triangle(tree.R, columns, tree.columns, p, ridge, triangular, work, eps):
         return False
     for c in range(p + 1):
         for a in range(p + 1):
-            st.columns_of[c, a] = st.R[a, c]
-    settings = st.settings[0]
+            tree.columns_of[c, a] = tree.R[a, c]
+    settings = tree.settings[0]
     settings.tie, settings.margin, settings.tolerance = 0.0, 0.0, 0.0
-    settings.full_loss, settings.least = st.R[p, p] ** 2, least
+    settings.full_loss, settings.least = tree.R[p, p] ** 2, least
     for s in range(p + 2):
         st.best[s] = st.keep[s] = st.cut[s] = st.slack[s] = np.inf
     for s in range(p + 1):
-        st.found_n[s, 0] = 0
-        for t in range(st.found_loss.shape[2]):
-            st.found_loss[s, 0, t] = np.inf
-    st.loss[0], st.fixed[0] = 0.0, 0
-    for w in range(st.mask.shape[1]):
-        st.mask[0, w] = np.uint64(0)
+        tree.found_n[s, 0] = 0
+        for t in range(tree.found_loss.shape[2]):
+            tree.found_loss[s, 0, t] = np.inf
+    st.loss[0], tree.fixed[0] = 0.0, 0
+    for w in range(tree.mask.shape[1]):
+        tree.mask[0, w] = np.uint64(0)
     for a in range(p):
-        st.free[0, a] = a
-        st.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
-    st.counts[0].level, st.counts[0].nodes = 0, 1
-    factorise(st, 0)
+        tree.free[0, a] = a
+        tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
+    tree.counts[0].level, tree.counts[0].nodes = 0, 1
+    factorise(tree, 0)
     inflation = 0.0
     for a in range(p):
-        column, length = st.free[0, a], 0.0
+        column, length = tree.free[0, a], 0.0
         for q in range(p):
-            length += st.R[q, column] * st.R[q, column]
-        inflation = max(inflation, st.A[0, a, a] * length)
+            length += tree.R[q, column] * tree.R[q, column]
+        inflation = max(inflation, tree.A[0, a, a] * length)
     settings.tie = min(1e-11 + 20.0 * eps * inflation, 1e-5)
-    for w in range(st.mask.shape[1]):
-        st.found[p, 0, 0, w] = st.mask[0, w]
-    st.found_loss[p, 0, 0], st.found_n[p, 0] = 0.0, 1
+    for w in range(tree.mask.shape[1]):
+        tree.found[p, 0, 0, w] = tree.mask[0, w]
+    tree.found_loss[p, 0, 0], tree.found_n[p, 0] = 0.0, 1
     st.best[p] = st.keep[p] = st.cut[p] = st.cut[p + 1] = 0.0
     return True
 
@@ -198,7 +171,8 @@ def restart(st, columns, ridge, triangular, work, eps):  # type: ignore[no-untyp
 @kernel
 def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
     """Incumbents: backward elimination, and what lies on the way to supports known already."""
-    p = st.A.shape[0]
+    tree = st.tree
+    p = tree.A.shape[0]
     for a in range(p):
         rank[a] = 0
     kernels.advance(st, 1, rank)
@@ -206,19 +180,19 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
         size = sizes[i]
         if size == p:
             continue
-        for w in range(st.support.shape[0]):
-            st.support[w] = np.uint64(0)
+        for w in range(tree.support.shape[0]):
+            tree.support[w] = np.uint64(0)
         for a in range(p):
             rank[a] = 1
         for a in range(size):
             column = supports[i, a]
             rank[column] = 0
-            st.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+            tree.support[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
         new = True
-        for t in range(st.found_n[size, 0]):
+        for t in range(tree.found_n[size, 0]):
             equal = True
-            for w in range(st.support.shape[0]):
-                equal = equal and st.found[size, 0, t, w] == st.support[w]
+            for w in range(tree.support.shape[0]):
+                equal = equal and tree.found[size, 0, t, w] == tree.support[w]
             new = new and not equal
         if new:
             kernels.advance(st, 1, rank)
@@ -227,20 +201,21 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
 @kernel
 def answers(st, sizes, supports, near, wanted):  # type: ignore[no-untyped-def]
     """The best support of every wanted size, and how many are within rounding of it."""
-    p = st.A.shape[0]
+    tree = st.tree
+    p = tree.A.shape[0]
     for i in range(sizes.shape[0]):
         size = sizes[i]
         if not wanted[i]:
             continue
         best, near[i] = 0, 0
-        for t in range(st.found_n[size, 0]):
-            if st.found_loss[size, 0, t] < st.found_loss[size, 0, best]:
+        for t in range(tree.found_n[size, 0]):
+            if tree.found_loss[size, 0, t] < tree.found_loss[size, 0, best]:
                 best = t
-            if st.found_loss[size, 0, t] <= st.best[size] * (1.0 + 2.0 * st.settings[0].tie):
+            if tree.found_loss[size, 0, t] <= st.best[size] * (1.0 + 2.0 * tree.settings[0].tie):
                 near[i] += 1
         position = 0
         for column in range(p):
-            word = st.found[size, 0, best, column >> 6]
+            word = tree.found[size, 0, best, column >> 6]
             if (word >> np.uint64(column & 63)) & np.uint64(1) != 0:
                 supports[i, position] = column
                 position += 1

@@ -9,26 +9,24 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.linalg import Array, Mask, from_mask
+from ..kernels.linalg import EPS, Array, Mask, from_mask
 from ..limits import Limits, StopFlag
 from ..problem import SparseRidgeProblem
 from ..result import Status
 from ..threads import on_one_thread
 from . import deleted_rows_kernels as kernels
 from .all_sizes import (
-    EPS,
     MAX_COLUMNS,
     active_columns,
     checked_sizes,
     checked_support,
-    open_nodes,
     pad_support,
     rounding_margin,
     run,
     seed,
     tie_window,
 )
-from .open_nodes import Children, OpenNode, expand, widen
+from .open_nodes import Children, OpenNode, expand, open_nodes, widen
 
 MIN_REMAIN = 1e-5  # 1 − h_i below which a down-date would lose too many digits
 MIN_LEFT = 1e-10  # share of yᵀy below which what a deletion leaves of y is mostly rounding
@@ -143,7 +141,7 @@ def best_subsets_rows_deleted(
     kernels.exclude(state, skipped)
     if skipped.size < t.size:
         tie = min(tie + 20.0 * EPS / np.delete(remain, skipped).min(), 1e-5)
-        state.settings[0].tie = tie
+        state.tree.settings[0].tie = tie
     local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
     seed(state, local, kernels.advance)
     chunk = max(1, WORK_PER_CHUNK // (t.size * active.size))
@@ -268,7 +266,7 @@ class _Report:
                 residual[s, here] = fits.residual[here]
                 supports.append(support)
         objective[:, self.skipped] = residual[:, self.skipped] = np.nan
-        nodes = open_nodes(self.state, self.active)
+        nodes = open_nodes(self.state.tree, self.active)
         lower, low, high = self._brackets(objective, residual, nodes)
         return DeletedRowSubsets(
             self.wanted,
@@ -279,7 +277,7 @@ class _Report:
             residual,
             self.skipped,
             status,
-            int(self.state.counts[0].nodes),
+            int(self.state.tree.counts[0].nodes),
             limits.elapsed(),
             nodes,
             low,
@@ -288,11 +286,11 @@ class _Report:
 
     def _chosen(self, size: int) -> tuple[list[Mask], NDArray[np.intp]]:
         """Distinct chosen masks of a size and which of them each problem takes."""
-        st = self.state
-        near = st.found_loss[size] <= (st.best[size] * (1.0 + 2.0 * self.tie))[:, None]
-        near &= np.isfinite(st.found_loss[size])
+        tree = self.state.tree
+        near = tree.found_loss[size] <= (self.state.best[size] * (1.0 + 2.0 * self.tie))[:, None]
+        near &= np.isfinite(tree.found_loss[size])
         near[:, 0] |= ~near.any(axis=1)  # excluded rows have no candidate of their own
-        distinct, inverse = np.unique(st.found[size][:, :-1][near], axis=0, return_inverse=True)
+        distinct, inverse = np.unique(tree.found[size][:, :-1][near], axis=0, return_inverse=True)
         option = np.full(near.shape, -1, dtype=np.intp)
         option[near] = inverse.ravel()
         tied = np.flatnonzero(near.sum(axis=1) > 1)

@@ -8,7 +8,7 @@ A child is dropped only when it can improve no problem at any size it still reac
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from . import node
-from .node import drop, highest_rank, name_child, pause, remember, tree_arrays
+from .node import Tree, drop, highest_rank, name_child, new_tree, pause, remember
 
 TIES = 4
 CROWDED = 0.75  # share of live problems below which a node is compacted: copies cost, too
@@ -32,32 +32,7 @@ class SharedState(NamedTuple):
     problems.
     """
 
-    R: Array  # (p+1, p+1)
-    columns_of: Array  # (p+1, p+1): of R, a column per row
-    A: Array  # (levels, p, p)
-    diagonal: Array  # (levels, p)
-    pending: NDArray[np.int64]  # (levels,)
-    handed: NDArray[np.int64]  # (levels, p)
-    A0: Array  # (levels, p)
-    beta: Array  # (levels, p)
-    step: Array  # (levels, p)
-    free: NDArray[np.int64]  # (levels, p)
-    fixed: NDArray[np.int64]  # (levels,)
-    cursor: NDArray[np.int64]  # (levels,)
-    mask: NDArray[np.uint64]  # (levels, words)
-    want: NDArray[np.int64]  # (p+2,)
-    found: NDArray[np.uint64]  # (p+1, n, TIES + 1, words)
-    found_loss: Array  # (p+1, n, TIES)
-    found_n: NDArray[np.int64]  # (p+1, n)
-    counts: Any  # node.COUNTS
-    settings: Any  # node.SETTINGS
-    triangle: Array  # (p+1, p+1): of a node
-    work: Array  # (p+1, p+1)
-    columns: NDArray[np.int64]  # (p,)
-    source: NDArray[np.int64]  # (p,)
-    order: NDArray[np.int64]  # (p,)
-    trial: Array  # (p,)
-    support: NDArray[np.uint64]  # (words,)
+    tree: Tree
     Z: Array  # (p, n): rows, transposed
     t: Array  # (n,)
     W: Array  # (buffer rows, n)
@@ -87,7 +62,7 @@ def new_state(
     p, n = R.shape[0] - 1, rows.shape[0]
     depth = np.arange(p, dtype=np.int64)
     state = SharedState(
-        **tree_arrays(R, sizes, n, TIES, tie=tie, least=np.sqrt(ridge)),
+        tree=new_tree(R, sizes, n, TIES, tie=tie, least=np.sqrt(ridge)),
         Z=np.ascontiguousarray(rows.T),
         t=np.ascontiguousarray(targets),
         W=np.empty((p * (p + 1) // 2, n)),
@@ -118,9 +93,10 @@ def exclude(state: SharedState, problems: NDArray[np.intp]) -> None:
 @kernel(inner=True)
 def offer(st, level, j, size):  # type: ignore[no-untyped-def]
     """Enter the node without free member j for every problem it may be best for."""
-    name_child(st, level, j)
-    tie = st.settings[0].tie
-    found, found_loss, found_n, support = st.found, st.found_loss, st.found_n, st.support
+    tree = st.tree
+    name_child(tree, level, j)
+    tie = tree.settings[0].tie
+    found, found_loss, found_n, support = tree.found, tree.found_loss, tree.found_n, tree.support
     who, losses, best, keep, cut = st.who, st.child, st.best, st.keep, st.cut
     for position in range(st.alive[level]):
         i = who[level, position]
@@ -139,11 +115,12 @@ def offer(st, level, j, size):  # type: ignore[no-untyped-def]
 @kernel
 def factorise(st, level):  # type: ignore[no-untyped-def]
     """Compute a node afresh from R, and what the live problems need of it."""
-    node.factorise(st, level)
-    k = st.fixed[level]
-    m = st.A.shape[0] - level
+    tree = st.tree
+    node.factorise(tree, level)
+    k = tree.fixed[level]
+    m = tree.A.shape[0] - level
     u = m - k
-    triangle = st.triangle
+    triangle = tree.triangle
     # V = T⁻ᵀ Z_Sᵀ gives leverages and residuals as sums over members
     remain, deleted, V, W, who = st.one_minus_leverage, st.deleted_residual, st.V, st.W, st.who
     n = st.alive[level]
@@ -152,7 +129,7 @@ def factorise(st, level):  # type: ignore[no-untyped-def]
         deleted[level, i] = st.t[who[level, i]]
     for a in range(m):
         for i in range(n):
-            V[a, i] = st.Z[st.columns[a], who[level, i]]
+            V[a, i] = st.Z[tree.columns[a], who[level, i]]
         for c in range(a):
             weight = triangle[c, a]
             for i in range(n):
@@ -204,17 +181,18 @@ def compact(st, level, low, live):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def descend(st, level, j, low, live, walking):  # type: ignore[no-untyped-def]
     """Make the child that drops free member j the current node, for the problems it may improve."""
-    A, W, handed, select = st.A, st.W, st.handed, st.select
+    tree = st.tree
+    A, W, handed, select = tree.A, st.W, tree.handed, st.select
     below = level + 1
     some = compact(st, level, low, live)
-    if not drop(st, level, j, walking):
+    if not drop(tree, level, j, walking):
         factorise(st, below)
         return
     n = st.alive[below]
     pivot = 1.0 / A[level, j, j]
-    ratio = st.beta[level, j] * pivot
+    ratio = tree.beta[level, j] * pivot
     dropped, target, origin = st.offset[level] + j, st.offset[below], st.offset[level]
-    for a in range(A.shape[0] - below - st.fixed[below]):
+    for a in range(A.shape[0] - below - tree.fixed[below]):
         c = handed[below, a]
         weight = A[level, j, c] * pivot
         if some:
@@ -240,12 +218,13 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     the column of highest rank, among equals the one that costs least, until one is left, and enter
     every support on the way.
     """
+    tree = st.tree
     p, n = st.Z.shape
     walking = rank.shape[0] > 0
-    diagonal, beta, W, loss, losses = st.diagonal, st.beta, st.W, st.loss, st.child
+    diagonal, beta, W, loss, losses = tree.diagonal, tree.beta, st.W, st.loss, st.child
     remain, deleted, keep, cut = st.one_minus_leverage, st.deleted_residual, st.keep, st.cut
-    cursor, fixed, who, alive, want = st.cursor, st.fixed, st.who, st.alive, st.want
-    level = 0 if walking else st.counts[0].level
+    cursor, fixed, who, alive, want = tree.cursor, tree.fixed, st.who, st.alive, tree.want
+    level = 0 if walking else tree.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
         size = p - level - 1
@@ -253,7 +232,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
         if walking:
             if size == 0:
                 return False
-            j = highest_rank(st, level, rank)
+            j = highest_rank(tree, level, rank)
         elif j < 0:
             level -= 1
             continue
@@ -290,4 +269,4 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
             continue
         descend(st, level, j, low, kept, walking)
         level += 1
-    return pause(st, level, done)
+    return pause(tree, level, done)

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, from_mask
 from ..problem import SparseRidgeProblem
+from .node import Tree
 
 ROUNDING = 1e-9  # relative widening of every range, far above what the formulas lose
 
@@ -54,6 +55,30 @@ class Children:
     loss: Array
     centre: Array
     spread: Array
+
+
+def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
+    """List the nodes with children not yet searched, in the problem's own columns.
+
+    Parameters
+    ----------
+    tree : Tree
+    active : ndarray of int
+        The problem's columns that the tree's stand for.
+
+    Returns
+    -------
+    list of OpenNode, empty where the tree is exhausted
+    """
+    nodes = []
+    p = tree.R.shape[0] - 1
+    for level in range(int(tree.counts[0].level) + 1):
+        pending = int(tree.cursor[level]) + 1
+        if pending > 0:
+            free = tree.free[level, : p - level - tree.fixed[level]]
+            fixed = np.setdiff1d(from_mask(tree.mask[level]), free)
+            nodes.append(OpenNode(active[fixed], active[free], pending))
+    return nodes
 
 
 def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
@@ -118,22 +143,6 @@ def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: A
         ((fitted * s / (s * s + ridge)) @ inside)[None],
         spread[None],
     )
-
-
-def size_bounds(children: Children, sizes: NDArray[np.intp]) -> Array:
-    """Least objective bound of the children per wanted size; ∞ where none reaches it.
-
-    Parameters
-    ----------
-    children : Children
-    sizes : ndarray of int, shape (k,)
-
-    Returns
-    -------
-    ndarray, shape (k,)
-    """
-    reach = (children.low[:, None] <= sizes) & (sizes <= children.high)
-    return np.asarray(np.where(reach, children.loss[:, None], np.inf).min(axis=0, initial=np.inf))
 
 
 def prediction_ranges(

@@ -25,7 +25,7 @@ from ..problem import SparseRidgeProblem
 from ..relaxation import descent as kernels
 from ..relaxation.diagonal import largest_diagonal
 from ..relaxation.dual_bound import EXTRA, bound_terms
-from ..relaxation.gram import GramForm, relaxation_work
+from ..relaxation.gram import GramForm
 
 FREE, IN, OUT = kernels.FREE, kernels.IN, kernels.OUT
 ROUNDS = 60  # of coordinate descent at a node
@@ -173,9 +173,8 @@ class FrontierCuts:
     def __init__(self, form: CutForm) -> None:
         self.form = form
         p = form.p
-        self._scratch, self._top = np.zeros(p), np.zeros(form.picks + EXTRA)
-        self._work = relaxation_work(p)
-        self._none = np.zeros((0, 0))
+        self._top = np.zeros(form.picks + EXTRA)
+        self._sweeps = kernels.new_sweeps(kernels.gram_arrays(form.Q), p, 1e-7, ROUNDS)
         self._number = itertools.count()
         level = np.sort(form.b**2 / form.w)[::-1]
         start = 0.5 * float(np.sqrt(level[min(form.picks, p) - 1]))
@@ -242,22 +241,10 @@ class FrontierCuts:
         """Solve a node's relaxation until its bound passes ``target``."""
         form = self.form
         beta = np.where(state == OUT, 0.0, beta)
-        none, g = self._scratch, np.zeros(form.p)
-        lam, best = np.array([root_lam]), np.array([-np.inf, np.inf])
-        limits = kernels.relax_limits(target, 1e-7, ROUNDS, 0.0, False)
-        kernels.relax(
-            (form.Q, self._none, none, none, 0.0, none),
-            form.terms,
-            state,
-            form.picks - int(np.count_nonzero(state == IN)),
-            beta,
-            g,
-            limits,
-            lam,
-            best,
-            self._top,
-            self._work,
-        )
+        lam, picks = np.array([root_lam]), form.picks - int(np.count_nonzero(state == IN))
+        self._sweeps.limits["target"], self._sweeps.best[0] = target, -np.inf
+        here = (state, picks, beta, np.zeros(form.p), lam, self._top)
+        kernels.relax(self._sweeps, form.terms, *here)
         # sweeps that do not converge may end on coefficients worse than the parent's
         bound, cut = max(
             ((self._bound(cut, state), cut) for cut in (parent, form.cut(beta))),

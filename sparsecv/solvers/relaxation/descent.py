@@ -17,14 +17,18 @@ the way while coordinates move could not be bounded.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from .dual_bound import gram_bound, residual_bound
+from ..kernels.linalg import Array, dot, record
+from .dual_bound import gram_bound, gram_gradient, list_allowed, residual_bound
 
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
+BLOCK = 400  # active columns that are gathered
 
 LIMITS = np.dtype(
     [
@@ -37,21 +41,70 @@ LIMITS = np.dtype(
 )
 
 
-def relax_limits(
-    target: float, gap: float, rounds: int, hopeless: float, scaled: bool
-) -> NDArray[np.void]:
-    """When :func:`relax` stops: one row of ``LIMITS``.
+class Sweeps(NamedTuple):
+    """The quadratic part of a relaxation, when :func:`relax` stops, and its work space.
+
+    Attributes
+    ----------
+    form : tuple
+        Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a multiple
+        of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no included
+        columns.
+    limits : recarray, shape (1,)
+        Of ``LIMITS``.
+    best : ndarray, shape (2,)
+        Best certified bound (not below what it was set to) and relaxed value.
+    work : tuple
+        Active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
+        columns are swept in place.
+    """
+
+    form: Any
+    limits: Any
+    best: Array
+    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
+
+
+def gram_arrays(Q: Array) -> tuple[Any, ...]:
+    """The quadratic part in Gram form.
 
     Parameters
     ----------
-    target, gap, rounds, hopeless, scaled
-        As said there.
+    Q : ndarray, shape (p, p)
 
     Returns
     -------
-    recarray, shape (1,)
+    tuple
     """
-    return np.array([(target, gap, rounds, hopeless, scaled)], dtype=LIMITS).view(np.recarray)
+    none = np.zeros(0)
+    return Q, np.zeros((0, 0)), none, none, 0.0, none
+
+
+def new_sweeps(
+    form: tuple[Any, ...],
+    p: int,
+    gap: float,
+    rounds: int = 0,
+    hopeless: float = 0.0,
+    scaled: bool = False,
+) -> Sweeps:
+    """Allocate what :func:`relax` works with for p columns; no bound is known, none is the target.
+
+    Parameters
+    ----------
+    form : tuple
+    p : int
+    gap, rounds, hopeless, scaled
+        As in ``LIMITS``.
+
+    Returns
+    -------
+    Sweeps
+    """
+    m, columns = min(p, BLOCK), np.zeros(p, dtype=np.int64)
+    stops = {"gap": gap, "rounds": rounds, "hopeless": hopeless, "scaled": scaled}
+    work = columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
+    return Sweeps(form, record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf]), work)
 
 
 @kernel(inner=True)
@@ -132,22 +185,6 @@ def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, l
 
 
 @kernel(inner=True)
-def inner(X, i, r):  # type: ignore[no-untyped-def]
-    """x_iᵀr with four running sums, which a compiler can keep side by side."""
-    n = r.shape[0]
-    a = b = c = d = 0.0
-    whole = n - n % 4
-    for t in range(0, whole, 4):
-        a += X[i, t] * r[t]
-        b += X[i, t + 1] * r[t + 1]
-        c += X[i, t + 2] * r[t + 2]
-        d += X[i, t + 3] * r[t + 3]
-    for t in range(whole, n):
-        a += X[i, t] * r[t]
-    return (a + b) + (c + d)
-
-
-@kernel(inner=True)
 def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[no-untyped-def]
     """The same pass in residual form, free columns only; ``q`` is the diagonal of Q."""
     n = r.shape[0]
@@ -155,7 +192,7 @@ def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[n
     for a in range(count):
         i = columns[a]
         weight, old = w[i], beta[i]
-        rho = inner(X, i, r) + (q[i] - e) * old
+        rho = dot(X[i], r, n) + (q[i] - e) * old
         new = coordinate(rho, q[i], weight, root_lam)
         step = new - old
         if step != 0.0:
@@ -205,31 +242,21 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
 def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
     """g = b − Qβ from β, or in residual form from the residual as it is."""
     Q, X, _, r, e, _ = form
-    if X.shape[0] > 0:
-        for a in range(count):
-            i = columns[a]
-            g[i] = inner(X, i, r) - e * beta[i]
+    if X.shape[0] == 0:
+        gram_gradient(Q, b, beta, g)
         return
-    for j in range(b.shape[0]):
-        g[j] = b[j]
     for a in range(count):
         i = columns[a]
-        if beta[i] != 0.0:
-            step = beta[i]
-            for j in range(b.shape[0]):
-                g[j] -= Q[i, j] * step
+        g[i] = dot(X[i], r, r.shape[0]) - e * beta[i]
 
 
 @kernel
 def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
     """The certified bound at β in the form at hand."""
-    w, length, b, yy, reach_y, eps = terms
     _, X, y, r, e, _ = form
     if X.shape[0] > 0:
-        return residual_bound(w, length, y, r, e, state, columns, count, picks, beta, g, eps, top)
-    return gram_bound(
-        w, length, b, yy, reach_y, state, columns, count, picks, beta, g, eps, scaled, top
-    )
+        return residual_bound(terms, y, r, e, state, columns, count, picks, beta, g, top)
+    return gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
 
 
 @kernel
@@ -245,40 +272,72 @@ def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: i
     return value
 
 
+@kernel(inner=True)
+def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-untyped-def]
+    """Σz over the free columns."""
+    total = 0.0
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 0 and beta[i] != 0.0:
+            size = abs(beta[i]) * np.sqrt(w[i])
+            total += 1.0 if size >= root_lam else size / root_lam
+    return total
+
+
+@kernel(inner=True)
+def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-untyped-def]
+    """√λ to go on with, and its bracket; ``large``: at the last one Σz was more than allowed."""
+    if large:
+        low = max(low, root_lam)
+    else:
+        high = min(high, root_lam)
+    if low >= high:
+        return root_lam, 0.0, np.inf  # sweeps were not converged when the bracket was set
+    if low <= fitted <= high:
+        return fitted, low, high
+    return 0.5 * (low + high) if high < np.inf else 2.0 * low, low, high
+
+
+@kernel(inner=True)
+def list_active(w, state, columns, count, beta, g, root_lam, active, before, gathered):  # type: ignore[no-untyped-def]
+    """List columns with a coefficient or about to get one.
+
+    Returns how many, and whether those that were ``gathered`` before are the same.
+    """
+    n = 0
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
+            gathered = gathered and active[n] == i
+            active[n] = i
+            n += 1
+    return n, gathered and n == before
+
+
 @kernel
-def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # type: ignore[no-untyped-def]
+def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 
     Parameters
     ----------
-    form : Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a
-        multiple of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no
-        included columns.
+    sweeps : Sweeps
     terms : BoundTerms
     state : int8 (p,): free, in or out; columns that are out must have β = 0
     picks : free columns still to choose
     beta, g : (p,) warm start, and b − Qβ at the end
-    limits : (1,) of LIMITS
     lam : (1,) √λ, warm start and result
-    best : (2,) best certified bound (not below what it was set to) and relaxed value
     top : (picks + 3,) as in gram_bound, at the last bound
-    work : active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
-        columns are swept in place
 
     Returns
     -------
     int
         Rounds used; negative when it stopped without reaching target or gap.
     """
+    form, limits, best, work = sweeps
     Q, X, _, r, e, q = form
-    w, _, b, yy, _, _ = terms
+    w, b, yy = terms.w, terms.b, terms.yy
     active, columns, scratch, block, local = work
-    p = b.shape[0]
-    count = 0
-    for i in range(p):
-        if state[i] != 2:
-            columns[count] = i
-            count += 1
+    count = list_allowed(state, columns)
     target, gap, hopeless = limits[0].target, limits[0].gap, limits[0].hopeless
     most_rounds, scaled = limits[0].rounds, limits[0].scaled > 0
     best[1] = np.inf
@@ -300,31 +359,9 @@ def relax(form, terms, state, picks, beta, g, limits, lam, best, top, work):  # 
         if rounds > 3 and value < target and value - best[0] <= hopeless * (target - best[0]):
             break  # even the relaxation's own value would not reach the target
         if rounds > 1:
-            total = 0.0
-            for a in range(count):
-                i = columns[a]
-                if state[i] == 0 and beta[i] != 0.0:
-                    size = abs(beta[i]) * np.sqrt(w[i])
-                    total += 1.0 if size >= root_lam else size / root_lam
-            if total > picks:
-                low = max(low, root_lam)
-            else:
-                high = min(high, root_lam)
-            if low >= high:
-                low, high = 0.0, np.inf  # sweeps were not converged when the bracket was set
-            elif low <= fitted <= high:
-                root_lam = fitted
-            else:
-                root_lam = 0.5 * (low + high) if high < np.inf else 2.0 * low
-        # columns with a coefficient or about to get one
-        before, n = n, 0
-        for a in range(count):
-            i = columns[a]
-            if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
-                gathered = gathered and active[n] == i
-                active[n] = i
-                n += 1
-        gathered = gathered and n == before
+            large = relaxed_size(w, state, columns, count, beta, root_lam) > picks
+            root_lam, low, high = next_multiplier(root_lam, fitted, large, low, high)
+        n, gathered = list_active(w, state, columns, count, beta, g, root_lam, active, n, gathered)
         tolerance = 0.1 * gap * max(abs(value), 1e-300)
         if X.shape[0] > 0:
             for _ in range(8):

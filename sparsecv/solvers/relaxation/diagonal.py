@@ -8,11 +8,11 @@ import numpy as np
 import scipy.linalg as sla
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..limits import Limits
-from .dual_bound import EXTRA
+from .dual_bound import EXTRA, gram_gradient
 from .gram import GramForm, extraction
-from .newton import gradient, newton, newton_work
+from .newton import newton, newton_work
 
 WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean of diag(G)
 SWEEPS = 3
@@ -98,7 +98,7 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
     """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
-    lost = 4.0 * D.size * float(np.finfo(np.float64).eps) * scale + eps * float(np.trace(G))
+    lost = 4.0 * D.size * EPS * scale + eps * float(np.trace(G))
     return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 
@@ -136,7 +136,7 @@ def fitted_form(
     ) -> tuple[GramForm, Array, float, float]:
         beta, g, lam = beta.copy(), np.zeros(p), np.array([root_lam])
         terms, Q = form.terms(ridge), form.quadratic()
-        gradient(Q, terms.b, beta, g)
+        gram_gradient(Q, terms.b, beta, g)
         problem = (Q, terms, np.sqrt(terms.w), form.scaled, state, tau)
         bound, _ = newton(*problem, beta, g, lam, np.inf, 20, 1e-4, top, work)
         return form, beta, float(lam[0]), float(bound)

@@ -39,14 +39,29 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array, add
 
-EPS = float(np.finfo(np.float64).eps)  # 2u
 EXTRA = 3  # entries of ``top`` beside the picks: the next largest, s², and the raise of |g|/ℓ
 
 
 class BoundTerms(NamedTuple):
-    """What :func:`gram_bound` asks of a problem at one γ, in its order but for the node's own."""
+    """What bounds ask of a problem at one γ.
+
+    Attributes
+    ----------
+    w : ndarray, shape (p,)
+        γ/2 + d_i > 0 as it is stored; the D that is meant is w − γ/2, and G − D ⪰ 0 must hold for
+        the exact G.
+    length : ndarray, shape (p,)
+        ℓ_i = √(G_ii + γ/2), of the data G was formed from (before rows were subtracted).
+    b, yy : ndarray, shape (p,), and float
+        Xᵀy and yᵀy.
+    reach_y : float
+        ℓ_y = |y|, of the data b was formed from.
+    eps : float
+        From :func:`relative_rounding`: of rows of the data, columns, and what else G is off by; in
+        residual form with the length of the residual.
+    """
 
     w: Array
     length: Array
@@ -94,6 +109,28 @@ def weights(ridge: float, D: Array) -> Array:
     ndarray, shape (p,)
     """
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
+
+
+@kernel(inner=True)
+def list_allowed(state, columns):  # type: ignore[no-untyped-def]
+    """List the columns that are not out; how many."""
+    count = 0
+    for i in range(state.shape[0]):
+        if state[i] != 2:
+            columns[count] = i
+            count += 1
+    return count
+
+
+@kernel
+def gram_gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
+    """g = b − Qβ in one go, as :func:`gram_bound` wants it."""
+    p = b.shape[0]
+    for j in range(p):
+        g[j] = b[j]
+    for i in range(p):
+        if beta[i] != 0.0:
+            add(g, Q[i], -beta[i], p)
 
 
 @kernel(inner=True)
@@ -174,22 +211,12 @@ def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-
 
 
 @kernel(inner=True)
-def gram_bound(  # type: ignore[no-untyped-def]
-    w, length, b, yy, reach_y, state, columns, count, picks, beta, g, eps, scaled, top
-):
+def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # type: ignore[no-untyped-def]
     """Certified lower bound at a node, Gram form; no allocation, O(count + picks·entries).
 
     Parameters
     ----------
-    w : float64 (p,)
-        γ/2 + d_i > 0 as it is stored; the D that is meant is w − γ/2, and G − D ⪰ 0 must hold for
-        the exact G.
-    length : float64 (p,)
-        ℓ_i = √(G_ii + γ/2), of the data G was formed from (before rows were subtracted).
-    b, yy : float64 (p,), float
-        Xᵀy and yᵀy.
-    reach_y : float
-        ℓ_y = |y|, of the data b was formed from.
+    terms : BoundTerms
     state : int8 (p,)
         0 free, 1 included, 2 out.
     columns, count : int64 (≥ count,), int
@@ -200,8 +227,6 @@ def gram_bound(  # type: ignore[no-untyped-def]
         Any coefficients; 0 on columns that are out.
     g : float64 (p,)
         b − Qβ̂ formed from β̂ in one go: at most one product and sum per coefficient and column.
-    eps : float
-        From :func:`relative_rounding`: of rows of the data, columns, and what else G is off by.
     scaled : bool
         D = 0: multiples of the residual are allowed.
     top : float64 (≥ picks + 3,)
@@ -216,7 +241,8 @@ def gram_bound(  # type: ignore[no-untyped-def]
     float
         Less all that rounding can lose; −∞ where nothing can be said.
     """
-    reach, linear, quadratic = reach_y, 0.0, 0.0
+    w, length, b, yy, reach, eps = terms
+    linear, quadratic = 0.0, 0.0
     for a in range(count):
         i = columns[a]
         if beta[i] != 0.0:
@@ -236,14 +262,12 @@ def gram_bound(  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def residual_bound(  # type: ignore[no-untyped-def]
-    w, length, y, r, extra, state, columns, count, picks, beta, g, eps, top
-):
+def residual_bound(terms, y, r, extra, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
     """Certified lower bound at a node, residual form with D = 0; no allocation.
 
     Parameters
     ----------
-    w, length, state, columns, count, picks, top
+    terms, state, columns, count, picks, top
         As in :func:`gram_bound`.
     y, r : float64 (n,)
         Response and any vector in place of the residual.
@@ -253,13 +277,12 @@ def residual_bound(  # type: ignore[no-untyped-def]
         Used where e > 0.
     g : float64 (p,)
         Xᵀr − eβ̂.
-    eps : float
-        From :func:`relative_rounding` with the length of r.
 
     Returns
     -------
     float
     """
+    w, length, eps = terms.w, terms.length, terms.eps
     above, square = residual_parts(y, r, extra, columns, count, beta, eps)
     raise_by = eps * np.sqrt(square)
     total = sum_largest(w, length, state, columns, count, picks, g, raise_by, top)

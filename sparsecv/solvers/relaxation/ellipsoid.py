@@ -22,12 +22,13 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..problem import SparseRidgeProblem
 from .descent import FREE, IN
-from .dual_bound import EPS, BoundTerms, bound_terms, relative_rounding
+from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import perspective_relaxation
+from .screening import checked_beta
 
 NULL = 1e-11  # singular values below this share of the largest are taken for zero
 SLACK = 1e-9  # relative widening of every range, far above what the formulas lose
@@ -441,9 +442,7 @@ def ellipsoid(
     if beta is None:
         centre = perspective_relaxation(problem, epsilon=max(epsilon, 0.0)).beta
     else:
-        centre = np.asarray(beta, dtype=np.float64)
-        if centre.shape != (problem.p,) or not np.isfinite(centre).all():
-            raise ValueError(f"beta must be {problem.p} finite numbers; got shape {centre.shape}")
+        centre = checked_beta(problem, beta)
     room = upper - centre_bound(problem, centre, epsilon)
     room = max(room, 0.0) * (1.0 + SLACK) + 1e-13 * problem.yy
     ball = float(np.sqrt(2.0 * max(upper, 0.0) / problem.gamma) + np.linalg.norm(centre))

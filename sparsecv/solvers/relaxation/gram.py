@@ -18,7 +18,6 @@ from .dual_bound import BoundTerms, relative_rounding, weights
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
 GRAM_COLUMNS = 400  # up to which it does not
 TOLERANCE = 1e-9  # least relative gap a node is pruned at
-BLOCK = 400  # active columns of a relaxation that are gathered
 
 
 @dataclass(frozen=True)
@@ -229,22 +228,6 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     return np.full(p, max(0.0, float(least)))
 
 
-def relaxation_work(p: int) -> tuple[Any, ...]:
-    """Work space of the relaxation's kernel.
-
-    Parameters
-    ----------
-    p : int
-
-    Returns
-    -------
-    tuple of ndarray
-    """
-    m = min(p, BLOCK)
-    columns = np.zeros(p, dtype=np.int64)
-    return columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
-
-
 def residual_form(
     problem: SparseRidgeProblem, X: Array, y: Array, r: Array, extra: float
 ) -> tuple[tuple[Any, ...], BoundTerms]:
@@ -264,7 +247,7 @@ def residual_form(
     Returns
     -------
     tuple
-        As ``descent.relax`` takes it.
+        As in ``descent.Sweeps``.
     BoundTerms
     """
     ridge, yy = problem.gamma / 2.0, float(y @ y)

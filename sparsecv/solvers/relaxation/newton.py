@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array
-from .dual_bound import gram_bound
+from ..kernels.linalg import Array, add
+from .descent import relaxed_size
+from .dual_bound import gram_bound, gram_gradient, list_allowed
 
 WIDEST = 200  # active columns up to which a factorisation is cheaper than sweeps
 ENTERING = 8  # columns brought in at once
@@ -77,19 +78,6 @@ def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
         when=np.zeros(3 * m),
         where=np.zeros(3 * m, dtype=np.int64),
     )
-
-
-@kernel
-def gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
-    """g = b − Qβ."""
-    p = b.shape[0]
-    for j in range(p):
-        g[j] = b[j]
-    for i in range(p):
-        value = beta[i]
-        if value != 0.0:
-            for j in range(p):
-                g[j] -= value * Q[i, j]
 
 
 @kernel(inner=True)
@@ -261,9 +249,7 @@ def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
     for a in range(n):
         d = nt.move[0, a] - s * nt.move[1, a]
         nt.d[a] = d
-        i = nt.active[a]
-        for j in range(p):
-            h[j] += d * Q[i, j]
+        add(h, Q[nt.active[a]], d, p)
 
 
 @kernel(inner=True)
@@ -276,14 +262,15 @@ def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def relaxed_size(root_w, state, beta, s, count, nt):  # type: ignore[no-untyped-def]
-    """Σz over the free columns."""
-    total = 0.0
-    for a in range(count):
-        i = nt.columns[a]
-        if state[i] == 0 and beta[i] != 0.0:
-            total += min(1.0, root_w[i] * abs(beta[i]) / s)
-    return total
+def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
+    """β + td, with the coefficient in position ``at`` and what is next to nothing set to 0."""
+    for a in range(m):
+        i = nt.active[a]
+        value = beta[i] + t * nt.d[a]
+        if a == at or (state[i] == 0 and abs(value) <= DROPPED * abs(nt.d[a])):
+            value = 0.0
+        beta[i] = value
+    add(g, nt.h, -t, g.shape[0])
 
 
 @kernel(inner=True)
@@ -294,6 +281,20 @@ def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untype
         above += nt.v[a] * (beta[nt.active[a]] + nt.move[0, a])
         below += nt.v[a] * nt.move[1, a]
     return above / below if above > 0.0 and below > 0.0 else 0.0
+
+
+@kernel(inner=True)
+def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def]
+    """√λ to go on with, and its bracket; ``large``: at s Σz is more than allowed."""
+    if large:
+        low = s
+    else:
+        high = s
+    if not (max(low, 0.2 * s) < fitted < min(high, 5.0 * s)):
+        fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 0.0
+        if fitted == 0.0:
+            fitted = 1.3 * s if large else s / 1.3
+    return fitted, low, high
 
 
 @kernel
@@ -322,21 +323,14 @@ def newton(  # type: ignore[no-untyped-def]
         Certified bound at β and the steps taken; these are negative where more columns are active
         than there is room for.
     """
-    w, length, b, yy, reach_y, eps = terms
-    count = 0
-    for i in range(b.shape[0]):
-        if state[i] != 2:
-            nt.columns[count] = i
-            count += 1
+    w, columns, count = terms.w, nt.columns, list_allowed(state, nt.columns)
     s, low, high = lam[0], 0.0, np.inf
     if not s > 0.0:
         for a in range(count):
-            s = max(s, 0.1 * abs(g[nt.columns[a]]) / root_w[nt.columns[a]])
+            s = max(s, 0.1 * abs(g[columns[a]]) / root_w[columns[a]])
         s = max(s, 1e-300)
     done, full, steps, fitted, stalled, full_house = 0, False, 0, 0.0, False, False
-    bound = gram_bound(
-        w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
-    )
+    bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
     while steps < STEPS and bound < target:
         n, m = list_active(root_w, state, beta, g, s, count, nt)
         if m < 0:
@@ -344,18 +338,10 @@ def newton(  # type: ignore[no-untyped-def]
             break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
-            size = relaxed_size(root_w, state, beta, s, count, nt)
+            size = relaxed_size(w, state, columns, count, beta, s)
             if done >= rounds or abs(size - picks) <= tolerance * max(picks, 1):
                 break
-            if size > picks:
-                low = s
-            else:
-                high = s
-            if not (max(low, 0.2 * s) < fitted < min(high, 5.0 * s)):
-                fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 0.0
-                if fitted == 0.0:
-                    fitted = 1.3 * s if size > picks else s / 1.3
-            s = fitted
+            s, low, high = next_multiplier(s, fitted, size > picks, low, high)
             full = stalled = False
             continue
         steps += 1
@@ -376,22 +362,11 @@ def newton(  # type: ignore[no-untyped-def]
         if t == 0.0:
             full = stalled = True
             continue
-        for a in range(m):
-            i = nt.active[a]
-            value = beta[i] + t * nt.d[a]
-            if a == at or (state[i] == 0 and abs(value) <= DROPPED * abs(nt.d[a])):
-                value = 0.0
-            beta[i] = value
-        for j in range(b.shape[0]):
-            g[j] -= t * nt.h[j]
-        bound = gram_bound(
-            w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
-        )
+        take_step(state, beta, g, t, at, m, nt)
+        bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
     lam[0] = s
-    gradient(Q, b, beta, g)  # afresh: what the steps have rounded away must not count
-    bound = gram_bound(
-        w, length, b, yy, reach_y, state, nt.columns, count, picks, beta, g, eps, scaled, top
-    )
+    gram_gradient(Q, terms.b, beta, g)  # afresh: what the steps have rounded away must not count
+    bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
     return bound, -1 - steps if full_house else steps
 
 
@@ -403,12 +378,9 @@ def newton_path(  # type: ignore[no-untyped-def]
 
     Started far from its optimum the method is still safe but slow. β must be 0 and g = b.
     """
-    count, s, total = 0, 0.0, 0
-    for i in range(g.shape[0]):
-        if state[i] != 2:
-            nt.columns[count] = i
-            count += 1
-            s = max(s, abs(g[i]) / root_w[i])
+    columns, count, s, total = nt.columns, list_allowed(state, nt.columns), 0.0, 0
+    for a in range(count):
+        s = max(s, abs(g[columns[a]]) / root_w[columns[a]])
     for _ in range(FALLS):
         s *= FALL
         lam[0] = s
@@ -418,7 +390,7 @@ def newton_path(  # type: ignore[no-untyped-def]
         total += abs(steps)
         if steps < 0 or bound >= target:
             return bound, min(steps, total)
-        if relaxed_size(root_w, state, beta, lam[0], count, nt) >= picks:
+        if relaxed_size(terms.w, state, columns, count, beta, lam[0]) >= picks:
             break
         s = lam[0]
     for _ in range(REPEATS):

@@ -15,7 +15,7 @@ from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms
-from .gram import GramForm, relaxation_work, residual_form, wants_gram
+from .gram import GramForm, residual_form, wants_gram
 from .interior import interior_point
 from .newton import newton, newton_path, newton_work
 from .quadratic import Quadratic, solve_bordered
@@ -210,9 +210,10 @@ class _Search:
         self.kept, self.value = np.zeros(p), np.inf
         level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
         self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
-        self.best = np.array([-np.inf, np.inf])
+        self.sweeps = kernels.new_sweeps(self.form.arrays, p, 0.0, scaled=self.scaled)
+        self.best, self.scratch = self.sweeps.best, self.sweeps.work[2]
         self.dual, self.dual_value = np.zeros(p), -np.inf
-        self.top, self.work = np.zeros(self.picks + EXTRA), relaxation_work(p)
+        self.top = np.zeros(self.picks + EXTRA)
 
     def start(self, known: Relaxation) -> None:
         """Take over the coefficients and multiplier of a neighbouring relaxation."""
@@ -224,22 +225,11 @@ class _Search:
         self.g = self.form.gradient(self.beta)
 
     def _descend(self, gap: float, rounds: int) -> None:
-        limits = kernels.relax_limits(np.inf, gap, rounds, 0.0, self.scaled)
+        self.sweeps.limits["gap"], self.sweeps.limits["rounds"] = gap, rounds
         self._refresh()
         self._note()
-        kernels.relax(
-            self.form.arrays,
-            self.terms,
-            self.state,
-            self.picks,
-            self.beta,
-            self.g,
-            limits,
-            self.root_lam,
-            self.best,
-            self.top,
-            self.work,
-        )
+        here = (self.state, self.picks, self.beta, self.g, self.root_lam, self.top)
+        kernels.relax(self.sweeps, self.terms, *here)
         self._note()
 
     def _note(self) -> None:
@@ -319,7 +309,7 @@ class _Search:
         """Objective with the best z at one β, whose b − Qβ is known."""
         free, count = self.free, self.free.size
         penalty = kernels.fit_multiplier(
-            self.w, self.state, free, count, self.picks, beta, self.work[2]
+            self.w, self.state, free, count, self.picks, beta, self.scratch
         )[1]
         return float(
             kernels.relaxed_value(
@@ -339,7 +329,7 @@ class _Search:
             return
         self.beta = beta
         self.root_lam[0] = kernels.fit_multiplier(
-            self.w, self.state, self.free, self.free.size, self.picks, beta, self.work[2]
+            self.w, self.state, self.free, self.free.size, self.picks, beta, self.scratch
         )[0]
         self._refresh()
         self._note()
@@ -432,7 +422,7 @@ class _Search:
     def _result(self, value: float, gap: float) -> Relaxation:
         mu = float(
             kernels.fit_multiplier(
-                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.work[2]
+                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.scratch
             )[0]
         )
         sizes = np.abs(self.beta) * np.sqrt(self.w)

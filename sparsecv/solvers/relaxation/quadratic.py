@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
+from .descent import gram_arrays
 from .dual_bound import weights
 from .gram import GramForm, residual_form
 
@@ -65,11 +66,11 @@ class Quadratic:
     def __init__(
         self, problem: SparseRidgeProblem, gram: GramForm | None, epsilon: float, D: Array
     ) -> None:
-        p, half, none = problem.p, epsilon / 2.0, np.zeros(0)
+        p, half = problem.p, epsilon / 2.0
         if gram is not None:
             self.Q = replace(gram, D=D - half).quadratic()
             self.X, self.e, self.mean = np.zeros((0, 0)), 0.0, float(np.trace(self.Q)) / p
-            self.arrays: Any = (self.Q, self.X, none, none, 0.0, none)
+            self.arrays: Any = gram_arrays(self.Q)
             terms = gram.terms(problem.gamma / 2.0)
             # ε/2 off γ/2 and onto Q: lengths are those of γ/2
             self.terms = terms._replace(w=weights(problem.gamma / 2.0 - half, D))

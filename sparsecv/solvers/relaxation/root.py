@@ -19,9 +19,9 @@ from ..problem import SparseRidgeProblem
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels
-from .dual_bound import EXTRA, raised_all
-from .gram import TOLERANCE, GramForm, relaxation_work, residual_form
-from .newton import gradient, newton, newton_path, newton_work
+from .dual_bound import EXTRA, gram_gradient, raised_all
+from .gram import TOLERANCE, GramForm, residual_form
+from .newton import newton, newton_path, newton_work
 
 SHRINK = 0.9  # another round where this share of columns or fewer is left
 ROUNDS = 200
@@ -69,9 +69,9 @@ class Relaxer:
     def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
         self.root, self.gram, ridge = root, gram, problem.gamma / 2.0
         self.picks = min(problem.tau, root.columns.size)
-        p, none = root.columns.size, np.zeros(0)
+        p = root.columns.size
         if gram is not None:
-            self.form = (gram.quadratic(), np.zeros((0, 0)), none, none, 0.0, none)
+            self.form = kernels.gram_arrays(gram.quadratic())
             self.terms, self.scaled = gram.terms(ridge), gram.scaled
         else:
             X = np.ascontiguousarray(problem._base[:, root.columns].T)
@@ -81,7 +81,7 @@ class Relaxer:
         self.g = np.zeros(p)
         self.state = np.zeros(p, dtype=np.int8)
         self.top = np.zeros(self.picks + EXTRA)
-        self.work, self.nt = relaxation_work(p), newton_work(p)
+        self.nt = newton_work(p)
 
     def relax(self, target: float) -> None:
         """Solve until the bound passes ``target`` or nothing more is to be had.
@@ -97,29 +97,18 @@ class Relaxer:
         if root.root_lam <= 0.0:
             level = np.sort(b * b / w)[::-1]
             lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
-        best = np.array([-np.inf, np.inf])
-        limits = kernels.relax_limits(target, 1e-5, ROUNDS, 0.03, self.scaled)
-        kernels.relax(
-            self.form,
-            self.terms,
-            self.state,
-            self.picks,
-            root.beta,
-            self.g,
-            limits,
-            lam,
-            best,
-            self.top,
-            self.work,
-        )
+        sweeps = kernels.new_sweeps(self.form, b.size, 1e-5, ROUNDS, 0.03, self.scaled)
+        sweeps.limits["target"] = target
+        here = (self.state, self.picks, root.beta, self.g, lam, self.top)
+        kernels.relax(sweeps, self.terms, *here)
         root.root_lam = float(lam[0])
-        root.bound = max(root.bound, float(best[0]))
+        root.bound = max(root.bound, float(sweeps.best[0]))
 
     def _newton(self, target: float, lam: Array) -> bool:
         """The same by active-set Newton steps; whether there was room for the active columns."""
         root, terms = self.root, self.terms
         problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
-        gradient(self.form[0], terms.b, root.beta, self.g)
+        gram_gradient(self.form[0], terms.b, root.beta, self.g)
         here = (root.beta, self.g, lam, target)
         if root.root_lam > 0.0:
             bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
 from . import descent as kernels
-from .dual_bound import EXTRA, raised_all, residual_multiple, residual_parts
+from .dual_bound import EXTRA, BoundTerms, raised_all, residual_multiple, residual_parts
 from .gram import residual_form
 
 ROUNDING = 1e-10
@@ -27,6 +28,41 @@ class Screening:
     included: NDArray[np.intp]
     excluded: NDArray[np.intp]
     bound: float
+
+
+def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
+    """Validate coefficients.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+    beta : array, shape (p,)
+
+    Returns
+    -------
+    ndarray, shape (p,)
+
+    Raises
+    ------
+    ValueError
+        Not p finite numbers.
+    """
+    values = np.asarray(beta, dtype=np.float64)
+    if values.shape != (problem.p,) or not np.isfinite(values).all():
+        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
+    return values
+
+
+def _dual_point(
+    problem: SparseRidgeProblem, beta: Array
+) -> tuple[tuple[Any, ...], BoundTerms, NDArray[np.intp], Array]:
+    """Residual form at β, all columns, and Xᵀ(y − Xβ)."""
+    p = problem.p
+    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
+    form, terms = residual_form(problem, X, y, y - beta @ X, 0.0)
+    every, g = np.arange(p), np.zeros(p)
+    kernels.gradient(form, terms.b, beta, every, p, g)
+    return form, terms, every, g
 
 
 def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
@@ -58,15 +94,10 @@ def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
     >>> bool((dual_bounds(problem, np.zeros(4)) <= problem.yy).all())
     True
     """
-    values = np.asarray(beta, dtype=np.float64)
-    if values.shape != (problem.p,) or not np.isfinite(values).all():
-        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
-    p, every = problem.p, np.arange(problem.p)
-    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
-    form, terms = residual_form(problem, X, y, y - values @ X, 0.0)
-    r, eps, g = form[3], terms.eps, np.zeros(p)
-    kernels.gradient(form, terms.b, values, every, p, g)
-    above, square = residual_parts(y, r, 0.0, every, p, values, eps)
+    values = checked_beta(problem, beta)
+    form, terms, every, g = _dual_point(problem, values)
+    eps = terms.eps
+    above, square = residual_parts(form[2], form[3], 0.0, every, every.size, values, eps)
     size = np.abs(g) + eps * float(np.sqrt(square)) * terms.length
     totals = np.cumsum(np.sort(size * size / terms.w)[::-1])
     found = [residual_multiple(above, square, total, eps)[0] for total in totals]
@@ -109,14 +140,9 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     >>> found.included, found.excluded
     (array([1]), array([2]))
     """
-    values = np.asarray(beta, dtype=np.float64)
-    if values.shape != (problem.p,) or not np.isfinite(values).all():
-        raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
-    p, tau, every = problem.p, problem.tau, np.arange(problem.p)
-    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
-    form, terms = residual_form(problem, X, y, y - values @ X, 0.0)
-    free, g, top = np.zeros(p, dtype=np.int8), np.zeros(p), np.zeros(tau + EXTRA)
-    kernels.gradient(form, terms.b, values, every, p, g)
+    values, p, tau = checked_beta(problem, beta), problem.p, problem.tau
+    form, terms, every, g = _dual_point(problem, values)
+    free, top = np.zeros(p, dtype=np.int8), np.zeros(tau + EXTRA)
     bound = kernels.dual_bound(form, terms, True, free, every, p, tau, values, g, top)
     own = raised_all(g, terms.length, terms.w, top, tau)
     last, following = top[tau - 1], top[tau]

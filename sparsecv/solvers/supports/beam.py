@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
@@ -19,7 +20,7 @@ WIDTH = 10  # supports the beam carries side by side
 PAIR_COLUMNS = 300  # columns offered when two members are exchanged at once
 SWAPS = 200  # of one column, at most, from a start
 RESTARTS = 40  # without improvement before the search gives up
-GRAM_COLUMNS = 5000  # beyond it the search is confined to the most promising columns
+PROMISING = 5000  # columns beyond which the search is confined to the most promising ones
 
 Support = NDArray[np.intp]
 
@@ -73,7 +74,7 @@ def heuristic_support(
 
 
 def promising_columns(
-    head: Array, y: Array, needed: NDArray[np.intp], most: int = GRAM_COLUMNS
+    head: Array, y: Array, needed: NDArray[np.intp], most: int | None = None
 ) -> NDArray[np.intp]:
     """All columns, or the most correlated with y where a Gram matrix of all would be too large.
 
@@ -82,15 +83,15 @@ def promising_columns(
     head, y : arrays, shape (r, p) and (r,)
     needed : ndarray of int
         Columns that stay in any case.
-    most : int
-        How many of the others do, at most.
+    most : int, optional
+        How many of the others do, at most; ``PROMISING`` by default.
 
     Returns
     -------
     ndarray of intp
         Increasing.
     """
-    p = head.shape[1]
+    p, most = head.shape[1], PROMISING if most is None else most
     if p <= most:
         return np.arange(p)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
@@ -243,16 +244,8 @@ class LocalSearch:
         p, tau = self.b.size, self.tau
         while True:
             offered = self._offered()
-            m = min(p, PAIR_COLUMNS + tau)
             work = (
-                np.empty((tau, m)),
-                np.empty(m),
-                np.empty(m),
-                np.empty((tau + 1, tau + 1)),
-                np.empty((1, m, m)),
-                np.empty((1, m)),
-                np.zeros(tau + 1, dtype=np.int64),
-                np.zeros(tau + 1, dtype=np.int64),
+                completion_work(tau, min(p, PAIR_COLUMNS + tau), 1),
                 np.zeros(tau, dtype=np.int64),
                 np.zeros(p, dtype=np.int64),
             )

@@ -13,7 +13,7 @@ def pair_swap(G, b, ridge, support, k, gain, number, offered, work):  # type: ig
     Columns with ``offered`` 0 are not added. Returns the new gain, with ``support[:k]``
     overwritten, or ``gain``.
     """
-    V, c, d, L, C, unit, picks, found, chosen, columns = work
+    completion, chosen, columns = work
     p = b.shape[0]
     first, second = 0, number + 1
     while second >= k:  # rows of the strict upper triangle, one after the other
@@ -33,11 +33,11 @@ def pair_swap(G, b, ridge, support, k, gain, number, offered, work):  # type: ig
             columns[n] = i
             n += 1
     record = gain * (1.0 + 1e-10)
-    new = complete(G, b, ridge, chosen, m, columns, n, 2, record, V, c, d, L, C, unit, picks, found)
+    new = complete(G, b, ridge, chosen, m, columns, n, 2, record, completion)
     if new <= record:
         return gain
     for a in range(m):
         support[a] = chosen[a]
-    support[m] = columns[found[0]]
-    support[m + 1] = columns[found[1]]
+    support[m] = columns[completion.found[0]]
+    support[m + 1] = columns[completion.found[1]]
     return new

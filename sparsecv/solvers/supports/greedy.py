@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,26 +33,8 @@ def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray
     costs O(np): taking i lowers the objective by c_i²/d_i with c_i = x_iᵀr and
     d_i = ||x_i||² + γ/2 less what the taken columns explain.
     """
-    c = X.T @ y
-    d = np.einsum("ij,ij->j", X, X) + gamma / 2.0
-    floor = 1e-12 * d
-    p = c.size
-    taken = np.zeros(p, dtype=bool)
-    order = np.empty(steps, dtype=np.intp)
-    directions = np.empty((steps, p))
-    for t in range(steps):
-        score = np.where(taken, -1.0, c * c / np.maximum(d, np.maximum(floor, 1e-300)))
-        k = int(np.argmax(score))
-        order[t] = k
-        taken[k] = True
-        # row of the Schur complement that belongs to column k
-        row = X.T @ X[:, k] - directions[:t].T @ directions[:t, k]
-        row[k] += gamma / 2.0
-        direction = row / np.sqrt(max(row[k], floor[k], 1e-300))
-        directions[t] = direction
-        c = c - direction * (c[k] / np.sqrt(max(row[k], floor[k], 1e-300)))
-        d = d - direction * direction
-    return order
+    full = np.einsum("ij,ij->j", X, X) + gamma / 2.0
+    return _select(lambda j: X.T @ X[:, j], X.T @ y, full, np.empty(0, dtype=np.intp), steps)
 
 
 def complete_support(
@@ -79,27 +63,37 @@ def complete_support(
     -------
     ndarray of intp, shape (τ,), the columns of ``start`` first
     """
-    k = min(start.size, tau)
-    support = np.empty(tau, dtype=np.intp)
-    support[:k] = start[:k]
-    if k == tau:
-        return support
-    full = np.diag(G) + ridge
+    start = start[:tau]
+    if start.size == tau:
+        return start.astype(np.intp)
+    return _select(lambda j: G[j], b, np.diag(G) + ridge, start, tau, barred)
+
+
+def _select(
+    products: Callable[[int], Array],
+    b: Array,
+    full: Array,
+    start: NDArray[np.intp],
+    steps: int,
+    barred: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """Columns of ``start``, then forward selection; ``products`` gives rows of the Gram matrix."""
+    support = np.empty(steps, dtype=np.intp)
+    support[: start.size] = start
     floor = np.maximum(1e-12 * full, 1e-300)
     c, d = b.copy(), full.copy()
-    directions = np.empty((tau, b.size))
-    for level in range(tau):
-        if level < k:
-            j = int(support[level])
-        else:
+    directions = np.empty((steps, b.size))
+    for level in range(steps):
+        if level >= start.size:
             score = c * c / np.maximum(d, floor)
             if barred is not None:
                 score[barred] = -1.0
             score[support[:level]] = -2.0
-            j = int(np.argmax(score))
-            support[level] = j
+            support[level] = np.argmax(score)
+        j = int(support[level])
         length = np.sqrt(max(d[j], floor[j]))
-        row = G[j] - directions[:level, j] @ directions[:level]
+        # row of the Schur complement that belongs to column j
+        row = products(j) - directions[:level, j] @ directions[:level]
         directions[level] = row / length
         c = c - directions[level] * (c[j] / length)
         d = d - directions[level] ** 2

@@ -12,7 +12,7 @@ from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
 from ..threads import on_one_thread
-from .beam import GRAM_COLUMNS, promising_columns
+from .beam import PROMISING, promising_columns
 from .greedy import complete_support, forward_order
 from .swaps import afresh, inverse_on, join, leave, settled_gain, swap_from
 
@@ -98,7 +98,7 @@ class SupportGrower:
         most = self.wanted[-1]
         needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
         # the Gram matrix should not take longer than the supports that are made from it
-        share = min(GRAM_COLUMNS, max(FEW_COLUMNS, COLUMNS_PER_SIZE * most))
+        share = min(PROMISING, max(FEW_COLUMNS, COLUMNS_PER_SIZE * most))
         columns = promising_columns(head, y, needed, share)
         if columns.size < p:
             order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)

@@ -1,0 +1,128 @@
+"""The command as a process: output, interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_cases import hard_csv, table, write_csv
+
+import sparsecv
+
+# ---------------------------------------------------------------------------- as a process
+
+ANNOUNCED = """
+import sys
+from sparsecv.cv import engine
+
+real = engine.Prover.run
+
+def announced(self):
+    print("proving", file=sys.stderr, flush=True)
+    return real(self)
+
+engine.Prover.run = announced
+from sparsecv.cli.main import main
+main()
+"""
+
+
+def start(*arguments: str, script: str | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, *(["-c", script] if script else ["-m", "sparsecv"]), *arguments]
+
+    def default_interrupt() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background job ignores it
+
+    root = str(Path(sparsecv.__file__).parents[1])
+    paths = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH")) if p)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        preexec_fn=None if os.name == "nt" else default_interrupt,
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> tuple[str, str]:
+    try:
+        return process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+
+
+def test_module_as_a_process() -> None:
+    write_csv(Path("t.csv"), *table())
+    process = start("cv", "t.csv", "--folds", "4", "--gamma", "1", "--json", "o.json")
+    out, err = finish(process)
+    assert (process.returncode, err) == (0, "")
+    assert "chosen by the rule" in out
+    assert json.loads(Path("o.json").read_text())["n"] == 40
+    process = start("cv", "t.csv", "--folds", "400")
+    out, err = finish(process)
+    assert (process.returncode, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_output_that_cannot_show_greek(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_csv(Path("t.csv"), *table())
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    process = start("cv", "t.csv", "--folds", "4", "--gamma", "1")
+    out, err = finish(process)
+    assert (process.returncode, err) == (0, "")
+    assert "CV error" in out
+
+
+def interrupt(process: subprocess.Popen[str], after: str, wait: float) -> str:
+    """Send SIGINT a while after a line on stderr; what was left on stderr by the end, soon."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if after in line:
+            break
+    else:
+        pytest.fail(f"ended before {after!r}, status {process.wait()}")
+    time.sleep(wait)
+    assert process.poll() is None, "the tree ended before it could be interrupted"
+    process.send_signal(signal.SIGINT)
+    return finish(process, 600.0)[1]  # the trees take hours; kernels are compiled to their end
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
+@pytest.mark.parametrize(("folds", "jobs"), [("5", "1"), ("5", "2"), ("loo", "2")])
+def test_interrupt_during_folds(folds: str, jobs: str) -> None:
+    """What is known when Ctrl-C comes is written, and says what is proved."""
+    hard_csv(Path("hard.csv"))
+    process = start(
+        *("cv", "hard.csv", "--gamma", "1000,0.01", "--time-limit", "9000", "--jobs", jobs),
+        *("--folds", folds, "--json", "o.json", "--tau", "12,20", "--prove", "all"),
+        script=ANNOUNCED,
+    )
+    err = interrupt(process, "proving", 1.0)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    results = json.loads(Path("o.json").read_text())["results"]
+    assert [one["gamma"] for one in results] == [1000.0, 0.01]
+    for one in results:
+        assert all(0.0 <= low <= up for low, up in zip(one["lower"], one["upper"], strict=True))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
+@pytest.mark.parametrize(
+    "arguments", [["cv", "--tau", "15:20", "--gamma", "0.01"], ["fit", "--tau", "20"]]
+)
+def test_interrupt_of_the_command(arguments: list[str]) -> None:
+    hard_csv(Path("hard.csv"))
+    process = start(arguments[0], "hard.csv", *arguments[1:])
+    err = interrupt(process, "60 columns", 1.5)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "interrupted" in err

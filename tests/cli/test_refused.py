@@ -1,0 +1,179 @@
+"""Tables, options and commands that are refused, each in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_cases import Capture, table, write_csv
+
+from sparsecv.cli.main import main
+
+# ---------------------------------------------------------------------------- bad input
+
+GOOD = "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n"
+
+
+BAD_TABLES = {
+    "nan": ("a,b,y\n1,2,3\n2,nan,4\n3,5,5\n", ["'b'", "row 2"]),
+    "empty cell": ("a,b,y\n1,2,3\n2,,4\n3,5,5\n", ["'b'", "row 2"]),
+    "inf": ("a,b,y\n1,2,3\n2,1,4\n-inf,5,5\n", ["'a'", "row 3"]),
+    "text": ("a,b,y\n1,u,3\n2,v,4\n3,u,5\n", ["'b'", "--one-hot"]),
+    "date": ("a,b,y\n1,2020-01-05,3\n2,2020-01-06,4\n3,2020-01-06,5\n", ["'b'", "date"]),
+    "text target": ("a,b,y\n1,2,u\n2,1,v\n3,5,u\n", ["'y'", "target"]),
+    "duplicates": ("a,a,y\n1,2,3\n2,1,4\n3,5,5\n", ["'a'", "duplicate"]),
+    "empty": ("", ["empty"]),
+    "header only": ("a,b,y\n", ["no data rows"]),
+    "one row": ("a,b,y\n1,2,3\n", ["at least 2"]),
+    "ragged": ("a,b,y\n1,2,3\n2,1\n3,5,5\n", ["line 3"]),
+    "one column": ("y\n1\n2\n", ["no feature columns"]),
+    "all constant": ("a,b,y\n1,2,3\n1,2,4\n1,2,5\n", ["constant"]),
+    "overflow": ("a,b,y\n1e200,2,3\n2e200,1,4\n-3e200,5,5\n", ["'a'"]),
+    "overflow of y": ("a,b,y\n1,2,3e200\n2,1,4e200\n3,5,-5e200\n", ["response"]),
+}
+
+
+def complaint(capsys: Capture, arguments: list[str], words: list[str], status: int = 2) -> None:
+    assert main(arguments) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("sparsecv: error: ")
+    for word in words:
+        assert word in err, f"{word!r} not in {err!r}"
+
+
+@pytest.mark.parametrize("kind", BAD_TABLES)
+@pytest.mark.parametrize(
+    "command", [["cv", "t.csv", "--folds", "2"], ["fit", "t.csv", "--tau", "1"]]
+)
+def test_bad_tables(kind: str, command: list[str], capsys: Capture) -> None:
+    text, words = BAD_TABLES[kind]
+    Path("t.csv").write_text(text)
+    complaint(capsys, command, words)
+
+
+BAD_OPTIONS: list[tuple[list[str], list[str]]] = [
+    (["--target", "z"], ["'z'", "target"]),
+    (["--drop", "z"], ["--drop", "'z'"]),
+    (["--drop", "a,b"], ["no feature columns"]),
+    (["--folds", "5"], ["5 folds", "there are 4"]),
+    (["--folds", "1"], ["at least 2 folds"]),
+    (["--folds", "0"], ["at least 2 folds"]),
+    (["--folds", "-2"], ["folds"]),
+    (["--folds", "many"], ["folds", "'many'"]),
+    (["--folds", "size:3"], ["size 3", "there are 4"]),
+    (["--folds", "size:0"], ["size:M"]),
+    (["--folds", "²"], ["folds"]),
+    (["--tau", "0"], ["tau", "got 0"]),
+    (["--tau", "3"], ["p = 2", "got 3"]),
+    (["--tau", "1:3"], ["p = 2", "got 3"]),
+    (["--tau", "x"], ["--tau", "'x'"]),
+    (["--tau", "1.5"], ["--tau"]),
+    (["--tau", "1:99999999999"], ["--tau"]),
+    (["--tau", "99999999999999999999"], ["--tau"]),
+    (["--gamma", "0"], ["gamma", "> 0"]),
+    (["--gamma", "-1"], ["gamma", "> 0"]),
+    (["--gamma", "nan"], ["gamma"]),
+    (["--gamma", "x"], ["--gamma", "'x'"]),
+    (["--gamma", "1:2"], ["--gamma"]),
+    (["--gamma", "2:1:3"], ["--gamma"]),
+    (["--gamma", "1:10:99999999999"], ["--gamma"]),
+    (["--method", "fast"], ["method", "'fast'"]),
+    (["--backend", "abacus"], ["backend", "'abacus'"]),
+    (["--backend", "highs", "--method", "exact"], ["backend highs", "grid or search"]),
+    (["--backend", "highs", "--method", "bounds"], ["backend highs", "grid or search"]),
+    (["--protocol", "kind"], ["protocol", "'kind'"]),
+    (["--scale", "big"], ["scale", "'big'"]),
+    (["--protocol", "paper", "--no-intercept"], ["paper"]),
+    (["--time-limit", "-1"], ["--time-limit"]),
+    (["--time-limit", "nan"], ["time"]),
+    (["--time-limit", "soon"], ["--time-limit", "seconds"]),
+    (["--seed", "x"], ["--seed"]),
+    (["--seed", "-1"], ["--seed"]),
+    (["--jobs", "0"], ["--jobs"]),
+    (["--jobs", "-2"], ["--jobs"]),
+    (["--fold", "2"], ["--fold"]),
+    (["--json"], ["--json"]),
+    (["another.csv"], ["another.csv"]),
+    (["--json", "no/such/folder.json"], ["--json", "no/such"]),
+    (["--json", "."], ["--json"]),
+    (["--plot", "no/such/folder.png"], ["--plot", "no/such"]),
+    (["--plot", "p.xyz"], ["--plot", "xyz"]),
+    (["--checkpoint", "t.csv"], ["--checkpoint", "t.csv"]),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), BAD_OPTIONS, ids=lambda v: " ".join(v))
+def test_bad_options(options: list[str], words: list[str], capsys: Capture) -> None:
+    Path("t.csv").write_text(GOOD)
+    complaint(capsys, ["cv", "t.csv", "--quiet", "--folds", "2", "--gamma", "1", *options], words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cv"], ["data"]),
+        (["cv", "missing.csv"], ["missing.csv"]),
+        (["cv", "diabetis"], ["'diabetes'"]),
+        (["cv", "empty"], ["folder"]),
+        (["cv", "binary.csv"], ["binary.csv", "UTF-8"]),
+        (["cv", "binary.parquet"], ["binary.parquet"]),
+        (["cv", "binary.npy"], ["binary.npy"]),
+        (["fit", "t.csv"], ["--tau"]),
+        (["fit", "t.csv", "--tau", "0"], ["tau"]),
+        (["fit", "t.csv", "--tau", "3"], ["p = 2"]),
+        (["fit", "t.csv", "--tau", "1", "--gamma", "0"], ["gamma"]),
+        (["fit", "t.csv", "--tau", "1", "--tol", "-1"], ["--tol"]),
+        (["fit", "t.csv", "--tau", "1", "--tol", "nan"], ["--tol"]),
+        (["fit", "t.csv", "--tau", "one"], ["--tau"]),
+        (["fit", "t.csv", "--tau", "1", "--time-limit", "-1"], ["time"]),
+        (["fit", "t.csv", "--tau", "1", "--backend", "abacus"], ["backend"]),
+        (["fit", "t.csv", "--tau", "1", "--jobs", "0"], ["--jobs"]),
+        (["datasets", "list", "diabetes"], ["'list diabetes'"]),
+        (["cv", "t.csv", "--folds", "9" * 5000], ["folds", "999"]),
+        (["cv", "t.csv", "--folds", "size:" + "9" * 5000], ["folds", "999"]),
+        (["datasets", "show"], ["NAME"]),
+        (["datasets", "show", "nothing"], ["'nothing'"]),
+        (["datasets", "drop"], ["'drop'"]),
+        (["frobnicate"], ["frobnicate"]),
+        (["--frobnicate"], ["--frobnicate"]),
+    ],
+    ids=lambda v: " ".join(v),
+)
+def test_bad_commands(arguments: list[str], words: list[str], capsys: Capture) -> None:
+    Path("t.csv").write_text(GOOD)
+    Path("empty").mkdir()
+    for name in ("binary.csv", "binary.parquet", "binary.npy"):
+        Path(name).write_bytes(b"\x00\xff\xfe\x01junk")
+    complaint(capsys, arguments, words)
+
+
+def test_files_are_tried_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that cannot be written is refused before hours of work, not after."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("searched first")
+
+    monkeypatch.setattr("sparsecv.design.prepare.prepare", refuse)
+    Path("t.csv").write_text(GOOD)
+    for option, path in (("--json", "no/x.json"), ("--plot", "no/x.png"), ("--plot", "x.xyz")):
+        assert main(["cv", "t.csv", "--folds", "2", option, path]) == 2
+
+
+def test_tiny_gamma_on_dependent_columns(capsys: Capture) -> None:
+    X, y = table()
+    X[:, 1] = X[:, 0]
+    write_csv(Path("t.csv"), X, y)
+    complaint(capsys, ["cv", "t.csv", "--folds", "4", "--gamma", "1e-30"], ["gamma"])
+    complaint(capsys, ["fit", "t.csv", "--tau", "2", "--gamma", "1e-30"], ["gamma"])
+
+
+def test_two_rows(capsys: Capture) -> None:
+    Path("t.csv").write_text("a,b,y\n1,2,3\n2,1,4\n")
+    for options in ([], ["--protocol", "paper"], ["--no-intercept"], ["--scale", "none"]):
+        for gamma in ("1e-8", "1", "1e8"):
+            assert main(["cv", "t.csv", "--folds", "loo", "--gamma", gamma, *options]) == 0
+    assert capsys.readouterr().err == ""
+    complaint(capsys, ["cv", "t.csv"], ["5 folds"])

@@ -1,0 +1,94 @@
+"""What tests of the shared tree of deleted rows share: refits, and what a result has to satisfy."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from brute_force import (
+    EPS,
+    Data,
+    Support,
+    exact_objectives,
+    exact_sizes,
+    ridge,
+)
+from tree_cases import key, problem_of
+
+from sparsecv.solvers import (
+    DeletedRowSubsets,
+    Status,
+    best_subsets_rows_deleted,
+)
+
+Exact = list[dict[int, dict[Support, Fraction]]]
+
+
+def solve(data: Data, **options: Any) -> DeletedRowSubsets:
+    return best_subsets_rows_deleted(problem_of(data), data.X, data.y, **options)
+
+
+def without(data: Data, i: int) -> Data:
+    return Data(np.delete(data.X, i, axis=0), np.delete(data.y, i), data.gamma)
+
+
+def exact_of(data: Data) -> Exact:
+    return [
+        exact_sizes(exact_objectives(data, (data.X[i], float(data.y[i]))))
+        for i in range(data.y.size)
+    ]
+
+
+def chosen(found: DeletedRowSubsets, s: int, i: int) -> Support:
+    return key(found.supports[found.choice[s, i]])
+
+
+def residual_of(data: Data, i: int, support: Support) -> float:
+    """Deleted residual of row i by an explicit refit."""
+    columns = list(support)
+    rest = without(data, i)
+    beta = ridge(rest.X[:, columns], rest.y, data.gamma)
+    return float(data.y[i] - data.X[i, columns] @ beta)
+
+
+def condition(data: Data) -> float:
+    """Square root of the largest variance inflation factor."""
+    X, gamma = data.X, data.gamma
+    p = X.shape[1]
+    R = np.linalg.qr(np.vstack([X, math.sqrt(gamma / 2.0) * np.eye(p)]), mode="r")
+    inverse = np.linalg.inv(R)
+    return float(np.sqrt((np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)).max()))
+
+
+def rounding(data: Data, objective: float, residual: float) -> float:
+    """f − r²/(1 − h) is a difference: it loses some ulp of what it subtracts."""
+    size = math.sqrt(objective) + abs(residual)
+    total = math.sqrt(float(data.y @ data.y))
+    return 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))
+
+
+def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:
+    """Shapes, skipped rows, bounds; optimality and objectives once the search is done."""
+    n, p = data.X.shape
+    k = found.sizes.size
+    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
+        assert array.shape == (k, n)
+    skipped = np.isin(np.arange(n), found.skipped)
+    for array in (found.objective, found.lower_bound, found.residual, found.low, found.high):
+        assert np.isnan(array[:, skipped]).all()
+        assert np.isfinite(array[:, ~skipped]).all()
+    assert np.all((found.low <= found.residual) | np.isnan(found.residual))
+    assert np.all((found.residual <= found.high) | np.isnan(found.residual))
+    for i in np.flatnonzero(~skipped):
+        for a, s in enumerate(found.sizes):
+            support = chosen(found, a, int(i))
+            assert len(support) == s
+            assert list(support) == sorted(set(support))
+            assert support[-1] < p
+            values = exact[i][s]
+            least, own = min(values.values()), float(values[support])
+            assert Fraction(float(found.lower_bound[a, i])) <= max(least, Fraction(0))
+            slack = rounding(data, max(own, 0.0), float(found.residual[a, i]))
+            assert abs(found.objective[a, i] - own) <= slack
+            if found.status is Status.OPTIMAL:
+                assert own - float(least) <= slack

@@ -1,0 +1,234 @@
+"""Columns and parameters of the estimators: what is refused, and how it is named."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from estimator_cases import NAMES, table
+from sklearn.base import clone
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.errors import ConstantColumnWarning, InputError
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+
+def test_feature_names() -> None:
+    X, y = table()
+    pandas, polars = pd.DataFrame(X, columns=NAMES), pl.DataFrame(X, schema=NAMES)
+    plain = SparseRidge(tau=2).fit(X, y)
+    assert not hasattr(plain, "feature_names_in_")
+    for frame in (pandas, polars):
+        for model in (SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=1.0, taus=[2])):
+            model.fit(frame, y)
+            assert model.feature_names_in_.tolist() == NAMES
+            assert model.n_features_in_ == 5
+            np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-12)
+            np.testing.assert_allclose(model.predict(frame), plain.predict(X), rtol=1e-10)
+    series = SparseRidge(tau=2).fit(polars, pl.Series(y))
+    np.testing.assert_allclose(series.coef_, plain.coef_, rtol=1e-12)
+    with pytest.raises(ValueError, match="feature names"):
+        SparseRidge(tau=2).fit(pandas, y).predict(pandas[NAMES[::-1]])
+    with pytest.raises(ValueError, match="feature names"):
+        SparseRidge(tau=2).fit(polars, y).predict(polars[NAMES[::-1]])
+
+
+BAD_COLUMNS: dict[str, Any] = {
+    "text": ["u", "v"] * 20,
+    "date": [date(2020, 1, 1), date(2021, 1, 1)] * 20,
+    "datetime": [datetime(2020, 1, 1), datetime(2021, 1, 1)] * 20,
+    "nan": [1.0, np.nan] * 20,
+    "inf": [1.0, -np.inf] * 20,
+    "missing": [1.0, None] * 20,
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", BAD_COLUMNS)
+@pytest.mark.parametrize("model", [SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)])
+def test_bad_columns_are_named(library: str, kind: str, model: Any) -> None:
+    X, y = table()
+    values = BAD_COLUMNS[kind]
+    frame: Any
+    if library == "pandas":
+        frame = pd.DataFrame(X, columns=NAMES)
+        frame["b c"] = values
+    else:
+        frame = pl.DataFrame(X, schema=NAMES).with_columns(pl.Series("b c", values))
+    with pytest.raises(InputError) as caught:
+        model.fit(frame, y)
+    message = str(caught.value)
+    assert "'b c'" in message
+    assert "\n" not in message
+    word = {"missing": "NaN", "nan": "NaN", "inf": "inf"}.get(kind, "not numeric")
+    assert word in message
+
+
+def test_other_column_types() -> None:
+    X, y = table()
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame["age"] = [True, False] * 20
+    frame["b c"] = pd.array([1, 2, 4, 5] * 10, dtype="Int64")
+    frame["größe"] = [1, 3, 5, 7] * 10
+    assert SparseRidge().fit(frame, y).support_.size == 5
+    frame["x_3"] = pd.Categorical(["low", "high"] * 20)
+    with pytest.raises(InputError, match="'x_3'"):
+        SparseRidge().fit(frame, y)
+    frame["x_3"] = pd.date_range("2020-01-01", periods=40, tz="UTC")
+    with pytest.raises(InputError, match="'x_3'"):
+        SparseRidge().fit(frame, y)
+
+
+def test_missing_values_without_names() -> None:
+    X, y = table()
+    X[3, 2] = np.nan
+    with pytest.raises(InputError, match="NaN in column 'x2'"):
+        SparseRidge().fit(X, y)
+    X[3, 2], y[5] = np.inf, np.nan
+    with pytest.raises(InputError, match="inf in column 'x2'"):
+        SparseRidge().fit(X, np.zeros(40))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        SparseRidge().fit(table()[0], y)
+
+
+def test_duplicate_names() -> None:
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "a", "d"])
+    for model in (SparseRidge(), SparseRidgeCV(gammas=1.0)):
+        with pytest.raises(InputError, match="column name 'a' occurs more than once"):
+            model.fit(frame, y)
+
+
+def test_constant_columns() -> None:
+    X, y = table()
+    X[:, 1] = 4.0
+    frame = pd.DataFrame(X, columns=NAMES)
+    for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0, random_state=0)):
+        with pytest.warns(ConstantColumnWarning, match="'b c'") as caught:
+            model.fit(frame, y)
+        assert len(caught) == 1
+        assert model.coef_[1] == 0.0
+        assert 1 not in model.support_
+        assert model.coef_.shape == (5,)
+        assert model.n_features_in_ == 5
+        kept = [0, 2, 3, 4]
+        without = clone(model).fit(X[:, kept], y)
+        np.testing.assert_allclose(model.coef_[kept], without.coef_, rtol=1e-12)
+        np.testing.assert_allclose(model.predict(frame), without.predict(X[:, kept]), rtol=1e-12)
+    with pytest.raises(InputError, match="every feature column is constant"):
+        SparseRidge().fit(np.ones((5, 2)), np.arange(5.0))
+    with pytest.warns(ConstantColumnWarning, match="tau = 4 is used"):
+        model = SparseRidge(tau=5).fit(frame, y)
+    assert (model.tau_, len(model.support_)) == (4, 4)
+    with pytest.raises(InputError, match="p = 5"):
+        SparseRidge(tau=6).fit(frame, y)
+
+
+def test_constant_response() -> None:
+    X, _ = table()
+    for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)):
+        with pytest.warns(ConstantColumnWarning, match=r"the response is 0\.1 in every row"):
+            model.fit(X, np.full(40, 0.1))
+        np.testing.assert_allclose(model.coef_, 0.0, atol=1e-12)
+        np.testing.assert_allclose(model.predict(X), 0.1)
+
+
+def test_two_rows() -> None:
+    X, y = np.array([[1.0, 2.0], [3.0, -1.0]]), np.array([1.0, 2.0])
+    assert np.isfinite(SparseRidge().fit(X, y).coef_).all()
+    model = SparseRidgeCV(cv="loo").fit(X, y)
+    # each fold trains on one row: it predicts that row's response
+    np.testing.assert_allclose(model.cv_error_, 1.0)
+
+
+# ---------------------------------------------------------------------------- parameters
+
+BAD_SINGLE: list[tuple[dict[str, Any], str]] = [
+    ({"tau": 0}, "tau"),
+    ({"tau": 6}, "tau"),
+    ({"tau": 2.0}, "tau"),
+    ({"tau": True}, "tau"),
+    ({"tau": "2"}, "tau"),
+    ({"gamma": 0.0}, "gamma"),
+    ({"gamma": -1}, "gamma"),
+    ({"gamma": np.nan}, "gamma"),
+    ({"gamma": np.inf}, "gamma"),
+    ({"gamma": None}, "gamma"),
+    ({"gamma": [1.0]}, "gamma"),
+    ({"backend": "abacus"}, "backend"),
+    ({"time_limit": 0.0}, "time_limit"),
+    ({"time_limit": "1"}, "time_limit"),
+    ({"tol": -1e-3}, "tol"),
+    ({"tol": None}, "tol"),
+    ({"n_jobs": 1.5}, "n_jobs"),
+    ({"n_jobs": "2"}, "n_jobs"),
+    ({"n_jobs": 0}, "n_jobs"),
+]
+
+
+BAD_CV: list[tuple[dict[str, Any], str]] = [
+    ({"cv": 1}, "folds"),
+    ({"cv": 41}, "folds"),
+    ({"cv": "five"}, "folds"),
+    ({"cv": "size:30"}, "folds"),
+    ({"cv": None}, "folds"),
+    ({"taus": [0]}, "tau"),
+    ({"taus": [6]}, "tau"),
+    ({"taus": [1.5]}, "tau"),
+    ({"taus": "all"}, "tau"),
+    ({"taus": []}, "tau"),
+    ({"taus": [[1], [2, 3]]}, "tau"),
+    ({"gammas": 0.0}, "gamma"),
+    ({"gammas": [1.0, -1.0]}, "gamma"),
+    ({"gammas": []}, "gamma"),
+    ({"gammas": "many"}, "gamma"),
+    ({"gammas": [[1.0, 2.0], [3.0, 4.0]]}, "gamma"),
+    ({"gammas": [1.0, None]}, "gamma"),
+    ({"method": "fast"}, "method"),
+    ({"backend": "abacus"}, "backend"),
+    ({"time_limit": -1}, "time_limit"),
+    ({"time_limit": np.nan}, "time_limit"),
+    ({"time_limit": "1"}, "time_limit"),
+    ({"prove": "most"}, "prove"),
+    ({"n_jobs": "2"}, "n_jobs"),
+    ({"n_jobs": 0}, "n_jobs"),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "word"),
+    [
+        *((SparseRidge, options, word) for options, word in BAD_SINGLE),
+        *((SparseRidgeCV, options, word) for options, word in BAD_CV),
+    ],
+    ids=repr,
+)
+def test_bad_parameters_are_named(model: Any, options: dict[str, Any], word: str) -> None:
+    X, y = table()
+    with pytest.raises(ValueError, match=word) as caught:
+        model(**options).fit(X, y)
+    assert "\n" not in str(caught.value)
+    assert "got none" not in str(caught.value) or not np.size(next(iter(options.values())))
+
+
+def test_parameters_are_checked_at_fit_only() -> None:
+    model = SparseRidge(tau=-3, gamma="x")  # type: ignore[arg-type]
+    assert model.get_params()["tau"] == -3
+    assert model.set_params(tau=1, gamma=1.0).fit(*table()).tau == 1
+
+
+def test_dates_as_response() -> None:
+    X, _ = table()
+    with pytest.raises(ValueError, match="y"):
+        SparseRidge().fit(X, pd.Series(pd.date_range("2020-01-01", periods=40)))
+
+
+def test_tiny_gamma_on_dependent_columns() -> None:
+    X, y = table()
+    X[:, 1] = X[:, 0]
+    with pytest.raises(InputError, match="gamma"):
+        SparseRidge(gamma=1e-30).fit(X, y)

@@ -1,0 +1,199 @@
+"""Rules of selection: what each evaluates and chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+from study_cases import Array, made, study_of
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.selection import rules
+from sparsecv.selection import study as study_module
+from sparsecv.selection.averaging import model_weights
+from sparsecv.selection.criterion import select
+from sparsecv.selection.partial_errors import partial_errors
+from sparsecv.selection.study import partition_again
+
+
+def test_what_auto_means() -> None:
+    X, y = made(30, 5)
+    assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "repeated"
+    assert SparseRidgeCV(gammas=1.0, cv="size:6").fit(X, y).rule_ == "repeated"
+    options: tuple[dict[str, Any], ...] = (
+        {"cv": "loo"},
+        {"cv": KFold(3)},
+        {"method": "search"},
+        {"method": "grid"},
+    )
+    for one in options:
+        assert SparseRidgeCV(gammas=1.0, **one).fit(X, y).rule_ == "minimum"
+    assert SparseRidgeCV(gammas=1.0, time_limit=60.0).fit(X, y).rule_ == "repeated"
+    wide = np.random.default_rng(0).standard_normal((30, 46))
+    for one in ({"taus": [1]}, {"time_limit": 1.0}, {"prove": "all"}, {"cv": "loo"}):
+        study = study_of(wide, y, one.get("cv", 5), 100.0, one.get("taus"), time_limit="auto")
+        study.settings = replace(study.settings, **_settings(one))
+        assert rules._likely(study) == "minimum"
+    found = SparseRidgeCV(gammas=100.0).fit(wide, y)
+    assert found.rule_ == "projected"
+    assert found.choices_["minimum"].tau >= 1  # beside it
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in ("time_limit", "prove")}
+
+
+def test_large_tables_are_not_projected_by_default() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 46))
+    y = X[:, 0]
+    study = study_of(X, y, 5, 100.0, time_limit="auto")
+    assert rules._likely(study) == "projected"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rules, "AUTO_CELLS", 30 * 46 - 1)
+        assert rules._likely(study) == "minimum"
+
+
+@pytest.mark.parametrize("cv", [4, "loo", KFold(3)])
+def test_averaged_weighs_every_model(cv: Any) -> None:
+    X, y = made(30, 5)
+    gammas = np.array([0.1, 5.0, 50.0])
+    found = SparseRidgeCV(cv=cv, gammas=gammas, random_state=0, rule="averaged", repeats=3).fit(
+        X, y
+    )
+    partitions = [make_folds(cv, 30, seed=0, X=X)]
+    if cv == 4:
+        partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
+    surfaces = []
+    for folds in partitions:
+        pairs = [folds.split(j) for j in range(folds.k)]
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
+        surfaces.append(plain.surface_["cv_error"])
+    surface = np.mean(surfaces, axis=0)
+    steps = np.diff(np.log(gammas))
+    stretch = np.array([steps[0], steps.sum(), steps[1]]) / 2.0
+    weights = stretch[:, None] * surface ** (-30 / 10.0)
+    weights[weights < 1e-4 * weights.max()] = 0.0
+    weights /= weights.sum()
+    models = [[SparseRidge(t, g).fit(X, y) for t in range(1, 6)] for g in gammas]
+    coef = sum(weights[g, t] * models[g][t].coef_ for g in range(3) for t in range(5))
+    np.testing.assert_allclose(found.coef_, coef, rtol=1e-9, atol=1e-12)
+    predicted = sum(weights[g, t] * models[g][t].predict(X) for g in range(3) for t in range(5))
+    np.testing.assert_allclose(found.predict(X), predicted)
+    assert found.choices_["averaged"].criterion == pytest.approx((weights * surface).sum())
+    assert found.tau_ == found.support_.size
+    assert found.certified_
+    assert np.isnan([found.objective_, found.lower_bound_, found.gap_]).all()
+
+
+def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
+    smooth = np.geomspace(0.01, 100.0, 41)
+    more = np.sort(np.append(smooth, np.geomspace(0.9, 1.1, 30)))
+    shuffled = np.random.default_rng(0).permutation(more)
+
+    def mass(gammas: Array) -> float:
+        surface = 1.0 + 0.1 * np.log(gammas)[:, None] ** 2 * np.ones((1, 2))
+        weights = model_weights(surface, gammas, 40)
+        assert weights.sum() == pytest.approx(1.0)
+        return float(
+            weights[gammas < 1.0 - 1e-9].sum() + weights[np.isclose(gammas, 1.0)].sum() / 2
+        )
+
+    assert mass(smooth) == pytest.approx(0.5, abs=1e-6)
+    assert mass(more) == pytest.approx(0.5, abs=0.02)
+    assert mass(shuffled) == pytest.approx(mass(more))
+    np.testing.assert_allclose(model_weights(np.array([[1.0, 0.0]]), np.ones(1), 9), [[0.0, 1.0]])
+    np.testing.assert_allclose(model_weights(np.ones((2, 1)), np.ones(2), 9), [[0.5], [0.5]])
+
+
+def test_leave_one_out_has_one_partition() -> None:
+    X, y = made(20, 4)
+    found = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0], rule="repeated").fit(X, y)
+    plain = SparseRidgeCV(cv="loo", gammas=[0.1, 5.0]).fit(X, y)
+    assert (found.tau_, found.gamma_, found.cv_error_) == (
+        plain.tau_,
+        plain.gamma_,
+        plain.cv_error_,
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("cv", "n"), [(3, 25), (5, 31), ("loo", 12)])
+def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercept: bool) -> None:
+    X, y = made(n, 4, seed=n)
+    options: dict[str, Any] = {"standardize": False, "fit_intercept": intercept}
+    gammas, taus = [0.1, 8.0], [1, 2, 4]
+    found = SparseRidgeCV(
+        cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
+    ).fit(X, y)
+
+    def learner(training: NDArray[np.intp], candidates: Sequence[int]) -> Array:
+        models = [(gammas[c // 3], taus[c % 3]) for c in candidates]
+        return np.array(
+            [
+                (y - SparseRidge(t, g, **options).fit(X[training], y[training]).predict(X)) ** 2
+                for g, t in models
+            ]
+        )
+
+    errors = partial_errors(learner, make_folds(cv, n, seed=0).label, 6)
+    reference = select(errors)
+    choice = found.choices_["stability"]
+    weight = reference.lambda_
+    assert choice.lambda_ == weight
+    least = (errors.cv_error + weight * errors.stability).min()
+    assert choice.criterion == pytest.approx(least, rel=1e-7)
+    assert 3 * choice.gamma_index + choice.tau_index == reference.theta
+    # a block of one candidate at a time gives the same
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study_module, "BLOCK", 1)
+        same = SparseRidgeCV(
+            cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
+        ).fit(X, y)
+    again = same.choices_["stability"]
+    assert (again.tau, again.gamma, again.lambda_) == (choice.tau, choice.gamma, weight)
+    assert again.criterion == pytest.approx(choice.criterion)
+
+
+def test_an_unproved_rule_says_so() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 70))
+    y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    for rule in ("repeated", "stability"):
+        with pytest.warns(UnprovedWarning, match=f"rule {rule}"):
+            found = SparseRidgeCV(
+                gammas=0.01, taus=[12], rule=rule, time_limit=0.2, repeats=2, random_state=0
+            ).fit(X, y)
+        assert not found.certified_
+        assert found.status_ == "time limit"
+
+
+def test_rules_that_cannot_be_used() -> None:
+    X, y = made()
+    with pytest.raises(InputError, match="rule must be"):
+        SparseRidgeCV(rule="best").fit(X, y)
+    with pytest.raises(InputError, match="every tau"):
+        SparseRidgeCV(rule="one-se", method="search", gammas=1.0).fit(X, y)
+    rows = np.arange(30)
+    overlapping = [(rows[10:], rows[:10]), (rows[5:], rows[:5])]
+    with pytest.raises(InputError, match="every row once"):
+        SparseRidgeCV(rule="corrected", cv=overlapping, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="every row exactly once"):
+        SparseRidgeCV(rule="stability", cv=overlapping, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="at least 3 folds"):
+        SparseRidgeCV(rule="stability", cv=2, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="as a number K"):
+        SparseRidgeCV(rule="repeated", cv=KFold(5), gammas=1.0).fit(X, y)
+    for repeats in (1, 2.5, True):
+        with pytest.raises(InputError, match="repeats must be"):
+            SparseRidgeCV(rule="repeated", repeats=repeats, gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="can be drawn again"):
+        partition_again(make_folds("loo", 5), 0, 1)
+    fine = SparseRidgeCV(cv=overlapping, gammas=1.0, compare=True).fit(X, y)
+    assert set(fine.choices_) == {"minimum", "one-se", "averaged", "projected"}

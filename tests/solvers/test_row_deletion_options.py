@@ -1,0 +1,129 @@
+"""The shared tree: sizes, warm starts, what is refused; fits with a row deleted."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import (
+    Array,
+    Data,
+    Support,
+    plain,
+    ridge,
+    ugly,
+    value,
+)
+from deleted_cases import check, chosen, exact_of, residual_of, solve, without
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tree_cases import key, problem_of
+
+from sparsecv.solvers import (
+    MAX_COLUMNS,
+    Status,
+    best_subsets_rows_deleted,
+    deleted_fits,
+)
+
+
+@settings(max_examples=50)
+@given(data=ugly(max_columns=4, max_rows=5), draw=st.data())
+def test_sizes_and_warm_starts_change_nothing(data: Data, draw: st.DataObject) -> None:
+    p = data.X.shape[1]
+    sizes = draw.draw(st.lists(st.integers(1, p), min_size=1))
+    starts = draw.draw(st.lists(st.sets(st.integers(0, p - 1)).map(list), max_size=3))
+    found = solve(data, sizes=sizes, warm_starts=[*starts, *starts[:1]])
+    np.testing.assert_array_equal(found.sizes, sorted(set(sizes)))
+    assert found.status is Status.OPTIMAL
+    check(data, found, exact_of(data))
+
+
+@settings(max_examples=40)
+@given(data=ugly())
+def test_runs_are_repeatable(data: Data) -> None:
+    a, b = solve(data), solve(data)
+    np.testing.assert_array_equal(a.choice, b.choice)
+    np.testing.assert_array_equal(a.objective, b.objective)
+    np.testing.assert_array_equal(a.residual, b.residual)
+    assert [key(s) for s in a.supports] == [key(s) for s in b.supports]
+    assert a.n_nodes == b.n_nodes
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets"),
+    [
+        (np.zeros((5, 3)), np.zeros(5)),
+        (np.zeros((5, 4)), np.zeros(4)),
+        (np.zeros(4), np.zeros(1)),
+        (np.zeros((5, 4)), np.zeros((5, 1))),
+    ],
+)
+def test_rows_must_fit_the_problem(rows: Array, targets: Array) -> None:
+    with pytest.raises(ValueError, match="rows must be"):
+        best_subsets_rows_deleted(problem_of(plain(0, 5, 4)), rows, targets)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sizes": [0]}, "sizes"),
+        ({"sizes": [5]}, "sizes"),
+        ({"sizes": [2.5]}, "sizes"),
+        ({"warm_starts": [[4]]}, "warm start"),
+        ({"time_limit": -0.1}, "time_limit"),
+        ({"node_limit": -5}, "node_limit"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        solve(plain(0, 6, 4), **options)
+
+
+def test_too_many_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match=str(MAX_COLUMNS)):
+        solve(plain(0, 3, MAX_COLUMNS + 1))
+
+
+def test_zero_columns_do_not_count_as_columns() -> None:
+    data = plain(0, 12, 6)
+    wide = np.zeros((12, MAX_COLUMNS + 20))
+    wide[:, 150:156] = data.X
+    found = solve(Data(wide, data.y, 1.0), sizes=[1, 2])
+    few = solve(data, sizes=[1, 2])
+    np.testing.assert_allclose(found.objective, few.objective, rtol=1e-11)
+    assert all(s.min() >= 150 for s in found.supports)
+
+
+def test_columns_beyond_one_machine_word() -> None:
+    rng = np.random.default_rng(3)
+    n, p = 90, 68
+    X = np.linalg.qr(rng.standard_normal((n, p)))[0] * 10.0
+    y = 2.0 * X[:, 66] - 3.0 * X[:, 5] + X[:, 64] + 0.05 * rng.standard_normal(n)
+    data = Data(X, y, 0.1)
+    found = solve(data, sizes=[1, 2, 3], node_limit=20_000)
+    assert found.skipped.size == 0
+    wanted = [(5,), (5, 66), (5, 64, 66)]
+    for a in range(3):
+        assert {chosen(found, a, i) for i in range(n)} == {wanted[a]}
+        for i in (0, 44, 89):
+            assert found.residual[a, i] == pytest.approx(residual_of(data, i, wanted[a]), rel=1e-9)
+    for i in (0, 44, 89):
+        rest = without(data, i)
+        one = [
+            value(rest.X[:, [j]], rest.y, 0.1, ridge(rest.X[:, [j]], rest.y, 0.1)) for j in range(p)
+        ]
+        assert found.objective[0, i] == pytest.approx(min(one), rel=1e-10)
+        assert found.lower_bound[0, i] <= min(one)
+
+
+@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("support", [(0,), (1, 3), (0, 2, 4), (0, 1, 2, 3, 4)])
+def test_deleted_fits(gamma: float, support: Support) -> None:
+    data = plain(6, 14, 5, gamma)
+    fits = deleted_fits(problem_of(data), np.array(support), data.X, data.y, with_gain=True)
+    for i in range(14):
+        rest = without(data, i)
+        fit = problem_of(rest).fit(support)
+        assert fits.objective[i] == pytest.approx(fit.objective, rel=1e-10)
+        assert fits.gain[i] == pytest.approx(fit.gain, rel=1e-8)
+        assert fits.residual[i] == pytest.approx(residual_of(data, i, support), rel=1e-9)

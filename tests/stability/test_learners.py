@@ -1,0 +1,275 @@
+"""Learners of the stability layer: sparse ridge along paths, losses, estimators of others."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from stability_cases import Array, label_of, made
+
+from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.solvers import api as backends
+from sparsecv.stability import (
+    EstimatorLearner,
+    Grid,
+    SparseRidgeLearner,
+    cart,
+    checked_loss,
+    largest_tau,
+    partial_errors,
+    svm,
+    xgboost,
+)
+from sparsecv.stability.estimator import REFIT_SECONDS
+from sparsecv.stability.learners import ProjectedSizes, learner_of
+from sparsecv.tables.synthetic import make_synthetic
+
+
+@parametrize_with_checks(
+    [
+        StabilityCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
+        StabilityCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
+        StabilityCV(SparseRidge(), {"tau": [1], "gamma": [0.1, 1.0]}, cv=3, lambdas=[0.0, 1.0]),
+    ]
+)
+def test_scikit_learn_compatibility(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+@pytest.mark.parametrize("solver", ["exact", "heuristic", "rounding"])
+def test_the_solver_of_sparse_ridge(solver: str) -> None:
+    made = make_synthetic(40, 8, 4, 0.7, 0.5, seed=3)
+    gammas, taus = [0.1, 10.0], [1, 2, 4, 6]
+    found = StabilityCV(
+        SparseRidge(), {"gamma": gammas, "tau": taus}, solver=solver, random_state=0
+    ).fit(made.X, made.y)
+    learner = SparseRidgeLearner(made.X, made.y, taus, gammas, solver=solver)
+    errors = partial_errors(learner, make_folds(5, 40, seed=0).label, 8)
+    np.testing.assert_allclose(found.cv_results_["cv_error"], errors.cv_error)
+    np.testing.assert_allclose(found.cv_results_["stability"], errors.stability)
+    limit = found.best_estimator_.time_limit
+    assert limit is None if solver == "exact" else limit == REFIT_SECONDS
+
+
+def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecv.stability.estimator.REFIT_SECONDS", 0.2)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 80))
+    y = X[:, :10].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    with pytest.warns(UnprovedWarning, match="time limit"):
+        found = StabilityCV(SparseRidge(), {"gamma": [0.01], "tau": [12]}, cv=3).fit(X, y)
+    assert found.best_estimator_.status_ == "time limit"
+    assert found.best_estimator_.support_.size == 12
+
+
+def test_the_solver_belongs_to_sparse_ridge() -> None:
+    made = make_synthetic(20, 4, 2, 0.3, 2.0, seed=0)
+    grid = {"gamma": [1.0, 10.0], "tau": [1, 2]}
+    with pytest.raises(InputError, match="solver must be"):
+        StabilityCV(SparseRidge(), grid, solver="best").fit(made.X, made.y)
+    for search in (
+        StabilityCV(Ridge(), {"alpha": [1.0, 2.0]}, solver="exact"),
+        StabilityCV(SparseRidge(backend="highs"), grid, solver="exact"),
+        StabilityCV(SparseRidge(), grid, loss="absolute", solver="heuristic"),
+    ):
+        with pytest.raises(InputError, match="solver belongs to"):
+            search.fit(made.X, made.y)
+
+
+@pytest.mark.parametrize("shape", [(30, 6), (12, 15)])
+@pytest.mark.parametrize(("intercept", "scale"), [(True, True), (False, True), (True, False)])
+def test_the_path_is_what_the_estimator_fits(
+    shape: tuple[int, int], intercept: bool, scale: bool
+) -> None:
+    X, y = made(*shape)
+    X = X * np.geomspace(1.0, 30.0, shape[1]) + 3.0
+    taus, gammas = [1, 2, 4], [0.5, 20.0]
+    path = SparseRidgeLearner(
+        X, y, taus, gammas, solver="exact", fit_intercept=intercept, standardize=scale
+    )
+    training = np.arange(0, shape[0] - 3)
+    predicted = path.predictions(training, range(path.size))
+    for c, (gamma, tau) in enumerate(itertools.product(gammas, taus)):
+        model = SparseRidge(tau, gamma, fit_intercept=intercept, standardize=scale)
+        model.fit(X[training], y[training])
+        np.testing.assert_allclose(predicted[c], model.predict(X), rtol=1e-7, atol=1e-9)
+    some = path.predictions(training, [4, 1])
+    np.testing.assert_allclose(some, predicted[[4, 1]], rtol=1e-9)
+
+
+def test_heuristic_and_rounded_paths_are_near_the_optimum() -> None:
+    X, y = made(40, 12)
+    training = np.arange(30)
+    options: dict[str, Any] = {"taus": range(1, 9), "gammas": [0.1, 10.0]}
+    errors = {
+        solver: SparseRidgeLearner(X, y, solver=solver, **options)(training, range(16))
+        for solver in ("exact", "heuristic", "rounding")
+    }
+    inside = {name: values[:, training].sum(axis=1) for name, values in errors.items()}
+    assert (inside["heuristic"] <= inside["exact"] * 1.01).all()
+    assert (inside["rounding"] <= inside["exact"] * 1.3).all()
+
+
+def test_columns_that_are_constant_in_a_fold() -> None:
+    X, y = made(12, 3)
+    X[:, 2] = 0.0
+    X[0, 2] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = SparseRidgeLearner(X, y, [1, 3], [1.0]).predictions(np.arange(1, 12), [0, 1])
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "tau"), [(10, 50, 5), (50, 10, 10), (25, 8, 8), (242, 373, 59), (1, 4, 1)]
+)
+def test_largest_tau(n: int, p: int, tau: int) -> None:
+    found = largest_tau(n, p)
+    assert found == tau
+    assert found * np.log(found) <= n
+    assert found == p or (found + 1) * np.log(found + 1) > n
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), n=st.integers(6, 20), k=st.integers(3, 5))
+def test_fast_and_plain_sparse_ridge_agree(seed: int, n: int, k: int) -> None:
+    """The paths and clones of the estimator, one fit each, choose alike."""
+    X, y = made(n, 3, seed)
+    values = {"gamma": [0.3, 30.0], "tau": [1, 2, 3]}
+    label = label_of(n, k, seed)
+    grid = Grid(values)
+    plain = EstimatorLearner(SparseRidge(), grid, X, y, checked_loss("squared"))
+    fast = SparseRidgeLearner(X, y, values["tau"], values["gamma"])
+    a, b = partial_errors(plain, label, 6), partial_errors(fast, label, 6)
+    for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_projections_of_all_sizes_at_once_are_those_of_each(seed: int) -> None:
+    X, y = made(18, 3, seed)
+    X[:, 2] = 0.0
+    X[4:8, 2] = [1.0, 2.0, 0.5, 3.0]  # constant where their fold is left out
+    label = (np.arange(18) // 4).clip(max=3)
+    model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], cv=3)
+    grid, loss = Grid({"taus": [2, 1]}), checked_loss("squared")
+    fast = learner_of(model, grid, X, y, loss, {}, "auto")
+    assert isinstance(fast, ProjectedSizes)
+    assert not isinstance(
+        learner_of(clone(model).set_params(rule="minimum"), grid, X, y, loss, {}, "auto"),
+        ProjectedSizes,
+    )
+    a = partial_errors(EstimatorLearner(model, grid, X, y, loss), label, 2)
+    b = partial_errors(fast, label, 2)
+    for name in ("held_out", "stability", "inner", "inner_stability", "trained", "without"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-12)
+    three = learner_of(model, Grid({"taus": [3, 2]}), X, y, loss, {}, "auto")
+    losses = three(np.flatnonzero(label != 1), [0, 1])  # that fold alone has a third column
+    np.testing.assert_array_equal(losses[0], losses[1])
+
+
+def test_sizes_chosen_by_stability() -> None:
+    X, y = made(30, 4)
+    model = SparseRidgeCV(rule="projected", gammas=[0.1, 10.0], random_state=1)
+    found = StabilityCV(model, {"taus": [1, 2, 4]}, cv=3, random_state=0).fit(X, y)
+    tau = found.best_params_["taus"]
+    assert found.best_estimator_.tau_ == tau
+    own = clone(model).fit(X, y).at_size(tau)
+    np.testing.assert_allclose(found.predict(X), own.predict(X), rtol=1e-9)
+
+
+def test_the_estimators_own_backend_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(20, 3)
+    calls = []
+    native = backends._BACKENDS["native"]
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return native(*args, **kwargs)
+
+    monkeypatch.setitem(backends._BACKENDS, "highs", counted)
+    values = {"tau": [1, 2], "gamma": [1.0]}
+    options: dict[str, Any] = {"cv": 4, "lambdas": [0.0, 1.0], "random_state": 0}
+    own = StabilityCV(SparseRidge(backend="highs"), values, **options).fit(X, y)
+    assert len(calls) == 2 * (1 + 4 + 6) + 1
+    path = StabilityCV(SparseRidge(), values, **options).fit(X, y)
+    np.testing.assert_allclose(
+        own.lambda_results_["outer_error"], path.lambda_results_["outer_error"], rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("loss", ["zero-one", "log", "hinge"])
+def test_classification(loss: str) -> None:
+    X, y = make_classification(60, 6, random_state=0)
+    labels = np.array(["no", "yes"])[y]
+    model = LinearSVC() if loss == "hinge" else LogisticRegression()
+    found = StabilityCV(model, {"C": [0.01, 1.0]}, cv=4, loss=loss, random_state=0)
+    found.fit(X, labels)
+    assert set(found.predict(X)) <= {"no", "yes"}
+    assert found.score(X, labels) > 0.7
+    assert list(found.classes_) == ["no", "yes"]
+    assert found.loss_ == loss
+    share = [np.mean(labels[found.folds_.split(j)[1]] == "yes") for j in range(4)]
+    assert max(share) - min(share) < 0.15  # stratified
+    assert hasattr(found, "predict_proba") == (loss != "hinge")
+
+
+def test_losses_are_what_they_say() -> None:
+    X, y = made(20)
+    values = {"alpha": [1.0]}
+    options: dict[str, Any] = {"cv": KFold(4), "lambdas": 0.0}
+    scores = {"squared": "neg_mean_squared_error", "absolute": "neg_mean_absolute_error"}
+    for loss, scoring in scores.items():
+        found = StabilityCV(Ridge(), values, loss=loss, **options).fit(X, y)
+        expected = -cross_val_score(Ridge(), X, y, cv=KFold(4), scoring=scoring).mean()
+        assert found.cv_results_["cv_error"][0] == pytest.approx(expected)
+
+    def fourth(y: Array, predicted: Array) -> Array:
+        return (y - predicted) ** 4
+
+    found = StabilityCV(Ridge(), values, loss=fourth, **options).fit(X, y)
+    assert found.loss_ == "fourth"
+    with pytest.raises(InputError, match="one number per row"):
+        StabilityCV(Ridge(), values, loss=lambda y, f: 1.0, **options).fit(X, y)
+
+
+def test_ready_made_learners() -> None:
+    X, y = made(40)
+    for recipe in (cart(), svm(p=5, n=40)):
+        found = StabilityCV(
+            recipe.estimator,
+            {name: values[::3] for name, values in recipe.param_grid.items()},
+            cv=3,
+            lambdas=[0.0, 1.0],
+        ).fit(X, y)
+        assert np.isfinite(found.predict(X)).all()
+    assert isinstance(cart(classification=True).estimator, DecisionTreeClassifier)
+    assert list(svm(classification=True).param_grid) == ["svc__C"]
+    assert cart().param_grid["max_depth"] == list(range(1, 11))
+    assert cart().param_grid["min_samples_split"] == list(range(2, 11))
+
+
+def test_xgboost() -> None:
+    pytest.importorskip("xgboost", reason="the extra trees is not installed")
+    recipe = xgboost()
+    assert len(recipe.param_grid["subsample"]) == 100
+    X, y = made(30)
+    small = {"max_depth": [1, 3], "subsample": [0.5, 1.0]}
+    found = StabilityCV(recipe.estimator.set_params(n_estimators=5), small, cv=3, lambdas=[0, 1])
+    assert np.isfinite(found.fit(X, y).predict(X)).all()

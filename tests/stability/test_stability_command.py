@@ -1,0 +1,110 @@
+"""The stability command."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stability_cases import made
+
+from sparsecv import SparseRidge, StabilityCV
+from sparsecv.cli.main import main
+from sparsecv.stability import (
+    Recipe,
+    job,
+)
+
+
+def table_of(path: Path, labels: bool = False) -> Path:
+    X, y = made(40, 4)
+    y = (y > 0).astype(float) if labels else y
+    head = ",".join([*(f"x{j}" for j in range(4)), "y"])
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=head, comments="")
+    return path
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    table, file, picture = table_of(tmp_path / "t.csv"), tmp_path / "r.json", tmp_path / "p.png"
+    arguments = ["stability", str(table), "--json", str(file), "--seed", "3", "--folds", "4"]
+    grid = ["--gamma", "0.1:10:3", "--tau", "1:3", "--lambda", "0.1,1", "--test", "0.25"]
+    assert main([*arguments, *grid, "--plot", str(picture), "--solver", "exact"]) == 0
+    printed = capsys.readouterr().out
+    found = json.loads(file.read_text())
+    assert picture.stat().st_size > 5000
+    assert f"{found['nested_error']:.6g}" in printed
+    assert [line["lambda"] for line in found["lambdas"]] == [0.0, 0.1, 1.0]
+    assert (found["n_train"], found["n_test"]) == (30, 10)
+    assert len(found["candidates"]) == 9
+    X, y = made(40, 4)
+    order = np.random.default_rng(3).permutation(40)
+    rows = np.sort(order[10:])
+    values = {"gamma": np.geomspace(0.1, 10.0, 3).tolist(), "tau": [1, 2, 3]}
+    same = StabilityCV(SparseRidge(), values, cv=4, lambdas=[0.0, 0.1, 1.0], random_state=3)
+    same.fit(X[rows], y[rows])
+    assert found["best_params"] == pytest.approx(same.best_params_)
+    assert found["nested_error"] == pytest.approx(same.nested_error_)
+    held = np.sort(order[:10])
+    error = np.mean((y[held] - same.predict(X[held])) ** 2)
+    assert found["test_error"] == pytest.approx(error)
+
+
+@pytest.mark.parametrize(
+    ("learner", "classify"),
+    [("projected", False), *itertools.product(["cart", "svm", "xgboost"], [False, True])],
+)
+def test_learners_on_the_command_line(
+    tmp_path: Path, learner: str, classify: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if learner == "xgboost":
+        pytest.importorskip("xgboost", reason="the extra trees is not installed")
+        import xgboost as xgb
+
+        kind = xgb.XGBClassifier if classify else xgb.XGBRegressor
+        small = Recipe(kind(n_estimators=3, n_jobs=1), {"max_depth": [1, 2], "subsample": [1.0]})
+        monkeypatch.setattr(job, "xgboost", lambda *_: small)
+    table, file = table_of(tmp_path / "t.csv", classify), tmp_path / "r.json"
+    options = ["--learner", learner, "--folds", "3", "--lambda", "1", "--test", "0.2", "--quiet"]
+    options += ["--classify"] if classify else []
+    assert main(["stability", str(table), *options, "--json", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert found["loss"] == ("zero-one" if classify else "squared")
+    assert found["test_error"] >= 0.0
+    assert found["search"] == ("coordinate" if learner in ("cart", "xgboost") else "grid")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--learner", "lasso"], "--learner"),
+        (["--learner", "cart", "--tau", "2"], "--tau"),
+        (["--learner", "cart", "--plot", "p.png"], "--plot"),
+        (["--gamma", "auto"], "--gamma auto"),
+        (["--lambda", "x"], "--lambda"),
+        (["--lambda", "-1"], "--lambda"),
+        (["--lambda", "1:2"], "--lambda"),
+        (["--test", "1"], "--test"),
+        (["--classify"], "sparse-ridge|labels"),
+        (["--learner", "projected", "--solver", "rounding"], "solver"),
+        (["--learner", "cart", "--classify"], "--classify"),
+        (["--loss", "cubed"], "loss"),
+        (["--search", "x"], "search"),
+        (["--folds", "1"], "folds"),
+        (["--tau", "9"], "tau"),
+        (["--jobs", "0"], "--jobs"),
+        (["--seed", "-1"], "--seed"),
+    ],
+)
+def test_bad_commands(
+    tmp_path: Path, options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["stability", str(table_of(tmp_path / "t.csv")), *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("sparsecv: error: ")
+    assert err.count("\n") == 1
+    assert re.search(words, err)

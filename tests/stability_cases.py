@@ -1,0 +1,32 @@
+"""Tables, folds and learners that tests of the stability layer share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
+
+from sparsecv import SparseRidge
+
+Array = NDArray[np.float64]
+LAMBDAS = (0.0, 0.1, 1.0, 10.0)
+
+
+def made(n: int = 40, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    return X, X[:, 0] - 2.0 * X[:, 1] + rng.standard_normal(n)
+
+
+def label_of(n: int, k: int, seed: int = 0) -> NDArray[np.intp]:
+    label = np.arange(n) % k
+    np.random.default_rng(seed).shuffle(label)
+    return label
+
+
+LEARNERS = [
+    (Ridge(), {"alpha": [0.01, 1.0, 10.0, 100.0]}),
+    (DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2, 4], "min_samples_split": [2, 6]}),
+    (SparseRidge(), {"tau": [1, 2, 3, 5], "gamma": [0.1, 5.0]}),
+]

@@ -1,0 +1,33 @@
+"""Tables and studies that tests of selection share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv.cv.settings import Settings
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.selection.study import Study
+
+Array = NDArray[np.float64]
+
+
+def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 2.0
+    return X, X[:, 0] - X[:, 1] + 1.5 * rng.standard_normal(n)
+
+
+def study_of(
+    X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
+) -> Study:
+    """A study as the estimator makes it; options of Settings, or of the study itself."""
+    own = {name: options.pop(name) for name in ("repeats", "seed") if name in options}
+    design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
+    folds = make_folds(cv, y.size, seed=own.get("seed", 0))
+    data = RowFolds(*design.apply(X, y), folds, True)
+    return Study(data, design, gammas, taus, Settings(**options), **own)

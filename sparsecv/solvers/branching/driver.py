@@ -43,11 +43,11 @@ DONE, PAUSED, FULL = 0, 1, 2
 TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
 PROMISING = 0.2  # of the best trial: a lower estimate is not tried
 ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
-FEW_ACTIVE, WIDEST = 40, 112  # active columns from which nodes are swept, or are not factored
+FEW_ACTIVE, WIDEST = 25, 112  # active columns from which nodes are swept, or are not factored
 LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
 # rounds of coordinate descent at a node, more where no factorisation follows
 FEW_SWEEPS, SWEEPS = 8, 20
-UNDECIDED = 0.02  # of the gap to the target: what they may leave between bound and value
+UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
     [

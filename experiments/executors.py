@@ -1,9 +1,9 @@
 """Speed-up on a Dask cluster of this machine, overhead per unit of work, one worker against none.
 
-    python experiments/executors.py [columns] [workers]
+    python experiments/executors.py [columns] [workers] [folds]
 
-Starts and stops worker processes on this machine alone. With fewer columns (30 by default) the job
-is shorter: on two quiet cores the default takes about two minutes in one process.
+Starts and stops worker processes on this machine alone. With fewer columns (36 by default) or folds
+(20) the job is shorter; ``executors.py 40 2 130`` takes about two minutes in one process.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers import Limits, on_client, run_units
 
-FOLDS, UNITS = 20, 400
+UNITS = 400
 
 
-def job(p: int) -> tuple[RowFolds, list[float], list[int]]:
-    """Twenty folds at ten γ; every fold of a comparable size of tree."""
+def job(p: int, folds: int) -> tuple[RowFolds, list[float], list[int]]:
+    """So many folds at ten γ; every fold of a comparable size of tree."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, p)) + 0.5 * rng.standard_normal((200, 1))
     y = X[:, :8].sum(axis=1) + 6.0 * rng.standard_normal(200)
-    data = RowFolds(X, y, make_folds(FOLDS, 200), True)
+    data = RowFolds(X, y, make_folds(folds, 200), True)
     return data, np.geomspace(0.1, 100.0, 10).tolist(), list(range(1, p + 1))
 
 
@@ -57,11 +57,11 @@ class Clock:
         return seconds, own + max(workers, default=0.0), own + sum(workers)
 
 
-def timed(client: Any, p: int) -> tuple[float, float, CVResult]:
+def timed(client: Any, *of: int) -> tuple[float, float, CVResult]:
     """Seconds of the job, here or on a cluster: on the wall, and of what runs in turn."""
     clock = Clock(client)
     with on_client(client):
-        found = cross_validate(*job(p))
+        found = cross_validate(*job(*of))
     seconds, in_turn, _ = clock.read()
     return seconds, in_turn, found
 
@@ -79,12 +79,13 @@ def overhead(client: Any) -> tuple[float, float]:
 def main() -> None:
     from distributed import Client, LocalCluster
 
-    p = int(sys.argv[1]) if len(sys.argv) > 1 else 36
-    most = int(sys.argv[2]) if len(sys.argv) > 2 else 2
+    given = [int(text) for text in sys.argv[1:]]
+    p, most, folds = (*given, *(36, 2, 20)[len(given) :])
     print(machine())
-    timed(None, 12)  # kernels
-    plain, _, expected = timed(None, p)
-    print(f"{FOLDS} folds, 10 γ, p = {p}: {plain:.1f} s in one process")
+    timed(None, 12, 20)  # kernels
+    before = timed(None, p, folds)
+    expected = before[2]
+    print(f"{folds} folds, 10 γ, p = {p}: {before[0]:.1f} s in one process")
     for workers in sorted({1, most}):
         with (
             LocalCluster(
@@ -95,10 +96,11 @@ def main() -> None:
             ) as cluster,
             Client(cluster) as client,
         ):
-            timed(client, 12)  # kernels are loaded
+            timed(client, 12, 20)  # kernels are loaded
             # plain before and after: the machine's mood changes
-            before, seconds, after = timed(None, p), timed(client, p), timed(None, p)
+            seconds, after = timed(client, p, folds), timed(None, p, folds)
             wall, cpu = (statistics.mean(pair) for pair in zip(before[:2], after[:2], strict=True))
+            before = after
             same = np.array_equal(seconds[2].table("cv_error"), expected.table("cv_error"))
             each, processors = overhead(client)
             name = f"{workers} worker{'s' if workers > 1 else ''}"

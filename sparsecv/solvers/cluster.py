@@ -120,14 +120,16 @@ class _Run:
     def results(self) -> Iterator[tuple[int, Any]]:
         from distributed import as_completed
 
-        compiling, ended = Compiling(), as_completed(loop=self.client.loop)
+        # results come with the notice that they are there
+        ended = as_completed(loop=self.client.loop, with_results=True, raise_errors=False)
+        compiling = Compiling()
         self._send(ended)
         while self.running:
             with _scheduler_there():
-                future = self._next(ended)
+                future, found = self._next(ended)
             index = self.running.pop(future)
             if future.status == "finished":
-                yield index, compiling.take(future.result())
+                yield index, compiling.take(found)
             elif future.status == "error":
                 self._fail(future)
             else:  # cancelled or lost: its worker, or the only one that held the data
@@ -137,19 +139,22 @@ class _Run:
                 self.waiting.appendleft(index)
             self._send(ended)
 
-    def _next(self, ended: Any) -> Any:
-        """The next future that has ended; one a restart has forgotten is told by its status."""
+    def _next(self, ended: Any) -> tuple[Any, Any]:
+        """The next future that has ended, and what it gave.
+
+        One that a restart has forgotten is told by its status.
+        """
         while True:
             with ended.thread_condition:
                 if not ended.has_ready():
                     ended.thread_condition.wait(REFRESH)
             while ended.has_ready():
-                future = next(ended)
+                future, found = next(ended)
                 if future in self.running:
-                    return future
+                    return future, found
             for future in self.running:
                 if future.status in ("cancelled", "lost"):
-                    return future
+                    return future, None
 
     def _send(self, ended: Any) -> None:
         """As many units as there are free threads; twice that where no time has to be shared."""

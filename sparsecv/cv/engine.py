@@ -175,8 +175,9 @@ class Surface:
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
         pages = list(self.pages.values())
-        few = self.data.folds.k < MANY_FOLDS or self.data.p <= TREE_ONLY
-        if few or self.settings.searches or self.settings.grid:
+        # a tree for all folds proves them sooner than each has an interval
+        first = self.data.folds.k < MANY_FOLDS or self.data.p <= TREE_ONLY or not self._quick
+        if first or self.settings.searches or self.settings.grid:
             self._bracket(pages)
         if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
             return
@@ -192,14 +193,18 @@ class Surface:
         try:
             self._prover.run()
         finally:
-            if not few:  # a tree for all folds proves them sooner than each has an interval
+            if not first:
                 self._bracket(pages)
         self._prover.prove_model(*self._prover.best())
 
+    @property
+    def _quick(self) -> bool:
+        """Whether a fold's interval comes so soon that the clock need not be asked."""
+        return min(self.data.folds.n, self.data.p) * self.data.p**2 < QUICK
+
     def _bracket(self, pages: Sequence[Page]) -> None:
         """An interval for every fold that has none, where that is quick or there is time."""
-        rows = min(self.data.folds.n, self.data.p)
-        if not self.spent or self._only_estimates or rows * self.data.p**2 < QUICK:
+        if not self.spent or self._only_estimates or self._quick:
             for page in pages:
                 page.bound_the_rest()
 

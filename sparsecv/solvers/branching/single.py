@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.diagonal import fitted_form
+from ..relaxation.diagonal import MOST_COLUMNS, Fitted, fit_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -18,6 +18,7 @@ from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread
 from .certificate import Certificate, start_from
+from .refitted import RefittedTree
 from .search import Search, Tree
 
 # work of a search, in supports of some 3 ns, before a better support and diagonal are looked for
@@ -27,6 +28,8 @@ RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it
 QUICK = 100  # nodes relaxed roughly at first: many problems end with them
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
+import os
+REFIT=int(os.environ.get('REFIT','1'))
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -179,13 +182,14 @@ def _better_start(
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
     upper = float(tree.now["upper"][0])
-    fitted, beta, root_lam, bound = fitted_form(
-        gram, ridge, problem.tau, root.beta, root.root_lam, limits
-    )
-    if bound - root.bound > WORTH_IT * (upper - root.bound):
-        tree = Tree(fitted, problem, first.trees[0].tol)
-        tree.learn_from(first.trees[0])
-        tree.start(beta, root_lam, bound)
+    if not gram.scaled and gram.b.size <= MOST_COLUMNS:
+        free = np.zeros(gram.b.size, dtype=np.int8)
+        start = Fitted(gram.D, root.beta, root.root_lam, root.bound)
+        fitted = fit_diagonal(gram, ridge, free, problem.tau, start, upper)
+        if fitted.bound - root.bound > WORTH_IT * (upper - root.bound):
+            tree = (RefittedTree if REFIT else Tree)(replace(gram, D=fitted.D), problem, first.trees[0].tol)
+            tree.learn_from(first.trees[0])
+            tree.start(fitted.beta, fitted.root_lam, fitted.bound)
     search = Search(tree, n_jobs)
     search.history = first.history
     return search

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
+from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array
-from ..limits import Limits
-from .dual_bound import EXTRA, gram_gradient
+from .dual_bound import EXTRA, gram_gradient, weights
 from .gram import GramForm, extraction
 from .newton import newton, newton_work
 
 WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean of diag(G)
 SWEEPS = 3
-ROUNDS, RISE = 30, 1e-4  # of fitting, and the relative rise of the bound worth another
-SPREAD = 1e-3  # least weight of a column, relative to the largest
-STEPS = (1.0, 0.4)
-BACK = 0.99  # of a diagonal: away from the boundary, where the barrier is infinite
+AWAY = 0.9  # of a diagonal: off the boundary, where the barrier is infinite
+STEPS = 30  # of fitting
+BARRIER, FALL = 0.3, 0.25  # μ at first, of the gap a column, and from one step to the next
+ENOUGH = 0.01  # of the gap, or of the bound: what the barrier may still keep
+BACK, SHORTEST = 0.4, 0.02  # of a step: from one trial to the next, and the last
 MOST_COLUMNS = 300  # beyond which the least eigenvalue must do: a sweep is O(p³)
 
 
@@ -73,7 +74,7 @@ def barrier_diagonal(G: Array, ridge: float, D: Array, weights: Array) -> Array:
     """
     p = D.size
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
-    found = BACK * D
+    found = AWAY * D
     try:
         inverse = np.linalg.inv(G + np.diag(shift - found))
     except np.linalg.LinAlgError:
@@ -102,69 +103,176 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
     return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 
-def fitted_form(
-    gram: GramForm, ridge: float, tau: int, beta: Array, root_lam: float, limits: Limits
-) -> tuple[GramForm, Array, float, float]:
-    """The same matrices with the diagonal that raises the relaxation's bound at one (γ, τ) most.
+class Fitted(NamedTuple):
+    """A node's diagonal and its relaxation with it.
 
-    The bound's own derivative in D_ii is β_i²(1/z_i − 1): weights of a barrier step, repeated
-    while the bound rises. Its limit is the semidefinite relaxation.
+    Attributes
+    ----------
+    D, beta : ndarray, shape (p,)
+        D > 0 on free columns, else 0.
+    root_lam : float
+        √λ.
+    bound : float
+        Certified.
+    """
+
+    D: Array
+    beta: Array
+    root_lam: float
+    bound: float
+
+
+def fit_diagonal(
+    gram: GramForm,
+    ridge: float,
+    state: NDArray[np.int8],
+    picks: int,
+    start: Fitted,
+    target: float = np.inf,
+    steps: int = STEPS,
+) -> Fitted:
+    """Raise a node's bound by the diagonal that is taken from its free columns.
+
+    The bound φ(D) is concave; ∂φ/∂D_i is ω_i = β_i²(1/z_i − 1), and the relaxation's own equations
+    give its second derivatives. Damped Newton steps climb φ(D) + μ·(log det(G − D) + Σ log D_i),
+    μ → 0: the limit is the semidefinite relaxation of the node. Columns left out do not count, and
+    nothing is taken from included ones, so that the deeper a node the more its free ones get.
 
     Parameters
     ----------
     gram : GramForm
-        Of at most ``MOST_COLUMNS`` columns; with D = 0 nothing is fitted.
     ridge : float
         γ/2.
-    tau : int
-    beta : ndarray, shape (p,)
-        Coefficients of the relaxation, and
-    root_lam : float
-        √λ there.
-    limits : Limits
+    state : ndarray of int8, shape (p,)
+        Free (0), included (1) and excluded (2) columns.
+    picks : int
+        Free columns still to choose.
+    start : Fitted
+        Its bound is not used; G − D ⪰ 0 on columns that are not out, as the result has it.
+    target : float, optional
+        Bound at which to stop.
+    steps : int, optional
 
     Returns
     -------
-    GramForm, ndarray, float, float
-        Its coefficients, √λ and certified bound.
+    Fitted
+        Of the largest bound found: at least that of the start's D.
     """
-    p = gram.b.size
-    state, work, top = np.zeros(p, dtype=np.int8), newton_work(p), np.zeros(tau + EXTRA)
+    node = _Node(gram, ridge, state, picks)
+    inside, free = node.columns, node.free
+    D = np.where(state[inside] == 0, start.D[inside], 0.0)
+    now = node.solved(D, start.beta[inside], start.root_lam)
+    best, mu = now, np.inf
+    factor = node.factor(AWAY * D, 0.0)
+    if factor is not None and now.bound < target:
+        now = node.solved(AWAY * D, now.beta, now.root_lam)
+    for _ in range(steps):
+        left = target - best.bound
+        if factor is None or not left > 0.0 or 2.0 * mu * free.size < ENOUGH * min(left, best.bound):
+            break
+        A = sla.lapack.dpotri(factor, lower=1)[0][np.ix_(free, free)]
+        A = np.tril(A) + np.tril(A, -1).T
+        omega, curvature = node.derivatives(now)
+        mu = min(mu, float(omega.sum() / np.trace(A)), BARRIER * left / free.size)
+        rise = omega - mu * np.diag(A) + mu / now.D[free]
+        K = mu * A * A - curvature
+        K.flat[:: free.size + 1] += mu / now.D[free] ** 2
+        step = np.zeros(D.size)
+        try:
+            step[free] = sla.solve(K, rise, assume_a="pos", check_finite=False)
+        except sla.LinAlgError:
+            break
+        value, slope = now.bound + mu * node.barrier(factor, now.D), float(rise @ step[free])
+        t = min(1.0, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
+        while t > SHORTEST:
+            moved = now.D + t * step
+            trial = node.factor(moved, node.lost)
+            if trial is not None:
+                there = node.solved(moved, now.beta, now.root_lam)
+                best = there if there.bound > best.bound else best
+                if there.bound + mu * node.barrier(trial, moved) >= value + 0.1 * t * slope:
+                    now, factor = there, trial
+                    break
+            t *= BACK
+        mu *= FALL if t > 0.5 else 1.0 if t > SHORTEST else FALL
+    D, beta = np.zeros(state.size), np.zeros(state.size)
+    D[inside], beta[inside] = best.D, best.beta
+    return Fitted(D, beta, best.root_lam, best.bound)
 
-    def solved(
-        form: GramForm, beta: Array, root_lam: float
-    ) -> tuple[GramForm, Array, float, float]:
-        beta, g, lam = beta.copy(), np.zeros(p), np.array([root_lam])
-        terms, Q = form.terms(ridge), form.quadratic()
+
+class _Node:
+    """What a node's diagonal is judged by, on its columns that are not out."""
+
+    def __init__(
+        self, gram: GramForm, ridge: float, state: NDArray[np.int8], picks: int
+    ) -> None:
+        self.columns = np.flatnonzero(state != 2)
+        self.state, self.picks, self.ridge = state[self.columns], picks, ridge
+        self.free = np.flatnonzero(self.state == 0)
+        self.G = gram.G[np.ix_(self.columns, self.columns)]
+        terms, m = gram.terms(ridge), self.columns.size
+        self.terms = terms._replace(length=terms.length[self.columns], b=gram.b[self.columns])
+        trace = float(self.terms.length @ self.terms.length)
+        # a Cholesky factor exists: no eigenvalue is below −(m + 2)u·trace (Rump 2006)
+        self.lost = (4.0 * (m + 2) * EPS + gram.eps) * trace
+        self.work, self.top = newton_work(m), np.zeros(picks + EXTRA)
+
+    def factor(self, D: Array, lost: float) -> Array | None:
+        """Cholesky factor of G − D less ``lost``; None where there is none."""
+        if not D[self.free].min() > 0.0:
+            return None
+        Q = self.G.copy()
+        Q.flat[:: D.size + 1] -= D + lost
+        found, failed = sla.lapack.dpotrf(Q, lower=1)
+        return None if failed else found
+
+    def barrier(self, factor: Array, D: Array) -> float:
+        """log det(G − D) + Σ log D_i."""
+        return float(2.0 * np.log(np.diag(factor)).sum() + np.log(D[self.free]).sum())
+
+    def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
+        """The relaxation with D."""
+        beta, g, lam, Q = beta.copy(), np.empty(D.size), np.array([root_lam]), self.G.copy()
+        Q.flat[:: D.size + 1] -= D
+        terms = self.terms._replace(w=weights(self.ridge, D))
         gram_gradient(Q, terms.b, beta, g)
-        problem = (Q, terms, np.sqrt(terms.w), form.scaled, state, tau)
-        bound, _ = newton(*problem, beta, g, lam, np.inf, 20, 1e-4, top, work)
-        return form, beta, float(lam[0]), float(bound)
+        problem = (Q, terms, np.sqrt(terms.w), False, self.state, self.picks)
+        bound, _ = newton(*problem, beta, g, lam, np.inf, 20, 1e-4, self.top, self.work)
+        return Fitted(D, beta, float(lam[0]), float(bound))
 
-    best = solved(gram, beta, root_lam)
-    if gram.scaled or p > MOST_COLUMNS:
-        return best
-    for _ in range(ROUNDS):
-        form, beta, root_lam, bound = best
-        size = np.abs(beta) * np.sqrt(form.terms(ridge).w)
-        active = size > 0.0
-        gain = np.zeros(p)
-        gain[active] = beta[active] ** 2 * (np.maximum(root_lam / size[active], 1.0) - 1.0)
-        weights = gain / max(float(gain.max()), 1e-300) + SPREAD
-        target = barrier_diagonal(gram.G, ridge, form.D, weights)
-        if not np.isfinite(target).all() or limits.reached(0) is not None:
-            break
-        for step in STEPS:
-            D = allowed(gram.G, (1.0 - step) * form.D + step * target, gram.eps)
-            trial = solved(replace(gram, D=np.maximum(D, -1e-3 * ridge)), beta, root_lam)
-            if D.min() > -1e-3 * ridge and trial[3] > bound:
-                best = trial
-                break
-        else:
-            break
-        if best[3] - bound < RISE * abs(bound):
-            break
-    return best
+    def derivatives(self, at: Fitted) -> tuple[Array, Array]:
+        """First and second derivatives of the bound in the free columns' D.
+
+        With v_i = √w_i·sign β_i on linear columns β and s = √λ solve
+
+            (Q + W_quadratic)β + s·v = b,   vᵀβ = s·(picks − #quadratic),
+
+        and ω_i = |β_i|s/√w_i − β_i² there, 0 elsewhere.
+        """
+        beta, s, w = at.beta, at.root_lam, self.ridge + at.D
+        size, inside = np.sqrt(w) * np.abs(beta), self.state == 1
+        quadratic = inside | (size >= s) & (size > 0.0)
+        linear = (size > 0.0) & ~quadratic
+        active, m = np.flatnonzero(quadratic | linear), int((quadratic | linear).sum())
+        lines = np.flatnonzero(linear[active])
+        i = active[lines]
+        sign, root = np.sign(beta[i]), np.sqrt(w[i])
+        K = np.zeros((m + 1, m + 1))
+        K[:m, :m] = self.G[np.ix_(active, active)]
+        K.flat[: m * (m + 2) : m + 2] += np.where(quadratic, w, 0.0)[active] - at.D[active]
+        K[lines, m] = K[m, lines] = root * sign
+        K[m, m] = int((quadratic & ~inside).sum()) - self.picks
+        right = np.zeros((m + 1, i.size))
+        right[lines, np.arange(i.size)] = beta[i] - 0.5 * s * sign / root
+        right[m] = -0.5 * np.abs(beta[i]) / root
+        omega, curvature = np.zeros(beta.size), np.zeros((beta.size, beta.size))
+        omega[i] = np.maximum(np.abs(beta[i]) * s / root - beta[i] ** 2, 0.0)
+        try:
+            curvature[np.ix_(i, i)] = -2.0 * right.T @ np.linalg.solve(K, right)
+        except np.linalg.LinAlgError:
+            pass
+        curvature[i, i] -= 0.5 * np.abs(beta[i]) * s / (root * w[i])
+        return omega[self.free], curvature[np.ix_(self.free, self.free)]
 
 
 @kernel

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.diagonal import MOST_COLUMNS, Fitted, fit_diagonal
+from ..relaxation.diagonal import MOST_COLUMNS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -184,7 +184,7 @@ def _better_start(
     upper = float(tree.now["upper"][0])
     if not gram.scaled and gram.b.size <= MOST_COLUMNS:
         free = np.zeros(gram.b.size, dtype=np.int8)
-        start = Fitted(gram.D, root.beta, root.root_lam, root.bound)
+        start = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
         fitted = fit_diagonal(gram, ridge, free, problem.tau, start, upper)
         if fitted.bound - root.bound > WORTH_IT * (upper - root.bound):
             tree = (RefittedTree if REFIT else Tree)(replace(gram, D=fitted.D), problem, first.trees[0].tol)

@@ -16,11 +16,12 @@ from .newton import newton, newton_work
 
 WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean of diag(G)
 SWEEPS = 3
-AWAY = 0.9  # of a diagonal: off the boundary, where the barrier is infinite
+AWAY = 0.98  # of a diagonal: off the boundary, where the barrier is infinite
 STEPS = 30  # of fitting
-BARRIER, FALL = 0.3, 0.25  # μ at first, of the gap a column, and from one step to the next
+BARRIER, FALL = 3.0, 0.25  # μ at first, of the gap a column, and from one step to the next
 ENOUGH = 0.01  # of the gap, or of the bound: what the barrier may still keep
-BACK, SHORTEST = 0.4, 0.02  # of a step: from one trial to the next, and the last
+LONG = 8.0
+BACK, SHORTEST = 0.5, 0.02  # of a step: from one trial to the next, and the last
 MOST_COLUMNS = 300  # beyond which the least eigenvalue must do: a sweep is O(p³)
 
 
@@ -173,17 +174,17 @@ def fit_diagonal(
         A = sla.lapack.dpotri(factor, lower=1)[0][np.ix_(free, free)]
         A = np.tril(A) + np.tril(A, -1).T
         omega, curvature = node.derivatives(now)
-        mu = min(mu, float(omega.sum() / np.trace(A)), BARRIER * left / free.size)
+        mu = min(mu, BARRIER * left / free.size)
         rise = omega - mu * np.diag(A) + mu / now.D[free]
         K = mu * A * A - curvature
         K.flat[:: free.size + 1] += mu / now.D[free] ** 2
         step = np.zeros(D.size)
-        try:
-            step[free] = sla.solve(K, rise, assume_a="pos", check_finite=False)
-        except sla.LinAlgError:
+        _, step[free], failed = sla.lapack.dposv(K, rise)
+        if failed:
             break
         value, slope = now.bound + mu * node.barrier(factor, now.D), float(rise @ step[free])
-        t = min(1.0, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
+        t = min(1.0, LONG / (1.0 + np.sqrt(max(slope, 0.0) / mu)))
+        t = min(t, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
         while t > SHORTEST:
             moved = now.D + t * step
             trial = node.factor(moved, node.lost)
@@ -198,6 +199,15 @@ def fit_diagonal(
     D, beta = np.zeros(state.size), np.zeros(state.size)
     D[inside], beta[inside] = best.D, best.beta
     return Fitted(D, beta, best.root_lam, best.bound)
+
+
+def interior(gram: GramForm) -> Array:
+    """A diagonal well inside G − D ⪰ 0: half the one extracted, half of what every column could have.
+
+    G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i, and so G ⪰ diag(1/(p·(G⁻¹)_ii)).
+    """
+    p = gram.b.size
+    return 0.5 * (gram.D + 1.0 / (p * np.diag(np.linalg.inv(gram.G))))
 
 
 class _Node:

@@ -26,8 +26,6 @@ from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.kernels.completion import complete, completion_work
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation import gram as root_module
-from sparsecv.solvers.relaxation.diagonal import fitted_form
-from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.root import Incumbent, reduced_root
 from sparsecv.solvers.supports.swaps import improve
 from sparsecv.tables.synthetic import make_synthetic
@@ -283,21 +281,6 @@ def test_longer_searches_leave_smaller_gaps() -> None:
     ]
     assert bounds[0] <= bounds[1] <= bounds[2]
     assert bounds[2] > bounds[0] * 1.01
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_fitted_diagonal_is_allowed_and_bounds_the_optimum(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((30, 9)) @ (np.eye(9) + rng.standard_normal((9, 9)))
-    problem = SparseRidgeProblem(X, rng.standard_normal(30) + X[:, 0], gamma=0.1, tau=3)
-    gram, ridge = GramForm.of(problem), 0.05
-    start = perspective_relaxation(problem, extract=True, gram=gram)
-    form, _, _, bound = fitted_form(
-        gram, ridge, 3, start.beta, float(np.sqrt(start.multiplier)), Limits()
-    )
-    assert bound >= start.bound * (1 - 1e-9)
-    assert bound <= optimum(problem) * (1 + 1e-12)
-    assert np.linalg.eigvalsh(form.quadratic())[0] >= -1e-12 * np.trace(gram.G)
 
 
 @pytest.mark.slow

@@ -5,23 +5,30 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
 from ..relaxation.diagonal import Fitted, fit_diagonal
+from ..relaxation.dual_bound import weights
 from ..relaxation.gram import GramForm
 from . import driver
-from .search import Nodes, Tree
+from .node import FREE, IN
+from .search import OPEN_BYTES, Nodes, Tree
 
 STEPS = 4  # of fitting at a node
-BRANCHED = 1
+PAYS = 0.5  # of a node's gap: a diagonal that closes so much is worth its time
+HELD = 500.0  # bytes of a node that waits, besides its β and states
+FEWEST = 10  # nodes searched from a node with its diagonal, twice as many where that does not pay
 
 
 class RefittedTree(Tree):
-    """A tree that fits the diagonal again at a node before it is searched on from there.
+    """A tree that fits the diagonal again at nodes before it searches on from there.
 
-    The further down, the more XᵀX − D ⪰ 0 allows: columns left out do not count, and nothing need
-    be taken from included ones. Where columns are nearly orthogonal that is most of a node's gap.
+    The deeper a node, the more XᵀX − D ⪰ 0 allows its free columns: those left out do not count,
+    and nothing need be taken from included ones. Where columns are nearly orthogonal that is most
+    of the gap. Open nodes wait here with the diagonal of the node they come from; the compiled
+    search has only those below the node at hand.
 
     Parameters
     ----------
@@ -34,61 +41,106 @@ class RefittedTree(Tree):
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         super().__init__(gram, problem, tol)
-        self.heap: list[tuple[float, int, Array, Nodes]] = []
-        self.pushed = 0
+        self.heap: list[tuple[float, int, Array, NDArray[np.int8], Array, float]] = []
+        self.pushed, self.budget, self.D = 0, FEWEST, gram.D
 
     @property
     def n_open(self) -> int:
-        return len(self.heap)
+        """How many nodes are open."""
+        return len(self.heap) + super().n_open
 
     @property
     def bound(self) -> float:
-        least = self.heap[0][0] if self.heap else np.inf
-        return min(least, super().bound)
+        """Least bound of what was pruned or is still open."""
+        return min(super().bound, self.heap[0][0] if self.heap else np.inf)
 
-    def add(self, state, beta, lam, bound=-np.inf, fresh=1):
-        bounds = np.broadcast_to(bound, lam.shape)
-        self._push(self.gram.D, (state, beta, lam, bounds, lam))
+    def add(
+        self,
+        state: NDArray[np.int8],
+        beta: Array,
+        lam: Array,
+        bound: Array | float = -np.inf,
+        fresh: NDArray[np.int8] | int = 1,
+    ) -> None:
+        """Let nodes wait with the root's diagonal: it is allowed everywhere.
 
-    def _push(self, D: Array, nodes: Nodes) -> None:
-        for state, beta, lam, bound, _ in zip(*nodes, strict=True):
-            self.pushed += 1
-            heapq.heappush(self.heap, (float(bound), self.pushed, D, (state, beta, float(lam))))
+        Parameters
+        ----------
+        state, beta, lam, bound, fresh
+            As :meth:`Tree.add` has them.
+        """
+        bounds = np.broadcast_to(np.asarray(bound, dtype=float), lam.shape)
+        self._wait(self.gram.D, (state, beta, lam, bounds, np.ones(lam.size, dtype=np.int8)))
 
     def emptied(self) -> Nodes:
-        heap, self.heap = sorted(self.heap)[:], []
-        ...
+        """Take every open node out, the least bound first.
+
+        Returns
+        -------
+        tuple of ndarray
+        """
+        self._wait(self.D, super().emptied())
+        heap, self.heap = sorted(self.heap), []
+        p = self.gram.b.size
+        state = np.array([node[3] for node in heap], dtype=np.int8).reshape(-1, p)
+        beta = np.array([node[4] for node in heap]).reshape(-1, p)
+        lam, bound = (np.array([node[k] for node in heap], dtype=float) for k in (5, 0))
+        return state, beta, lam, bound, np.ones(len(heap), dtype=np.int8)
 
     def advance(self, nodes: int) -> int:
-        now, ridge = self.now, self.problem.gamma / 2.0
+        """Search on for about so many nodes.
+
+        Parameters
+        ----------
+        nodes : int
+
+        Returns
+        -------
+        int
+            ``driver.DONE`` or ``PAUSED``.
+        """
+        now = self.now
         last = int(now["nodes"][0]) + nodes
-        while self.heap:
-            if now["nodes"][0] >= last:
+        while self.n_open > 0:
+            left = last - int(now["nodes"][0])
+            if left <= 0:
                 return driver.PAUSED
-            bound, _, D, (state, beta, lam) = heapq.heappop(self.heap)
-            target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
-            picks = self.problem.tau - int((state == 1).sum())
-            free=int((state == 0).sum())
-            if bound < target and 0 < picks < free:
-                now["nodes"] += 1
-                D, beta, lam, fitted = fit_diagonal(
-                    self.gram, ridge, state, picks, Fitted(D, beta, lam, bound), target, STEPS
-                )
-                bound = max(bound, fitted)
-            if bound >= target:
-                now["slack"] = min(float(now["slack"][0]), bound)
+            if super().n_open == 0 and not self._take_up():
                 continue
-            self._use(D)
-            super().add(state[None], beta[None], np.array([lam]), bound, 0 if 0<picks<free else 1)
-            while super().advance(BRANCHED) == driver.FULL:
-                pass
-            self._push(D, super().emptied())
+            code = super().advance(min(left, self.budget))
+            # where no more nodes may be kept, the one taken up is searched to its end
+            if code != driver.FULL and len(self.heap) <= OPEN_BYTES / (9.0 * self.problem.p + HELD):
+                self._wait(self.D, super().emptied())
         return driver.DONE
 
-    def _use(self, D: Array) -> None:
-        """Let the compiled search take D for the nodes it is given."""
-        form = GramForm(self.gram.G, self.gram.b, self.gram.yy, D, self.gram.eps)
-        st, terms = self.st, form.terms(self.problem.gamma / 2.0)
+    def _take_up(self) -> bool:
+        """Fit the diagonal of the node of least bound; whether it is open and handed on."""
+        now, tau, ridge = self.now, self.problem.tau, self.problem.gamma / 2.0
+        bound, _, D, state, beta, lam = heapq.heappop(self.heap)
+        target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
+        picks, free = tau - int((state == IN).sum()), int((state == FREE).sum())
+        settled = not 0 < picks < free
+        if bound < target and not settled:
+            now["nodes"] += 1
+            start = Fitted(D, beta, lam, bound)
+            D, beta, lam, fitted = fit_diagonal(
+                self.gram, ridge, state, picks, start, target, STEPS
+            )
+            pays = fitted - bound > PAYS * (target - bound)
+            self.budget = max(FEWEST, self.budget // 2) if pays else 2 * self.budget
+            bound = max(bound, fitted)
+        if bound >= target:
+            now["slack"] = np.minimum(now["slack"], bound)
+            return False
+        st, self.D = self.st, D
         st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
-        st.terms.w[:] = terms.w
-        st.root_w[:] = np.sqrt(terms.w)
+        st.terms.w[:] = weights(ridge, D)
+        st.root_w[:] = np.sqrt(st.terms.w)
+        super().add(state[None], beta[None], np.array([lam]), bound, int(settled))
+        return True
+
+    def _wait(self, D: Array, nodes: Nodes) -> None:
+        """Let nodes wait, D being allowed at all of them."""
+        for state, beta, lam, bound, _ in zip(*nodes, strict=True):
+            self.pushed += 1
+            heapq.heappush(self.heap, (float(bound), self.pushed, D, state, beta, float(lam)))

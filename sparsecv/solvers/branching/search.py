@@ -64,6 +64,11 @@ class Tree:
         return np.concatenate([heap, self.open.stack[: self.counts["diving"][0]]])
 
     @property
+    def n_open(self) -> int:
+        """How many nodes are open."""
+        return self.waiting.size
+
+    @property
     def kept(self) -> NDArray[np.int64]:
         """Rows of the leaves kept."""
         return self.open.kept[: self.counts["kept"][0]]
@@ -274,7 +279,7 @@ class Search:
                 if self.work > pause:
                     return None
                 if self.jobs > 1 and pool is None:
-                    if len(self.trees) == 1 and self.trees[0].waiting.size >= 4 * self.jobs:
+                    if len(self.trees) == 1 and self.trees[0].n_open >= 4 * self.jobs:
                         self._split()
                     if len(self.trees) > 1:
                         pool = stack.enter_context(ThreadPoolExecutor(self.jobs))
@@ -306,7 +311,7 @@ class Search:
         first = self.trees[0]
         nodes = first.emptied()
         for _ in range(1, self.jobs):
-            tree = Tree(first.gram, first.problem, first.tol)
+            tree = type(first)(first.gram, first.problem, first.tol)
             tree.learn_from(first)
             self.trees.append(tree)
         for number, tree in enumerate(self.trees):
@@ -323,10 +328,10 @@ class Search:
                 tree.now["upper"] = best.now["upper"]
                 tree.st.support[:] = best.st.support
         for idle in self.trees:
-            if idle.waiting.size > 0:
+            if idle.n_open > 0:
                 continue
-            full = max(self.trees, key=lambda tree: int(tree.waiting.size))
-            if full.waiting.size < 2:
+            full = max(self.trees, key=lambda tree: tree.n_open)
+            if full.n_open < 2:
                 continue
             nodes = full.emptied()
             full.add(*_some(nodes, 0, 2))

@@ -18,18 +18,17 @@ from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
 from ..threads import on_one_thread
 from .certificate import Certificate, start_from
-from .refitted import RefittedTree
+from .refitted import PAYS, RefittedTree
 from .search import Search, Tree
 
-# work of a search, in supports of some 3 ns, before a better support and diagonal are looked for
-HEAD_START = 5e7
+# work of a search, in supports of some 3 ns, before a better diagonal and a better support are
+# looked for
+EARLY, HEAD_START = 1e7, 5e7
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it
 QUICK = 100  # nodes relaxed roughly at first: many problems end with them
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
-import os
-REFIT=int(os.environ.get('REFIT','1'))
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -135,12 +134,18 @@ def _searched(
     tree.start(root.beta, root.root_lam, root.bound)
     tree.now["quick"] = QUICK
     first = Search(tree)
-    ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
-    if ended is not Status.OPTIMAL:
-        relaxed = _relaxed(problem, whole, limits)
-    if ended is None:  # not an easy one: worth a better support and a better diagonal first
-        searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
+    ended, searches, relaxed = first.run(limits, EARLY), [first], 0.0
+    fitted = _fitted(problem, first, root, gram) if ended is None else None
+    if fitted is not None and _closes(fitted, PAYS, root, first):
+        searches.append(_restarted(RefittedTree, fitted, first, gram, n_jobs))
         ended = searches[-1].run(limits)
+    else:
+        ended = ended or first.run(limits, HEAD_START)
+        if ended is not Status.OPTIMAL:
+            relaxed = _relaxed(problem, whole, limits)
+        if ended is None:  # not an easy one: worth a better support first
+            searches.append(_better_start(problem, first, root, gram, fitted, limits, n_jobs))
+            ended = searches[-1].run(limits)
     status, last = ended or Status.TIME_LIMIT, searches[-1]
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
@@ -163,33 +168,53 @@ def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits)
     return bound
 
 
+def _fitted(
+    problem: SparseRidgeProblem, first: Search, root: Root, gram: GramForm
+) -> Fitted | None:
+    """The root's relaxation with a diagonal fitted to (γ, τ); None where there is none to fit."""
+    if gram.scaled or gram.b.size > MOST_COLUMNS:
+        return None
+    start = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
+    free, upper = np.zeros(gram.b.size, dtype=np.int8), float(first.trees[0].now["upper"][0])
+    return fit_diagonal(gram, problem.gamma / 2.0, free, problem.tau, start, upper)
+
+
+def _closes(fitted: Fitted | None, share: float, root: Root, first: Search) -> bool:
+    """Whether a fitted diagonal closes so much of the root's gap."""
+    gap = float(first.trees[0].now["upper"][0]) - root.bound
+    return fitted is not None and fitted.bound - root.bound > share * gap
+
+
+def _restarted(
+    kind: type[Tree], fitted: Fitted, first: Search, gram: GramForm, n_jobs: int | None
+) -> Search:
+    """A search from the root with a fitted diagonal, and what branching has taught."""
+    old = first.trees[0]
+    tree = kind(replace(gram, D=fitted.D), old.problem, old.tol)
+    tree.learn_from(old)
+    tree.start(fitted.beta, fitted.root_lam, fitted.bound)
+    search = Search(tree, n_jobs)
+    search.history = first.history
+    return search
+
+
 def _better_start(
     problem: SparseRidgeProblem,
     first: Search,
     root: Root,
     gram: GramForm,
+    fitted: Fitted | None,
     limits: Limits,
     n_jobs: int | None,
 ) -> Search:
-    """A search with a support from local search and a diagonal fitted to (γ, τ).
-
-    Where the diagonal helps, the tree begins again from the root, with what branching has taught.
-    """
-    ridge, tree = problem.gamma / 2.0, first.trees[0]
-    remaining = limits.remaining()
+    """A search with a support from local search, and the fitted diagonal where that helps."""
+    tree, remaining = first.trees[0], limits.remaining()
     seconds = LOCAL_SEARCH if remaining is None else min(LOCAL_SEARCH, 0.3 * remaining)
-    local = LocalSearch(gram.G, gram.b, ridge, problem.tau)
+    local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
-    upper = float(tree.now["upper"][0])
-    if not gram.scaled and gram.b.size <= MOST_COLUMNS:
-        free = np.zeros(gram.b.size, dtype=np.int8)
-        start = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
-        fitted = fit_diagonal(gram, ridge, free, problem.tau, start, upper)
-        if fitted.bound - root.bound > WORTH_IT * (upper - root.bound):
-            tree = (RefittedTree if REFIT else Tree)(replace(gram, D=fitted.D), problem, first.trees[0].tol)
-            tree.learn_from(first.trees[0])
-            tree.start(fitted.beta, fitted.root_lam, fitted.bound)
+    if fitted is not None and _closes(fitted, WORTH_IT, root, first):
+        return _restarted(Tree, fitted, first, gram, n_jobs)
     search = Search(tree, n_jobs)
     search.history = first.history
     return search

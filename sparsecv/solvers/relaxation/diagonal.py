@@ -18,10 +18,10 @@ WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean
 SWEEPS = 3
 AWAY = 0.98  # of a diagonal: off the boundary, where the barrier is infinite
 STEPS = 30  # of fitting
-BARRIER, FALL = 3.0, 0.25  # μ at first, of the gap a column, and from one step to the next
-ENOUGH = 0.01  # of the gap, or of the bound: what the barrier may still keep
-LONG = 8.0
-BACK, SHORTEST = 0.5, 0.02  # of a step: from one trial to the next, and the last
+BARRIER, FALL = 3.0, 0.25  # μ: most, of the gap a column, and from one step to the next
+ENOUGH = 0.01  # of the gap: what the barrier may still keep
+LONG = 8.0  # a step's first trial: times what self-concordance allows for certain
+BACK, SHORTEST = 0.5, 0.02  # of a step: from one trial to the next, and the least
 MOST_COLUMNS = 300  # beyond which the least eigenvalue must do: a sweep is O(p³)
 
 
@@ -49,39 +49,17 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
     plain = extraction(G, p, eps)
     if p > MOST_COLUMNS:
         return plain
-    D = barrier_diagonal(G, ridge, np.zeros(p), np.ones(p))
+    shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
+    D = np.zeros(p)
+    try:
+        inverse = np.linalg.inv(G + shift * np.eye(p))
+    except np.linalg.LinAlgError:
+        return plain
+    ascend(inverse, D, float(np.trace(G)) / p * np.array(WEIGHTS), SWEEPS)
     if not np.isfinite(D).all():
         return plain
     D = allowed(G, D, eps)
     return D if D.min() > -1e-3 * ridge and D.sum() > plain.sum() else plain
-
-
-def barrier_diagonal(G: Array, ridge: float, D: Array, weights: Array) -> Array:
-    """About the maximiser of Σ weights_i·D_ii with G − D ⪰ 0 ≤ D, from D; NaN where it fails.
-
-    Parameters
-    ----------
-    G : ndarray, shape (p, p)
-    ridge : float
-        γ/2.
-    D : ndarray, shape (p,)
-        Where to begin.
-    weights : ndarray, shape (p,)
-        Positive.
-
-    Returns
-    -------
-    ndarray, shape (p,)
-    """
-    p = D.size
-    shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
-    found = AWAY * D
-    try:
-        inverse = np.linalg.inv(G + np.diag(shift - found))
-    except np.linalg.LinAlgError:
-        return np.full(p, np.nan)
-    ascend(inverse, found, weights, float(np.trace(G)) / p * np.array(WEIGHTS), SWEEPS)
-    return found
 
 
 def allowed(G: Array, D: Array, eps: float) -> Array:
@@ -105,12 +83,12 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
 
 
 class Fitted(NamedTuple):
-    """A node's diagonal and its relaxation with it.
+    """A node's diagonal, and its relaxation with it.
 
     Attributes
     ----------
     D, beta : ndarray, shape (p,)
-        D > 0 on free columns, else 0.
+        D > 0 on free columns; G − D ⪰ 0 on those that are not out.
     root_lam : float
         √λ.
     bound : float
@@ -123,13 +101,34 @@ class Fitted(NamedTuple):
     bound: float
 
 
+def interior(gram: GramForm) -> Array:
+    """A diagonal well inside G − D ⪰ 0, whatever G's scales are: half the mean of two allowed.
+
+    One is the least eigenvalue; the other 1/(p·(G⁻¹)_ii), as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i.
+    The half left over is far more than rounding takes where the least eigenvalue is known to be
+    positive.
+
+    Parameters
+    ----------
+    gram : GramForm
+        With D > 0.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+    """
+    values, vectors = np.linalg.eigh(gram.G)
+    share = 1.0 / (gram.b.size * (vectors**2 @ (1.0 / np.maximum(values, gram.D))))
+    return np.asarray(0.25 * (gram.D + np.maximum(share, 0.0)))
+
+
 def fit_diagonal(
     gram: GramForm,
     ridge: float,
     state: NDArray[np.int8],
     picks: int,
     start: Fitted,
-    target: float = np.inf,
+    target: float,
     steps: int = STEPS,
 ) -> Fitted:
     """Raise a node's bound by the diagonal that is taken from its free columns.
@@ -145,13 +144,13 @@ def fit_diagonal(
     ridge : float
         γ/2.
     state : ndarray of int8, shape (p,)
-        Free (0), included (1) and excluded (2) columns.
+        Free (0), included (1) and excluded (2) columns, some free.
     picks : int
         Free columns still to choose.
     start : Fitted
-        Its bound is not used; G − D ⪰ 0 on columns that are not out, as the result has it.
-    target : float, optional
-        Bound at which to stop.
+        Its bound is not used.
+    target : float
+        An objective: the bound at which to stop.
     steps : int, optional
 
     Returns
@@ -161,61 +160,45 @@ def fit_diagonal(
     """
     node = _Node(gram, ridge, state, picks)
     inside, free = node.columns, node.free
-    D = np.where(state[inside] == 0, start.D[inside], 0.0)
-    now = node.solved(D, start.beta[inside], start.root_lam)
-    best, mu = now, np.inf
-    factor = node.factor(AWAY * D, 0.0)
-    if factor is not None and now.bound < target:
-        now = node.solved(AWAY * D, now.beta, now.root_lam)
+    best = node.solved(node.of(start.D), start.beta[inside], start.root_lam)
+    now = best._replace(D=AWAY * best.D)
+    factor, mu = node.factor(now.D), np.inf
+    if factor is not None and best.bound < target:
+        now = node.solved(now.D, now.beta, now.root_lam)
     for _ in range(steps):
         left = target - best.bound
-        if factor is None or not left > 0.0 or 2.0 * mu * free.size < ENOUGH * min(left, best.bound):
+        if factor is None or not left > 0.0 or 2.0 * mu * free.size < ENOUGH * left:
             break
-        A = sla.lapack.dpotri(factor, lower=1)[0][np.ix_(free, free)]
-        A = np.tril(A) + np.tril(A, -1).T
-        omega, curvature = node.derivatives(now)
         mu = min(mu, BARRIER * left / free.size)
-        rise = omega - mu * np.diag(A) + mu / now.D[free]
-        K = mu * A * A - curvature
-        K.flat[:: free.size + 1] += mu / now.D[free] ** 2
-        step = np.zeros(D.size)
-        _, step[free], failed = sla.lapack.dposv(K, rise)
+        rise, curvature = node.derivatives(now, factor, mu)
+        step = np.zeros(now.D.size)
+        _, step[free], failed = sla.lapack.dposv(curvature, rise)
         if failed:
             break
-        value, slope = now.bound + mu * node.barrier(factor, now.D), float(rise @ step[free])
-        t = min(1.0, LONG / (1.0 + np.sqrt(max(slope, 0.0) / mu)))
-        t = min(t, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
+        slope, value = float(rise @ step[free]), now.bound + mu * node.barrier(factor, now.D)
+        t = LONG / (1.0 + np.sqrt(max(slope, 0.0) / mu))
+        t = min(1.0, t, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
         while t > SHORTEST:
-            moved = now.D + t * step
-            trial = node.factor(moved, node.lost)
+            D = now.D + t * step
+            trial = node.factor(D)
             if trial is not None:
-                there = node.solved(moved, now.beta, now.root_lam)
+                there = node.solved(D, now.beta, now.root_lam)
                 best = there if there.bound > best.bound else best
-                if there.bound + mu * node.barrier(trial, moved) >= value + 0.1 * t * slope:
+                if there.bound + mu * node.barrier(trial, D) >= value + 0.1 * t * slope:
                     now, factor = there, trial
                     break
             t *= BACK
-        mu *= FALL if t > 0.5 else 1.0 if t > SHORTEST else FALL
+        if not SHORTEST < t <= BACK:
+            mu *= FALL
     D, beta = np.zeros(state.size), np.zeros(state.size)
     D[inside], beta[inside] = best.D, best.beta
     return Fitted(D, beta, best.root_lam, best.bound)
 
 
-def interior(gram: GramForm) -> Array:
-    """A diagonal well inside G − D ⪰ 0: half the one extracted, half of what every column could have.
-
-    G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i, and so G ⪰ diag(1/(p·(G⁻¹)_ii)).
-    """
-    p = gram.b.size
-    return 0.5 * (gram.D + 1.0 / (p * np.diag(np.linalg.inv(gram.G))))
-
-
 class _Node:
     """What a node's diagonal is judged by, on its columns that are not out."""
 
-    def __init__(
-        self, gram: GramForm, ridge: float, state: NDArray[np.int8], picks: int
-    ) -> None:
+    def __init__(self, gram: GramForm, ridge: float, state: NDArray[np.int8], picks: int) -> None:
         self.columns = np.flatnonzero(state != 2)
         self.state, self.picks, self.ridge = state[self.columns], picks, ridge
         self.free = np.flatnonzero(self.state == 0)
@@ -223,17 +206,25 @@ class _Node:
         terms, m = gram.terms(ridge), self.columns.size
         self.terms = terms._replace(length=terms.length[self.columns], b=gram.b[self.columns])
         trace = float(self.terms.length @ self.terms.length)
-        # a Cholesky factor exists: no eigenvalue is below −(m + 2)u·trace (Rump 2006)
+        # where a Cholesky factor is found no eigenvalue is below −(m + 2)u·trace (Rump 2006)
         self.lost = (4.0 * (m + 2) * EPS + gram.eps) * trace
         self.work, self.top = newton_work(m), np.zeros(picks + EXTRA)
 
-    def factor(self, D: Array, lost: float) -> Array | None:
-        """Cholesky factor of G − D less ``lost``; None where there is none."""
+    def of(self, D: Array) -> Array:
+        """D on this node's columns."""
+        return np.asarray(np.where(self.state == 0, D[self.columns], 0.0))
+
+    def less(self, D: Array) -> Array:
+        """G − D."""
+        Q = self.G.copy()
+        Q.flat[:: D.size + 1] -= D
+        return Q
+
+    def factor(self, D: Array) -> Array | None:
+        """Cholesky factor of G − D, less what makes G − D ⪰ 0 certain; None where there is none."""
         if not D[self.free].min() > 0.0:
             return None
-        Q = self.G.copy()
-        Q.flat[:: D.size + 1] -= D + lost
-        found, failed = sla.lapack.dpotrf(Q, lower=1)
+        found, failed = sla.lapack.dpotrf(self.less(D + self.lost), lower=1)
         return None if failed else found
 
     def barrier(self, factor: Array, D: Array) -> float:
@@ -242,59 +233,60 @@ class _Node:
 
     def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
         """The relaxation with D."""
-        beta, g, lam, Q = beta.copy(), np.empty(D.size), np.array([root_lam]), self.G.copy()
-        Q.flat[:: D.size + 1] -= D
+        beta, g, lam, Q = beta.copy(), np.empty(D.size), np.array([root_lam]), self.less(D)
         terms = self.terms._replace(w=weights(self.ridge, D))
         gram_gradient(Q, terms.b, beta, g)
         problem = (Q, terms, np.sqrt(terms.w), False, self.state, self.picks)
         bound, _ = newton(*problem, beta, g, lam, np.inf, 20, 1e-4, self.top, self.work)
         return Fitted(D, beta, float(lam[0]), float(bound))
 
-    def derivatives(self, at: Fitted) -> tuple[Array, Array]:
-        """First and second derivatives of the bound in the free columns' D.
+    def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
+        """First derivatives of φ + μ·barrier in the free columns' D, and the second's negative.
 
-        With v_i = √w_i·sign β_i on linear columns β and s = √λ solve
+        With v_i = √w_i·sign β_i on the linear columns, 0 on others, β and s = √λ solve
 
             (Q + W_quadratic)β + s·v = b,   vᵀβ = s·(picks − #quadratic),
 
-        and ω_i = |β_i|s/√w_i − β_i² there, 0 elsewhere.
+        and ω_i = |β_i|s/√w_i − β_i² on the linear columns, 0 on others.
         """
-        beta, s, w = at.beta, at.root_lam, self.ridge + at.D
+        beta, s, w, D = at.beta, at.root_lam, self.ridge + at.D, at.D[self.free]
         size, inside = np.sqrt(w) * np.abs(beta), self.state == 1
         quadratic = inside | (size >= s) & (size > 0.0)
         linear = (size > 0.0) & ~quadratic
-        active, m = np.flatnonzero(quadratic | linear), int((quadratic | linear).sum())
-        lines = np.flatnonzero(linear[active])
+        active = np.flatnonzero(quadratic | linear)
+        lines, m = np.flatnonzero(linear[active]), active.size
         i = active[lines]
-        sign, root = np.sign(beta[i]), np.sqrt(w[i])
-        K = np.zeros((m + 1, m + 1))
+        v, away = np.sqrt(w[i]) * np.sign(beta[i]), np.abs(beta[i]) / np.sqrt(w[i])
+        K, right = np.zeros((m + 1, m + 1)), np.zeros((m + 1, i.size))
         K[:m, :m] = self.G[np.ix_(active, active)]
         K.flat[: m * (m + 2) : m + 2] += np.where(quadratic, w, 0.0)[active] - at.D[active]
-        K[lines, m] = K[m, lines] = root * sign
+        K[lines, m] = K[m, lines] = v
         K[m, m] = int((quadratic & ~inside).sum()) - self.picks
-        right = np.zeros((m + 1, i.size))
-        right[lines, np.arange(i.size)] = beta[i] - 0.5 * s * sign / root
-        right[m] = -0.5 * np.abs(beta[i]) / root
-        omega, curvature = np.zeros(beta.size), np.zeros((beta.size, beta.size))
-        omega[i] = np.maximum(np.abs(beta[i]) * s / root - beta[i] ** 2, 0.0)
-        try:
-            curvature[np.ix_(i, i)] = -2.0 * right.T @ np.linalg.solve(K, right)
-        except np.linalg.LinAlgError:
-            pass
-        curvature[i, i] -= 0.5 * np.abs(beta[i]) * s / (root * w[i])
-        return omega[self.free], curvature[np.ix_(self.free, self.free)]
+        right[lines, np.arange(i.size)] = beta[i] - 0.5 * s / v
+        right[m] = -0.5 * away
+        omega, second = np.zeros(beta.size), np.zeros((beta.size, beta.size))
+        omega[i] = np.maximum(s * away - beta[i] ** 2, 0.0)
+        _, _, solution, failed = sla.lapack.dgesv(K, right)
+        if not failed:
+            second[np.ix_(i, i)] = 2.0 * right.T @ solution
+        second[i, i] += 0.5 * away * s / w[i]
+        A = sla.lapack.dpotri(factor, lower=1)[0][np.ix_(self.free, self.free)]
+        A = np.tril(A) + np.tril(A, -1).T
+        second = second[np.ix_(self.free, self.free)] + mu * A * A
+        second.flat[:: D.size + 1] += mu / D**2
+        return omega[self.free] + mu * (1.0 / D - np.diag(A)), second
 
 
 @kernel
-def ascend(A, D, weights, barrier, sweeps):  # type: ignore[no-untyped-def]
-    """Coordinate steps on D; A = (G − D)⁻¹ is kept by rank-one updates."""
+def ascend(A, D, barrier, sweeps):  # type: ignore[no-untyped-def]
+    """Coordinate steps up Σ D_ii + μ·log det(G − D); A = (G − D)⁻¹ by rank-one updates."""
     p = D.shape[0]
     for mu in barrier:
         for _ in range(sweeps):
             for i in range(p):
                 if not 0.0 < A[i, i] < np.inf:
                     continue  # what rounding left of the inverse says nothing about this column
-                step = max(1.0 / A[i, i] - mu / weights[i], -D[i])
+                step = max(1.0 / A[i, i] - mu, -D[i])
                 left = 1.0 - step * A[i, i]
                 if step == 0.0 or left <= 0.0:
                     continue

@@ -1,0 +1,163 @@
+"""Diagonals fitted at nodes, and the tree that fits them, against enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from fresh import draws
+from problems import optimum, ugly_problem
+
+from sparsecv.solvers import (
+    GramForm,
+    SparseRidgeProblem,
+    Status,
+    best_subsets,
+    branch_and_bound,
+    perspective_relaxation,
+    solve_sizes,
+)
+from sparsecv.solvers.branching import refitted, single
+from sparsecv.solvers.branching.refitted import RefittedTree
+from sparsecv.solvers.branching.search import Search
+from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.relaxation import diagonal
+from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior
+
+
+def best_below(problem: SparseRidgeProblem, state: np.ndarray, picks: int) -> float:
+    """The least objective of a node's supports."""
+    inside, free = np.flatnonzero(state == 1), np.flatnonzero(state == 0)
+    options = itertools.combinations(free.tolist(), picks)
+    return min(problem.objective(np.array([*inside, *chosen], dtype=int)) for chosen in options)
+
+
+def with_diagonal(rng: np.random.Generator) -> tuple[SparseRidgeProblem, GramForm]:
+    """An ugly problem whose Gram matrix allows a diagonal."""
+    while True:
+        problem = ugly_problem(int(rng.integers(2**32)))
+        problem = problem.replace(gamma=10.0 ** rng.uniform(-8, 8))
+        gram = GramForm.of(problem)
+        if problem.tau < problem.p and not gram.scaled:
+            return problem, gram
+
+
+def test_bounds_of_nodes_hold_and_their_diagonals_are_allowed() -> None:
+    for note, rng in draws(150, 71):
+        problem, gram = with_diagonal(rng)
+        p, ridge = problem.p, problem.gamma / 2.0
+        state = rng.choice(3, size=p, p=(0.6, 0.2, 0.2)).astype(np.int8)
+        picks = problem.tau - int((state == 1).sum())
+        if not 0 < picks < int((state == 0).sum()):
+            continue
+        best = best_below(problem, state, picks)
+        start = Fitted(interior(gram), rng.normal(size=p) * (state != 2), 0.0, -np.inf)
+        plain = fit_diagonal(gram, ridge, state, picks, start, best, 0)
+        found = fit_diagonal(gram, ridge, state, picks, start, best)
+        assert plain.bound <= found.bound <= best * (1 + 1e-12) + 1e-14 * problem.yy, note
+        left = state != 2
+        Q = (gram.G - np.diag(found.D))[np.ix_(left, left)]
+        assert np.linalg.eigvalsh(Q)[0] >= -1e-14 * np.trace(gram.G), note
+        np.testing.assert_array_equal(found.D > 0.0, state == 0, err_msg=note)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_derivatives_in_the_diagonal(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 12))
+    problem = SparseRidgeProblem(X, X[:, :8].sum(1) + rng.normal(size=60), gamma=0.1, tau=5)
+    gram, ridge, state = GramForm.of(problem), 0.05, np.zeros(12, dtype=np.int8)
+    state[seed] = seed % 3
+    node = diagonal._Node(gram, ridge, state, 4)
+    D = 0.4 * gram.D * rng.uniform(0.5, 1.0, size=12)
+    at = node.solved(node.of(D), np.zeros(node.columns.size), 0.0)
+    mu, h, m = 3.0, 1e-5 * gram.D[0], node.free.size
+
+    def value(D: np.ndarray) -> tuple[float, np.ndarray]:
+        there, factor = node.solved(D, at.beta, at.root_lam), node.factor(D)
+        assert factor is not None
+        return there.bound + mu * node.barrier(factor, D), node.derivatives(there, factor, mu)[0]
+
+    factor = node.factor(at.D)
+    assert factor is not None
+    slope, curvature = node.derivatives(at, factor, mu)
+    for k in range(m):
+        step = np.zeros(at.D.size)
+        step[node.free[k]] = h
+        (up, up_slope), (down, down_slope) = value(at.D + step), value(at.D - step)
+        assert (up - down) / (2 * h) == pytest.approx(slope[k], rel=1e-4, abs=1e-4)
+        np.testing.assert_allclose(
+            (down_slope - up_slope) / (2 * h), curvature[:, k], rtol=1e-2, atol=1e-4
+        )
+
+
+def test_reaches_the_semidefinite_relaxation() -> None:
+    cp = pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 12))
+    problem = SparseRidgeProblem(X, X.sum(1) + rng.normal(size=200), gamma=1e-2, tau=5)
+    gram, ridge, best = GramForm.of(problem), 5e-3, optimum(problem)
+    M, z = cp.Variable((13, 13), PSD=True), cp.Variable(12)
+    B, beta = M[1:, 1:], M[0, 1:]
+    cones = [cp.SOC(z[i] + B[i, i], cp.hstack([2 * beta[i], z[i] - B[i, i]])) for i in range(12)]
+    value = gram.yy - 2 * gram.b @ beta + cp.trace((gram.G + ridge * np.eye(12)) @ B)
+    limits = [M[0, 0] == 1, z <= 1, cp.sum(z) <= 5]
+    least = cp.Problem(cp.Minimize(value / gram.yy), [*cones, *limits]).solve(solver="CLARABEL")
+    start = Fitted(interior(gram), np.zeros(12), 0.0, -np.inf)
+    found = fit_diagonal(gram, ridge, np.zeros(12, dtype=np.int8), 5, start, best, 100)
+    alone = perspective_relaxation(problem, extract=True, gram=gram).bound
+    gap = best - gram.yy * least
+    assert found.bound <= gram.yy * least * (1 + 1e-6)
+    assert best - found.bound < 1.1 * gap < 0.6 * (best - alone)
+
+
+@pytest.mark.parametrize("kept", [refitted.OPEN_BYTES, 2000.0])
+def test_the_tree_is_right_wherever_it_stops(kept: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where hardly a node may be kept."""
+    monkeypatch.setattr(refitted, "FEWEST", 1)
+    monkeypatch.setattr(refitted, "OPEN_BYTES", kept)
+    for note, rng in draws(60, 72):
+        problem, gram = with_diagonal(rng)
+        best = optimum(problem)
+        tree = RefittedTree(gram, problem, 0.0)
+        tree.enter(np.arange(problem.tau, dtype=np.intp), 0)
+        tree.start(np.zeros(problem.p), 0.0, -np.inf)
+        search = Search(tree)
+        for _ in range(2000):
+            ended = search.run(Limits(None, search.n_nodes + 1 + int(rng.integers(1, 4))))
+            known = min(search.bound, float(tree.now["upper"][0]))
+            assert known <= best * (1 + 1e-9) + 1e-13 * problem.yy, note
+            if ended is Status.OPTIMAL:
+                break
+        assert ended is Status.OPTIMAL, note
+        found = problem.objective(np.sort(search.support))
+        assert found <= best * (1 + 1e-6) + 1e-9 * problem.yy, note
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_equals_the_all_sizes_tree(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near ties of nearly orthogonal columns, by this tree as soon as there is one."""
+    monkeypatch.setattr(single, "EARLY", 0.0)
+    used = []
+    monkeypatch.setattr(single, "RefittedTree", lambda *args: used.append(1) or RefittedTree(*args))
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 30))
+    y = X[:, :20].sum(1) + rng.normal(size=400)
+    problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=30)
+    whole = best_subsets(problem, sizes=[6, 10, 14])
+    for size, objective in zip(whole.sizes, whole.objective, strict=True):
+        found = branch_and_bound(problem.replace(tau=int(size)), tol=0.0, n_jobs=jobs)
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(objective, rel=1e-9)
+        assert found.lower_bound <= found.objective * (1 + 1e-12)
+    assert used
+
+
+@pytest.mark.slow
+def test_every_size_of_eighty_columns() -> None:
+    """Half of the columns true and worth nearly the same: sizes that were open after minutes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 80))
+    y = X[:, :40].sum(1) + rng.normal(size=1000)
+    problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=80)
+    found = solve_sizes(problem, sizes=[16, 20, 24, 28], time_limit=240.0)
+    assert found.proved.all()

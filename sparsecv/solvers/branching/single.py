@@ -23,7 +23,7 @@ from .search import Search, Tree
 
 # work of a search, in supports of some 3 ns, before a better diagonal and a better support are
 # looked for
-EARLY, HEAD_START = 1e7, 5e7
+EARLY, HEAD_START = 5e6, 5e7
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it

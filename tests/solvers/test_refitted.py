@@ -1,6 +1,7 @@
 """Diagonals fitted at nodes, and the tree that fits them, against enumeration."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,12 @@ from sparsecv.solvers import (
     GramForm,
     SparseRidgeProblem,
     Status,
-    best_subsets,
     branch_and_bound,
     perspective_relaxation,
     solve_sizes,
 )
 from sparsecv.solvers.branching import refitted, single
+from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.refitted import RefittedTree
 from sparsecv.solvers.branching.search import Search
 from sparsecv.solvers.limits import Limits
@@ -134,22 +135,30 @@ def test_the_tree_is_right_wherever_it_stops(kept: float, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_equals_the_all_sizes_tree(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Near ties of nearly orthogonal columns, by this tree as soon as there is one."""
+def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near ties of nearly orthogonal columns; with threads each tree has nodes of its own."""
     monkeypatch.setattr(single, "EARLY", 0.0)
-    used = []
-    monkeypatch.setattr(single, "RefittedTree", lambda *args: used.append(1) or RefittedTree(*args))
+    monkeypatch.setattr(refitted, "FEWEST", 1)
+    monkeypatch.setattr(search_module, "FIRST_CHUNK", 0)
+    trees: list[RefittedTree] = []
+    start = RefittedTree.__init__
+
+    def counted(tree: RefittedTree, *args: Any) -> None:
+        trees.append(tree)
+        start(tree, *args)
+
+    monkeypatch.setattr(RefittedTree, "__init__", counted)
     rng = np.random.default_rng(5)
-    X = rng.normal(size=(400, 30))
-    y = X[:, :20].sum(1) + rng.normal(size=400)
-    problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=30)
-    whole = best_subsets(problem, sizes=[6, 10, 14])
-    for size, objective in zip(whole.sizes, whole.objective, strict=True):
-        found = branch_and_bound(problem.replace(tau=int(size)), tol=0.0, n_jobs=jobs)
-        assert found.status is Status.OPTIMAL
-        assert found.objective == pytest.approx(objective, rel=1e-9)
-        assert found.lower_bound <= found.objective * (1 + 1e-12)
-    assert used
+    X = rng.normal(size=(400, 60))
+    problem = SparseRidgeProblem(X, X[:, :30].sum(1) + rng.normal(size=400), gamma=1e-3, tau=16)
+    found = branch_and_bound(problem, tol=0.0, n_jobs=jobs)
+    assert len(trees) == jobs
+    assert found.status is Status.OPTIMAL
+    assert found.lower_bound <= found.objective * (1 + 1e-12)
+    monkeypatch.setattr(single, "PAYS", 1.0)
+    fixed = branch_and_bound(problem, tol=0.0)
+    assert len(trees) == jobs
+    assert found.objective == pytest.approx(fixed.objective, rel=1e-9)
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from operator import methodcaller
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -288,7 +289,7 @@ class Search:
                 if pool is None:
                     codes = [self.trees[0].advance(left)]
                 else:
-                    codes = list(pool.map(Tree.advance, self.trees, [left] * len(self.trees)))
+                    codes = list(pool.map(methodcaller("advance", left), self.trees))
                 if not any(codes):
                     return Status.OPTIMAL
                 seconds = time.perf_counter() - started

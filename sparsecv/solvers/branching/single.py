@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.diagonal import MOST_COLUMNS, Fitted, fit_diagonal, interior
+from ..relaxation.diagonal import MOST_COLUMNS, STEPS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -21,9 +21,9 @@ from .certificate import Certificate, start_from
 from .refitted import PAYS, RefittedTree
 from .search import Search, Tree
 
-# work of a search, in supports of some 3 ns, before a better diagonal and a better support are
-# looked for
-EARLY, HEAD_START = 5e6, 5e7
+# work of a search, in supports of some 3 ns, before a better support is looked for, and per p³
+# before a better diagonal is: ten times what a trial of that takes
+HEAD_START, EARLY, TRIAL = 5e7, 20.0, 8
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it
@@ -134,9 +134,14 @@ def _searched(
     tree.start(root.beta, root.root_lam, root.bound)
     tree.now["quick"] = QUICK
     first = Search(tree)
-    ended, searches, relaxed = first.run(limits, EARLY), [first], 0.0
-    fitted = _fitted(problem, first, root, gram) if ended is None else None
-    if fitted is not None and _closes(fitted, PAYS, root, first):
+    p, searches, relaxed, fitted = root.columns.size, [first], 0.0, None
+    ended = first.run(limits, min(EARLY * p**3, HEAD_START))
+    if ended is None and not gram.scaled and p <= MOST_COLUMNS:
+        fitted = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
+        fitted = _fit(gram, problem, first, fitted, TRIAL)
+        if fitted.bound > first.bound:
+            fitted = _fit(gram, problem, first, fitted)
+    if fitted is not None and fitted.bound > first.bound and _closes(fitted, PAYS, root, first):
         searches.append(_restarted(RefittedTree, fitted, first, gram, n_jobs))
         ended = searches[-1].run(limits)
     else:
@@ -168,21 +173,18 @@ def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits)
     return bound
 
 
-def _fitted(
-    problem: SparseRidgeProblem, first: Search, root: Root, gram: GramForm
-) -> Fitted | None:
-    """The root's relaxation with a diagonal fitted to (γ, τ); None where there is none to fit."""
-    if gram.scaled or gram.b.size > MOST_COLUMNS:
-        return None
-    start = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
+def _fit(
+    gram: GramForm, problem: SparseRidgeProblem, first: Search, start: Fitted, steps: int = STEPS
+) -> Fitted:
+    """The root's relaxation with its diagonal fitted to (γ, τ)."""
     free, upper = np.zeros(gram.b.size, dtype=np.int8), float(first.trees[0].now["upper"][0])
-    return fit_diagonal(gram, problem.gamma / 2.0, free, problem.tau, start, upper)
+    return fit_diagonal(gram, problem.gamma / 2.0, free, problem.tau, start, upper, steps)
 
 
-def _closes(fitted: Fitted | None, share: float, root: Root, first: Search) -> bool:
+def _closes(fitted: Fitted, share: float, root: Root, first: Search) -> bool:
     """Whether a fitted diagonal closes so much of the root's gap."""
-    gap = float(first.trees[0].now["upper"][0]) - root.bound
-    return fitted is not None and fitted.bound - root.bound > share * gap
+    upper = float(first.trees[0].now["upper"][0])
+    return fitted.bound - root.bound > share * (upper - root.bound)
 
 
 def _restarted(
@@ -213,8 +215,11 @@ def _better_start(
     local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
-    if fitted is not None and _closes(fitted, WORTH_IT, root, first):
-        return _restarted(Tree, fitted, first, gram, n_jobs)
+    if fitted is not None:
+        fitted = _fit(gram, problem, first, fitted)
+        if _closes(fitted, WORTH_IT, root, first):
+            kind = RefittedTree if _closes(fitted, PAYS, root, first) else Tree
+            return _restarted(kind, fitted, first, gram, n_jobs)
     search = Search(tree, n_jobs)
     search.history = first.history
     return search

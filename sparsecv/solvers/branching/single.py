@@ -25,9 +25,10 @@ HEAD_START = 5e7
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it
-QUICK = 100  # nodes relaxed roughly at first: many problems end with them
+# nodes relaxed roughly at first, and less thoroughly after them: many problems end with them
+QUICK, EARLY = 100, 0.3
 WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used,
-LATE = 0.6  # unless the tree has closed so much by then
+LATE = 0.6  # unless the tree has closed so much by then: it goes on as it is
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -131,7 +132,7 @@ def _searched(
     tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
-    tree.now["quick"] = QUICK
+    tree.now["quick"], tree.now["undecided"] = QUICK, EARLY
     first = last = Search(tree)
     ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
     if ended is not Status.OPTIMAL:
@@ -182,15 +183,15 @@ def _better_start(
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
     gap = float(tree.now["upper"][0]) - root.bound
-    fits = not gram.scaled and gram.b.size <= MOST_COLUMNS
-    if fits and first.bound - root.bound < LATE * gap:
-        fitted, beta, root_lam, bound = fitted_form(
-            gram, ridge, problem.tau, root.beta, root.root_lam, limits
-        )
-        if bound - root.bound > WORTH_IT * gap:
-            tree = Tree(fitted, problem, tree.tol)
-            tree.learn_from(first.trees[0])
-            tree.start(beta, root_lam, bound)
+    if first.bound - root.bound < LATE * gap:  # anew: what rough nodes taught misleads
+        start = gram, root.beta, root.root_lam, root.bound
+        if not gram.scaled and gram.b.size <= MOST_COLUMNS:
+            here = root.beta, root.root_lam
+            fitted = fitted_form(gram, ridge, problem.tau, *here, limits)
+            start = fitted if fitted[3] - root.bound > WORTH_IT * gap else start
+        tree = Tree(start[0], problem, tree.tol)
+        tree.take_record(first.trees[0])
+        tree.start(*start[1:])
     search = Search(tree, n_jobs)
     search.history = first.history
     return search

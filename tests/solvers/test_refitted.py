@@ -137,7 +137,7 @@ def test_the_tree_is_right_wherever_it_stops(kept: float, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Near ties of nearly orthogonal columns; with threads each tree has nodes of its own."""
-    monkeypatch.setattr(single, "EARLY", 0.0)
+    monkeypatch.setattr(single, "FITTING", 0.0)
     monkeypatch.setattr(refitted, "FEWEST", 1)
     monkeypatch.setattr(search_module, "FIRST_CHUNK", 0)
     trees: list[RefittedTree] = []

@@ -23,12 +23,14 @@ from .search import Search, Tree
 
 # work of a search, in supports of some 3 ns, before a better support is looked for, and per p³
 # before a better diagonal is: ten times what a trial of that takes
-HEAD_START, EARLY, TRIAL = 5e7, 20.0, 8
+HEAD_START, FITTING, TRIAL = 5e7, 20.0, 8
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it
-QUICK = 100  # nodes relaxed roughly at first: many problems end with them
-WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
+# nodes relaxed roughly at first, and less thoroughly after them: many problems end with them
+QUICK, EARLY = 100, 0.3
+WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used,
+LATE = 0.6  # unless the tree has closed so much by then: it goes on as it is
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -132,26 +134,29 @@ def _searched(
     tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
-    tree.now["quick"] = QUICK
-    first = Search(tree)
+    tree.now["quick"], tree.now["undecided"] = QUICK, EARLY
+    first = last = Search(tree)
     p, searches, relaxed, fitted = root.columns.size, [first], 0.0, None
-    ended = first.run(limits, min(EARLY * p**3, HEAD_START))
+    ended = first.run(limits, min(FITTING * p**3, HEAD_START))
     if ended is None and not gram.scaled and p <= MOST_COLUMNS:
         fitted = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
         fitted = _fit(gram, problem, first, fitted, TRIAL)
         if fitted.bound > first.bound:
             fitted = _fit(gram, problem, first, fitted)
     if fitted is not None and fitted.bound > first.bound and _closes(fitted, PAYS, root, first):
-        searches.append(_restarted(RefittedTree, fitted, first, gram, n_jobs))
-        ended = searches[-1].run(limits)
+        last = _restarted(RefittedTree, fitted, first, gram, n_jobs)
+        searches.append(last)
+        ended = last.run(limits)
     else:
         ended = ended or first.run(limits, HEAD_START)
         if ended is not Status.OPTIMAL:
             relaxed = _relaxed(problem, whole, limits)
-        if ended is None:  # not an easy one: worth a better support first
-            searches.append(_better_start(problem, first, root, gram, fitted, limits, n_jobs))
-            ended = searches[-1].run(limits)
-    status, last = ended or Status.TIME_LIMIT, searches[-1]
+        if ended is None:  # not an easy one: worth a better support and a better diagonal first
+            last = _better_start(problem, first, root, gram, fitted, limits, n_jobs)
+            # one that goes on with the first tree deals its nodes out: what it knows is all
+            searches = [last] if last.trees[0] is first.trees[0] else [first, last]
+            ended = last.run(limits)
+    status = ended or Status.TIME_LIMIT
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
     bound = max(min(bound, _overlooked(problem, gram, searches)), relaxed)
@@ -190,10 +195,10 @@ def _closes(fitted: Fitted, share: float, root: Root, first: Search) -> bool:
 def _restarted(
     kind: type[Tree], fitted: Fitted, first: Search, gram: GramForm, n_jobs: int | None
 ) -> Search:
-    """A search from the root with a fitted diagonal, and what branching has taught."""
+    """A search from the root with a fitted diagonal, and the record so far."""
     old = first.trees[0]
     tree = kind(replace(gram, D=fitted.D), old.problem, old.tol)
-    tree.learn_from(old)
+    tree.take_record(old)
     tree.start(fitted.beta, fitted.root_lam, fitted.bound)
     search = Search(tree, n_jobs)
     search.history = first.history
@@ -209,17 +214,21 @@ def _better_start(
     limits: Limits,
     n_jobs: int | None,
 ) -> Search:
-    """A search with a support from local search, and the fitted diagonal where that helps."""
-    tree, remaining = first.trees[0], limits.remaining()
+    """A search with a support from local search and, where it helps, a fitted diagonal."""
+    ridge, tree = problem.gamma / 2.0, first.trees[0]
+    remaining = limits.remaining()
     seconds = LOCAL_SEARCH if remaining is None else min(LOCAL_SEARCH, 0.3 * remaining)
-    local = LocalSearch(gram.G, gram.b, problem.gamma / 2.0, problem.tau)
+    local = LocalSearch(gram.G, gram.b, ridge, problem.tau)
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
-    if fitted is not None:
-        fitted = _fit(gram, problem, first, fitted)
-        if _closes(fitted, WORTH_IT, root, first):
+    gap = float(tree.now["upper"][0]) - root.bound
+    if first.bound - root.bound < LATE * gap:  # anew: what rough nodes taught misleads
+        kind, start = Tree, Fitted(gram.D, root.beta, root.root_lam, root.bound)
+        if fitted is not None:
+            fitted = _fit(gram, problem, first, fitted)
             kind = RefittedTree if _closes(fitted, PAYS, root, first) else Tree
-            return _restarted(kind, fitted, first, gram, n_jobs)
+            start = fitted if _closes(fitted, WORTH_IT, root, first) else start
+        return _restarted(kind, start, first, gram, n_jobs)
     search = Search(tree, n_jobs)
     search.history = first.history
     return search

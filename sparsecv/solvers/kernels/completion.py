@@ -147,35 +147,41 @@ def best_single(c, d, n, gain, record, picks):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def scan_row(C, level, i, n, c, record):  # type: ignore[no-untyped-def]
-    """Whether a pair (i, j > i) of unit columns may gain more than ``record``."""
+def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
+    """Whether one of some unit columns may gain more than ``need`` beside one that gains ci²."""
     hits = 0
-    ci = c[level, i]
-    need = record - ci * ci
-    for j in range(i + 1, n):
-        rho = C[level, i, j]
-        left = c[level, j] - ci * rho
-        hits += left * left + need * (rho * rho) > need
+    for j in range(c.shape[0]):
+        left = c[j] - ci * rho[j]
+        hits += left * left + need * (rho[j] * rho[j]) > need
     return hits > 0
 
 
 @kernel(inner=True)
-def scan_pairs(C, level, first, n, c, gain, record, picks, depth):  # type: ignore[no-untyped-def]
-    """Best last two picks among unit columns first..n−1 of a level; returns the record gain."""
-    for i in range(first, n - 1):
-        left = (record - gain) * HIT
-        if not scan_row(C, level, i, n, c, left):
-            continue
-        ci = c[level, i]
-        for j in range(i + 1, n):
-            rho = C[level, i, j]
-            unexplained = c[level, j] - ci * rho
-            value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
-            if value > record:
-                record = value
-                picks[depth] = i
-                picks[depth + 1] = j
+def scan_pairs(C, level, row, i, n, c, gain, record, picks, depth):  # type: ignore[no-untyped-def]
+    """Best last two picks of which unit column i is the first; returns the record gain.
+
+    Row ``row`` of a level has its inner products with the later columns.
+    """
+    ci = c[level, i]
+    need = (record - gain) * HIT - ci * ci
+    if not any_hit(C[level, row, i + 1 : n], c[level, i + 1 : n], ci, need):
+        return record
+    for j in range(i + 1, n):
+        rho = C[level, row, j]
+        unexplained = c[level, j] - ci * rho
+        value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
+        if value > record:
+            record = value
+            picks[depth] = i
+            picks[depth + 1] = j
     return record
+
+
+@kernel(inner=True)
+def project_row(target, row, pivot, scales, rho, scale):  # type: ignore[no-untyped-def]
+    """(row − rho·pivot), each product rescaled."""
+    for e in range(row.shape[0]):
+        target[e] = (row[e] - rho * pivot[e]) * scale * scales[e]
 
 
 @kernel(inner=True)
@@ -189,23 +195,22 @@ def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
         c[level + 1, j] = (c[level, j] - ci * rho) * scale
     for j in range(i + 1, n - 1):
         rho, scale = C[level, i, j], C[level + 1, i, j]
-        for e in range(j + 1, n):
-            C[level + 1, j, e] = (
-                (C[level, j, e] - rho * C[level, i, e]) * scale * C[level + 1, i, e]
-            )
+        project_row(
+            C[level + 1, j, j + 1 : n],
+            C[level, j, j + 1 : n],
+            C[level, i, j + 1 : n],
+            C[level + 1, i, j + 1 : n],
+            rho,
+            scale,
+        )
 
 
 @kernel(inner=True)
 def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignore[no-untyped-def]
-    """Best k ≥ 2 picks among n unit columns of level 0; positions in ``best_picks``.
+    """Best k ≥ 3 picks among n unit columns of level 0; positions in ``best_picks``.
 
     ``C`` is (k − 1, n, n), ``c`` (k − 1, n), ``picks`` and ``best_picks`` (k,).
     """
-    if k == 2:
-        value = scan_pairs(C, 0, 0, n, c, gain, record, picks, 0)
-        if value > record:
-            best_picks[0], best_picks[1] = picks[0], picks[1]
-        return max(value, record)
     C[0, 0, 0] = gain  # diagonals are free: park there what the picks above gain
     level = 0
     picks[0] = -1
@@ -218,7 +223,9 @@ def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignor
         gain = C[level, 0, 0] + c[level, i] * c[level, i]
         pick_first(C, c, level, i, n)
         if k - level - 1 == 2:
-            value = scan_pairs(C, level + 1, i + 1, n, c, gain, record, picks, level + 1)
+            last, value = level + 1, record
+            for j in range(i + 1, n - 1):
+                value = scan_pairs(C, last, j, j, n, c, gain, value, picks, last)
             if value > record:
                 record = value
                 for a in range(k):
@@ -228,6 +235,13 @@ def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignor
             C[level, 0, 0] = gain
             picks[level] = i
     return record
+
+
+@kernel(inner=True)
+def scaled_products(row, products, columns, scales, scale):  # type: ignore[no-untyped-def]
+    """Some of a column's inner products, rescaled."""
+    for e in range(columns.shape[0]):
+        row[e] = products[columns[e]] * (scale * scales[e])
 
 
 @kernel
@@ -244,17 +258,19 @@ def complete(G, b, ridge, chosen, m, columns, n, k, record, work):  # type: igno
     if k == 1:
         return best_single(c, d, n, gain, record, found)
     for f in range(n):
-        scale = 1.0 / np.sqrt(d[f])
-        d[f] = scale
-        unit[0, f] = c[f] * scale
+        d[f] = 1.0 / np.sqrt(d[f])
+        unit[0, f] = c[f] * d[f]
+    for a in range(m):
+        for f in range(n):
+            V[a, f] *= d[f]
     for f in range(n - 1):
-        i = columns[f]
-        for e in range(f + 1, n):
-            C[0, f, e] = G[i, columns[e]]
+        row = 0 if k == 2 else f  # pairs ask for one row at a time: it stays in the cache
+        left = C[0, row, f + 1 : n]
+        scaled_products(left, G[columns[f]], columns[f + 1 : n], d[f + 1 : n], d[f])
         for a in range(m):
-            weight = V[a, f]
-            for e in range(f + 1, n):
-                C[0, f, e] -= weight * V[a, e]
-        for e in range(f + 1, n):
-            C[0, f, e] *= d[f] * d[e]
+            add(left, V[a, f + 1 : n], -V[a, f], n - f - 1)
+        if k == 2:
+            record = scan_pairs(C, 0, row, f, n, unit, gain, record, found, 0)
+    if k == 2:
+        return record
     return enumerate_picks(C, unit, n, k, gain, record, picks, found)

@@ -29,6 +29,7 @@ from .dual_bound import gram_bound, gram_gradient, list_allowed, residual_bound
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
 BLOCK = 400  # active columns that are gathered
+ENTERING = 0.5  # of the worst violation: what brings a column in
 
 LIMITS = np.dtype(
     [
@@ -300,14 +301,21 @@ def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-unty
 
 @kernel(inner=True)
 def list_active(w, state, columns, count, beta, g, root_lam, active, before, gathered):  # type: ignore[no-untyped-def]
-    """List columns with a coefficient or about to get one.
+    """List columns with a coefficient, and of those about to get one the most violated.
 
-    Returns how many, and whether those that were ``gathered`` before are the same.
+    Where a column has just been excluded most others ask for its place, and few will have it: only
+    violations of at least half the worst count. Returns how many, and whether those that were
+    ``gathered`` before are the same.
     """
-    n = 0
+    n, worst = 0, root_lam * root_lam
     for a in range(count):
         i = columns[a]
-        if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
+        if state[i] == 0 and beta[i] == 0.0:
+            worst = max(worst, g[i] * g[i] / w[i])
+    least = root_lam + ENTERING * (np.sqrt(worst) - root_lam)
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > least * least * w[i]:
             gathered = gathered and active[n] == i
             active[n] = i
             n += 1

@@ -324,10 +324,10 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if k < 0:
             return True, m, n, k, bound  # nothing better lies below
         if k == 0 or k >= n:  # a single support, or all there is
-            finish(st, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
+            finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
-            finish(st, m, k, n)
+            finish(st, nt.columns, m, k, n)
             return True, m, n, k, bound
         if fresh:
             bound = max(bound, relax_here(st, nt, ch, k, target))

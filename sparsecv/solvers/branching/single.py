@@ -136,8 +136,10 @@ def _searched(
     if ended is not Status.OPTIMAL:
         relaxed = _relaxed(problem, whole, limits)
     if ended is None:  # not an easy one: worth a better support and a better diagonal first
-        searches.append(_better_start(problem, first, root, gram, limits, n_jobs))
-        ended = searches[-1].run(limits)
+        search = _better_start(problem, first, root, gram, limits, n_jobs)
+        goes_on = search.trees[0] is first.trees[0]  # its nodes count once
+        searches = [search] if goes_on else [first, search]
+        ended = search.run(limits)
     status, last = ended or Status.TIME_LIMIT, searches[-1]
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))

@@ -29,7 +29,6 @@ from .dual_bound import gram_bound, gram_gradient, list_allowed, residual_bound
 FREE, IN, OUT = 0, 1, 2
 SWEEPS = 5  # over the active columns between two looks at all of them
 BLOCK = 400  # active columns that are gathered
-ENTERING = 0.5  # of the worst violation: what brings a column in
 
 LIMITS = np.dtype(
     [
@@ -301,25 +300,29 @@ def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-unty
 
 @kernel(inner=True)
 def list_active(w, state, columns, count, beta, g, root_lam, active, before, gathered):  # type: ignore[no-untyped-def]
-    """List columns with a coefficient, and of those about to get one the most violated.
+    """List columns with a coefficient or about to get one.
 
-    Where a column has just been excluded most others ask for its place, and few will have it: only
-    violations of at least half the worst count. Returns how many, and whether those that were
-    ``gathered`` before are the same.
+    Returns how many, and whether those that were ``gathered`` before are the same.
     """
-    n, worst = 0, root_lam * root_lam
+    n = 0
     for a in range(count):
         i = columns[a]
-        if state[i] == 0 and beta[i] == 0.0:
-            worst = max(worst, g[i] * g[i] / w[i])
-    least = root_lam + ENTERING * (np.sqrt(worst) - root_lam)
-    for a in range(count):
-        i = columns[a]
-        if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > least * least * w[i]:
+        if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
             gathered = gathered and active[n] == i
             active[n] = i
             n += 1
     return n, gathered and n == before
+
+
+@kernel(inner=True)
+def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-untyped-def]
+    """|g|/√w half-way between √λ and the largest of a free column."""
+    worst = root_lam * root_lam
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 0:
+            worst = max(worst, g[i] * g[i] / w[i])
+    return 0.5 * (root_lam + np.sqrt(worst))
 
 
 @kernel
@@ -370,6 +373,9 @@ def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-un
             large = relaxed_size(w, state, columns, count, beta, root_lam) > picks
             root_lam, low, high = next_multiplier(root_lam, fitted, large, low, high)
         n, gathered = list_active(w, state, columns, count, beta, g, root_lam, active, n, gathered)
+        if n > block.shape[0]:  # a column just excluded: most ask for its place, few will have it
+            level = entering_level(w, state, columns, count, g, root_lam)
+            n, gathered = list_active(w, state, columns, count, beta, g, level, active, n, False)
         tolerance = 0.1 * gap * max(abs(value), 1e-300)
         if X.shape[0] > 0:
             for _ in range(8):

@@ -47,7 +47,7 @@ FEW_ACTIVE, WIDEST = 25, 112  # active columns from which nodes are swept, or ar
 LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
 # rounds of coordinate descent at a node, more where no factorisation follows
 FEW_SWEEPS, SWEEPS = 8, 20
-UNDECIDED = 0.1  # of the gap to the target: what they may leave between bound and value
+UNDECIDED = 0.03  # of the gap to the target: what they may leave between bound and value
 
 COUNTS = np.dtype(
     [

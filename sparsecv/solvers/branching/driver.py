@@ -47,7 +47,9 @@ FEW_ACTIVE, WIDEST = 25, 112  # active columns from which nodes are swept, or ar
 LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
 # rounds of coordinate descent at a node, more where no factorisation follows
 FEW_SWEEPS, SWEEPS = 8, 20
-UNDECIDED = 0.03  # of the gap to the target: what they may leave between bound and value
+# of the gap to the target: what they may leave between bound and value; less where no diagonal is
+# extracted, as bounds are far from the target there and a child gains little of that
+UNDECIDED, SCALED_UNDECIDED = 0.1, 0.03
 
 COUNTS = np.dtype(
     [
@@ -155,7 +157,9 @@ def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.hopeless = 1.0 if now.quick > 0 else UNDECIDED
+    limits.hopeless = SCALED_UNDECIDED if now.scaled > 0 else UNDECIDED
+    if now.quick > 0:
+        limits.hopeless = 1.0
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
     rounds = relax(ch.sweeps, st.terms, *here)

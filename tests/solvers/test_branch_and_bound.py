@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from sparsecv.solvers import (
     solve_sizes,
 )
 from sparsecv.solvers.branching import search as search_module
+from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching import sizes as sizes_module
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
@@ -330,6 +332,30 @@ def test_a_fitted_diagonal_is_allowed_and_bounds_the_optimum(seed: int) -> None:
     assert bound >= start.bound * (1 - 1e-9)
     assert bound <= optimum(problem) * (1 + 1e-12)
     assert np.linalg.eigvalsh(form.quadratic())[0] >= -1e-12 * np.trace(gram.G)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that goes on with others keeps a part of its nodes: its own bound says nothing."""
+    monkeypatch.setattr(single, "HEAD_START", 1e5)
+    monkeypatch.setattr(single, "LATE", 0.0)
+    seen: list[Search] = []
+    run = Search.run
+
+    def watched(self: Search, *arguments: Any) -> Status | None:
+        seen.append(self)
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Search, "run", watched)
+    problem = hard(seed=seed, p=80, tau=8)
+    found = branch_and_bound(problem, limits=Limits(node_limit=400), n_jobs=2)
+    assert found.status is Status.NODE_LIMIT
+    assert len(seen) == 2
+    assert len(seen[1].trees) == 2
+    assert found.lower_bound <= seen[1].bound
+    assert found.n_nodes == 1 + seen[1].n_nodes
 
 
 @pytest.mark.slow

@@ -47,9 +47,6 @@ FEW_ACTIVE, WIDEST = 25, 112  # active columns from which nodes are swept, or ar
 LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
 # rounds of coordinate descent at a node, more where no factorisation follows
 FEW_SWEEPS, SWEEPS = 8, 20
-# of the gap to the target: what they may leave between bound and value; less where no diagonal is
-# extracted, as bounds are far from the target there and a child gains little of that
-UNDECIDED, SCALED_UNDECIDED = 0.1, 0.03
 
 COUNTS = np.dtype(
     [
@@ -157,7 +154,7 @@ def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.hopeless = SCALED_UNDECIDED if now.scaled > 0 else UNDECIDED
+    limits.hopeless = now.wide if active > WIDEST else now.undecided
     if now.quick > 0:
         limits.hopeless = 1.0
     limits.rounds = most

@@ -41,6 +41,9 @@ NOW = np.dtype(
         ("spent", "f8"),  # supports of large nodes that were enumerated
         ("nodes", "i8"),  # whose bound was computed
         ("branched", "i8"),
+        # of the gap to the target: what sweeps may leave between bound and value, Newton steps next
+        ("undecided", "f8"),
+        ("wide", "f8"),  # the same where too many columns are active for Newton steps
         ("quick", "i8"),  # nodes left to relax roughly: easy problems end with them
         ("swept", "i8"),  # nodes relaxed by coordinate descent,
         ("sufficed", "i8"),  # and those of them where that was enough

@@ -27,6 +27,9 @@ COMPLETE_COLUMNS = 600  # free columns up to which more than two picks are enume
 COMPLETE_LEVELS = 4
 STEP = 0.98  # of the gap last noted: the next entry of the history
 LATER = 1.02  # times the seconds of the entry before
+# of the gap to the target, where a search is long: what sweeps may leave between bound and value.
+# Where no diagonal is extracted bounds are far from the target: a child gains little of that.
+UNDECIDED, SCALED_UNDECIDED = 0.1, 0.03
 FIRST_ROWS = 256
 FIRST_CHUNK = 6400  # nodes times columns until the first look at the clock
 
@@ -127,11 +130,22 @@ class Tree:
         other : Tree
             Of the same problem.
         """
-        self.now["upper"] = other.now["upper"]
-        self.st.support[:] = other.st.support
+        self.take_record(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
-        for name in ("swept", "sufficed"):
+        for name in ("swept", "sufficed", "undecided", "wide"):
             self.now[name] = other.now[name]
+
+    def take_record(self, other: Tree) -> None:
+        """Take over the record where it is better.
+
+        Parameters
+        ----------
+        other : Tree
+            Of the same problem.
+        """
+        if self.now["upper"] > other.now["upper"]:
+            self.now["upper"] = other.now["upper"]
+            self.st.support[:] = other.st.support
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
         """What is known of some rows.
@@ -319,9 +333,7 @@ class Search:
             return
         best = self._best
         for tree in self.trees:
-            if tree.now["upper"] > best.now["upper"]:
-                tree.now["upper"] = best.now["upper"]
-                tree.st.support[:] = best.st.support
+            tree.take_record(best)
         for idle in self.trees:
             if idle.waiting.size > 0:
                 continue
@@ -358,8 +370,11 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
-    settings = {"tolerance": max(tol, TOLERANCE), "ridge": ridge, "scaled": gram.scaled}
-    now = record(node.NOW, upper=np.inf, least=np.inf, slack=np.inf, **settings)
+    now = record(node.NOW, upper=np.inf, least=np.inf, slack=np.inf, undecided=UNDECIDED)
+    now["wide"] = 1.0
+    if gram.scaled:
+        now["undecided"] = now["wide"] = SCALED_UNDECIDED
+    now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
         Q=gram.quadratic(),

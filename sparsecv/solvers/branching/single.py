@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.diagonal import fitted_form
+from ..relaxation.diagonal import MOST_COLUMNS, fitted_form
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -25,8 +25,10 @@ HEAD_START = 5e7
 LOCAL_SEARCH = 0.2  # seconds
 RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
 COPIES = 20.0  # operations for each entry of a matrix before the first step of it
-QUICK = 100  # nodes relaxed roughly at first: many problems end with them
-WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used
+# nodes relaxed roughly at first, and less thoroughly after them: many problems end with them
+QUICK, EARLY = 100, 0.3
+WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used,
+LATE = 0.6  # unless the tree has closed so much by then: it goes on as it is
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
@@ -130,17 +132,18 @@ def _searched(
     tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
-    tree.now["quick"] = QUICK
-    first = Search(tree)
+    tree.now["quick"], tree.now["undecided"] = QUICK, EARLY
+    tree.now["wide"] = 1.0
+    first = last = Search(tree)
     ended, searches, relaxed = first.run(limits, HEAD_START), [first], 0.0
     if ended is not Status.OPTIMAL:
         relaxed = _relaxed(problem, whole, limits)
     if ended is None:  # not an easy one: worth a better support and a better diagonal first
-        search = _better_start(problem, first, root, gram, limits, n_jobs)
-        goes_on = search.trees[0] is first.trees[0]  # its nodes count once
-        searches = [search] if goes_on else [first, search]
-        ended = search.run(limits)
-    status, last = ended or Status.TIME_LIMIT, searches[-1]
+        last = _better_start(problem, first, root, gram, limits, n_jobs)
+        # one that goes on with the first tree deals its nodes out: what it knows is all there is
+        searches = [last] if last.trees[0] is first.trees[0] else [first, last]
+        ended = last.run(limits)
+    status = ended or Status.TIME_LIMIT
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
     bound = max(min(bound, _overlooked(problem, gram, searches)), relaxed)
@@ -180,14 +183,16 @@ def _better_start(
     local = LocalSearch(gram.G, gram.b, ridge, problem.tau)
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
-    upper = float(tree.now["upper"][0])
-    fitted, beta, root_lam, bound = fitted_form(
-        gram, ridge, problem.tau, root.beta, root.root_lam, limits
-    )
-    if bound - root.bound > WORTH_IT * (upper - root.bound):
-        tree = Tree(fitted, problem, first.trees[0].tol)
-        tree.learn_from(first.trees[0])
-        tree.start(beta, root_lam, bound)
+    gap = float(tree.now["upper"][0]) - root.bound
+    if first.bound - root.bound < LATE * gap:  # anew: what rough nodes taught misleads
+        start = gram, root.beta, root.root_lam, root.bound
+        if not gram.scaled and gram.b.size <= MOST_COLUMNS:
+            here = root.beta, root.root_lam
+            fitted = fitted_form(gram, ridge, problem.tau, *here, limits)
+            start = fitted if fitted[3] - root.bound > WORTH_IT * gap else start
+        tree = Tree(start[0], problem, tree.tol)
+        tree.take_record(first.trees[0])
+        tree.start(*start[1:])
     search = Search(tree, n_jobs)
     search.history = first.history
     return search

@@ -367,7 +367,7 @@ def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-un
         lam[0] = root_lam
         if best[0] >= target or value - best[0] <= gap * max(abs(value), 1e-300):
             return rounds
-        if rounds > 3 and value < target and value - best[0] <= hopeless * (target - best[0]):
+        if rounds > 2 and value < target and value - best[0] <= hopeless * (target - best[0]):
             break  # even the relaxation's own value would not reach the target
         if rounds > 1:
             large = relaxed_size(w, state, columns, count, beta, root_lam) > picks

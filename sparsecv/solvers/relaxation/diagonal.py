@@ -113,7 +113,7 @@ def fitted_form(
     Parameters
     ----------
     gram : GramForm
-        Of at most ``MOST_COLUMNS`` columns; with D = 0 nothing is fitted.
+        With D ≠ 0, of at most ``MOST_COLUMNS`` columns.
     ridge : float
         γ/2.
     tau : int
@@ -142,8 +142,6 @@ def fitted_form(
         return form, beta, float(lam[0]), float(bound)
 
     best = solved(gram, beta, root_lam)
-    if gram.scaled or p > MOST_COLUMNS:
-        return best
     for _ in range(ROUNDS):
         form, beta, root_lam, bound = best
         size = np.abs(beta) * np.sqrt(form.terms(ridge).w)

@@ -118,12 +118,14 @@ class GramForm:
         return not self.D.any()
 
     def quadratic(self) -> Array:
-        """Q = G − D, a new array.
+        """Q = G − D, not to be written to: G itself where D = 0.
 
         Returns
         -------
         ndarray, shape (p, p)
         """
+        if self.scaled:
+            return np.ascontiguousarray(self.G)
         Q = np.array(self.G, order="C")
         Q.flat[:: Q.shape[0] + 1] -= self.D
         return Q

@@ -112,9 +112,14 @@ def narrow(names: list[str]) -> None:
 
 
 def heuristic_least(X: np.ndarray, y: np.ndarray) -> float:
-    """Least CV error of the stability layer's heuristic surface on the same folds."""
+    """Least CV error of the stability layer's heuristic surface on the same folds and scaling.
+
+    The layer would scale by the training rows of a fold, the estimator scales by all rows.
+    """
+    X = X[:, X.std(axis=0) > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
     taus = np.arange(1, largest_tau(y.size, X.shape[1]) + 1)
-    learner = SparseRidgeLearner(X, y, taus, GAMMAS, solver="heuristic")
+    learner = SparseRidgeLearner(X, y, taus, GAMMAS, solver="heuristic", standardize=False)
     folds = make_folds(5, y.size, seed=0)
     total = np.zeros(learner.size)
     for j in range(5):
@@ -140,13 +145,14 @@ def wide(names: list[str]) -> None:
         started = time.perf_counter()
         model = SparseRidgeCV().fit(X, y)
         ended = time.perf_counter() - started
+        least = SparseRidgeCV(gammas=GAMMAS, rule="minimum", time_limit=0).fit(X, y).cv_error_
         proved, cells = model.surface_["exact"].sum(), model.surface_["exact"].size
         print(
             f"{name:10s} {X.shape[0]} x {X.shape[1]}: estimates {told[0] - started:.1f} s, all "
             f"{ended:.1f} s, {proved} of {cells} (γ, τ) proved, chosen τ = {model.tau_}, γ = "
             f"{model.gamma_:.3g}, CV error {model.cv_error_:.6g} in "
             f"[{model.choices_[model.rule_].lower:.4g}, {model.choices_[model.rule_].upper:.4g}]; "
-            f"least of the heuristic surface over 20 γ {heuristic_least(X, y):.6g}",
+            f"least over 20 γ {least:.6g}, of the heuristic surface {heuristic_least(X, y):.6g}",
             flush=True,
         )
 

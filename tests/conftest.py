@@ -1,9 +1,11 @@
 """Puts this folder on the import path; hypothesis draws the same examples in every run.
 
 ``pytest --hypothesis-profile fresh`` draws others each time: a failing one is printed with what
-repeats it, and kept below .hypothesis/.
+repeats it, and kept below .hypothesis/. A shell's background job ignores Ctrl-C, until a solver's
+library puts back what is not there and the run ends without a word: a handler is set in any case.
 """
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +20,7 @@ COMMON = settings(
 settings.register_profile("repeatable", COMMON, derandomize=True, database=None)
 settings.register_profile("fresh", COMMON, print_blob=True)
 settings.load_profile("repeatable")
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
 """Hard problems of one (γ, τ): the gap left after a limit, or the time to proof, one thread.
 
-    python experiments/frontier.py [--limit 30] [--only NAME ...] [--roots]
+    python experiments/frontier.py [--limit 30] [--only NAME ...] [--peers PYTHON] [--roots]
 
 The gap is (best known − bound)/best known, the best known objective being the one found here. With
+--peers the last five are given to other exact solvers as well, as solver_benchmark.py does it, and
+the least of their gaps stands beside ours; PYTHON is an interpreter with their packages. With
 --roots the bound at the root is compared with the certified bound of the relaxation alone, over
 every data set at hand, five γ and six τ.
 """
@@ -10,11 +12,14 @@ every data set at hand, five γ and six τ.
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from common import machine
 from instances import Instance
+from solver_benchmark import NAMES, applies, case_of, run
 
 from sparsecv.solvers import (
     GramForm,
@@ -50,9 +55,23 @@ def compile_first() -> None:
     branch_and_bound(SparseRidgeProblem(*rows, gamma=0.1, tau=8), limits=Limits(1.0))
 
 
-def hard(limit: float, only: list[str]) -> None:
-    print("| instance | objective | gap | seconds | nodes | root |\n|---|---:|---:|---:|---:|---:|")
-    for one in (Instance(*parts) for parts in HARD):
+def peers_gaps(one: Instance, best: float, python: str, limit: float) -> str:
+    """The gap other solvers leave to the best known objective, the least first."""
+    problem, gaps = one.problem(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "case.npz"))
+        np.savez(path, **case_of(problem, one.rows()))
+        for solver in NAMES:
+            if applies(solver, problem):
+                bound = run(solver, python, path, limit)["lower_bound"]
+                gaps[solver] = 100.0 * (1.0 - max(bound, 0.0) / best)
+    return ", ".join(f"{NAMES[s]} {gaps[s]:.2f} %" for s in sorted(gaps, key=gaps.__getitem__))
+
+
+def hard(limit: float, only: list[str], peers: str | None) -> None:
+    print("| instance | objective | gap | seconds | nodes | root |" + " peers |" * bool(peers))
+    print("|---|" + "---:|" * (6 if peers else 5))
+    for one in (Instance(*parts) for parts in (HARD[-5:] if peers else HARD)):
         if only and not any(name in one.name for name in only):
             continue
         problem = one.problem()
@@ -63,7 +82,8 @@ def hard(limit: float, only: list[str]) -> None:
         proved = "proved" if found.status == "optimal" else f"{gap:.2f} %"
         print(
             f"| {one.name} | {scale * found.objective:.5f} | {proved} | {found.seconds:.1f} | "
-            f"{found.n_nodes:,} | {root:.1f} % |",
+            f"{found.n_nodes:,} | {root:.1f} % |"
+            + (f" {peers_gaps(one, found.objective, peers, limit)} |" if peers else ""),
             flush=True,
         )
 
@@ -100,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--limit", type=float, default=30.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--peers")
     parser.add_argument("--roots", action="store_true")
     given = parser.parse_args()
     print(machine() + "\n")
@@ -107,7 +128,7 @@ def main() -> None:
     if given.roots:
         roots()
     else:
-        hard(given.limit, given.only)
+        hard(given.limit, given.only, given.peers)
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     exact = exact_objectives(data)
     least = min(f for S, f in exact.items() if len(S) == tau and set(chosen) <= set(S))
     record = -1.0 if rng.random() < 0.5 else gram.yy - float(least) * rng.uniform(0.9, 1.1)
-    here = (gram.G, gram.b, ridge, chosen, m, free, free.size, tau - m, record)
+    here = (gram.G, gram.b, ridge, chosen, m, free, free.size, tau - m, record, -np.inf)
     upper = gram.yy - float(complete(*here, completion_work(tau, p, max(tau - 1, 1))))
     lost = gram.rounding(ridge, tau, upper)
     yield from above(upper - lost, least, f"{tau - m} of {free.size} columns")

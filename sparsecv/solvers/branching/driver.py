@@ -154,7 +154,9 @@ def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.hopeless = 1.0 if now.quick > 0 or active > WIDEST else now.undecided
+    limits.hopeless = now.wide if active > WIDEST else now.undecided
+    if now.quick > 0:
+        limits.hopeless = 1.0
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
     rounds = relax(ch.sweeps, st.terms, *here)
@@ -323,10 +325,10 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if k < 0:
             return True, m, n, k, bound  # nothing better lies below
         if k == 0 or k >= n:  # a single support, or all there is
-            finish(st, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
+            finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
-            finish(st, m, k, n)
+            finish(st, nt.columns, m, k, n)
             return True, m, n, k, bound
         if fresh:
             bound = max(bound, relax_here(st, nt, ch, k, target))

@@ -127,7 +127,8 @@ def enumerated(
         record = max((problem.fit(s).gain for s in options), default=0.0)
         picks = work.found[:size]
         picks[0] = -1
-        gain = complete(G, b, ridge, none, 0, every, p, size, record * (1.0 - SLACK), work)
+        record *= 1.0 - SLACK
+        gain = complete(G, b, ridge, none, 0, every, p, size, record, -np.inf, work)
         if picks[0] >= 0:
             options = [*options, np.sort(picks).astype(np.intp)]
         if not options:  # nothing explains y

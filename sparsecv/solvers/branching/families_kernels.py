@@ -196,6 +196,7 @@ def complete_for_all(st, jt, nb, m, n, k, count):  # type: ignore[no-untyped-def
             n,
             k,
             before,
+            -np.inf,
             st.work,
         )
         if gain > before:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.completion import Completion, complete
+from ..kernels.completion import Completion, complete, order_by_share
 from ..kernels.linalg import Array
 from ..relaxation.dual_bound import BoundTerms, gram_bound, gram_gradient, list_allowed, raised
 from ..supports.swaps import swap_search
@@ -22,6 +22,7 @@ STEP, OPERATION = 400.0, 0.14
 CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
 LEAST_NODE = 8e3  # supports a node is worth at least
 FREE_WORK, AT_ONCE = 3e5, 2e5  # supports: what setting up a search takes, the largest node
+ADDED_UP = 1e-13  # relative: what adding up a few shares may lose
 NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2
 # what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither
@@ -42,6 +43,7 @@ NOW = np.dtype(
         ("branched", "i8"),
         # of the gap to the target: what sweeps may leave between bound and value, Newton steps next
         ("undecided", "f8"),
+        ("wide", "f8"),  # the same where too many columns are active for Newton steps
         ("quick", "i8"),  # nodes left to relax roughly: easy problems end with them
         ("swept", "i8"),  # nodes relaxed by coordinate descent,
         ("sufficed", "i8"),  # and those of them where that was enough
@@ -169,10 +171,36 @@ def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def finish(st, m, k, n):  # type: ignore[no-untyped-def]
+def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
+    """Certified bound and the largest g²/w at the node's β."""
+    count, scaled = list_allowed(st.state, columns), st.now[0].scaled > 0
+    return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, scaled, st.top)
+
+
+@kernel(inner=True)
+def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
+    """Order the free columns by their shares of the dual bound at the node's β.
+
+    The k largest replaced by those of any others it is still a bound (EC.1, main paper, for k
+    columns at once): returns the sum of shares up to which it is no less than the record.
+    """
+    now, terms, top, share = st.now[0], st.terms, st.top, st.work.share
+    bound, total = bound_here(st, allowed, k), 0.0
+    for c in range(k):
+        total += top[c]
+    for f in range(n):
+        i = st.columns[f]
+        share[f] = top[k + 1] * raised(st.g[i], terms.length[i], terms.w[i], top[k + 2])
+    order_by_share(st.columns, share, n)
+    return bound + total - now.upper - ADDED_UP * (abs(bound) + total + now.upper)
+
+
+@kernel(inner=True)
+def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
     """Complete a node by enumeration; its best support is kept if it beats the record."""
     now = st.now[0]
     before = st.terms.yy - now.upper
+    least = share_out(st, allowed, k, n) if k > 1 else -np.inf
     gain = complete(
         st.G,
         st.terms.b,
@@ -183,6 +211,7 @@ def finish(st, m, k, n):  # type: ignore[no-untyped-def]
         n,
         k,
         before,
+        least,
         st.work,
     )
     if gain > before:
@@ -271,10 +300,3 @@ def count_node(st):  # type: ignore[no-untyped-def]
             st.columns[n] = i
             n += 1
     return m, n
-
-
-@kernel(inner=True)
-def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
-    """Certified bound and the largest g²/w at the node's β."""
-    count, scaled = list_allowed(st.state, columns), st.now[0].scaled > 0
-    return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, scaled, st.top)

@@ -28,7 +28,9 @@ COMPLETE_COLUMNS = 600  # free columns up to which more than two picks are enume
 COMPLETE_LEVELS = 4
 STEP = 0.98  # of the gap last noted: the next entry of the history
 LATER = 1.02  # times the seconds of the entry before
-UNDECIDED = 0.1  # where a search is long
+# of the gap to the target, where a search is long: what sweeps may leave between bound and value.
+# Where no diagonal is extracted bounds are far from the target: a child gains little of that.
+UNDECIDED, SCALED_UNDECIDED = 0.1, 0.03
 FIRST_ROWS = 256
 FIRST_CHUNK = 6400  # nodes times columns until the first look at the clock
 
@@ -136,7 +138,7 @@ class Tree:
         """
         self.take_record(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
-        for name in ("swept", "sufficed", "undecided"):
+        for name in ("swept", "sufficed", "undecided", "wide"):
             self.now[name] = other.now[name]
 
     def take_record(self, other: Tree) -> None:
@@ -375,6 +377,9 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
     terms = gram.terms(ridge)
     levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
     now = record(node.NOW, upper=np.inf, least=np.inf, slack=np.inf, undecided=UNDECIDED)
+    now["wide"] = 1.0
+    if gram.scaled:
+        now["undecided"] = now["wide"] = SCALED_UNDECIDED
     now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),

@@ -135,6 +135,7 @@ def _searched(
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
     tree.now["quick"], tree.now["undecided"] = QUICK, EARLY
+    tree.now["wide"] = 1.0
     first = last = Search(tree)
     p, searches, relaxed, fitted = root.columns.size, [first], 0.0, None
     ended = first.run(limits, min(FITTING * p**3, HEAD_START))

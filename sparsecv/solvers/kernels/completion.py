@@ -6,6 +6,10 @@ c_i²/d_i + (c_j − c_iC_ij/d_i)²/(d_j − C_ij²/d_i), in this form as it los
 a pick before those is a rank-one update of C, c and d. Columns are scaled to d_i = 1, and a pair is
 divided out only when it may be a hit.
 
+Where a dual bound says what each column's share of it is (EC.1, main paper), supports are passed
+over whose shares add up to too little: with the columns in order of their shares, what is left to
+look at are the first ones of every row.
+
 **What rounding can lose.** All of this is Cholesky's elimination of S from the joint matrix of
 G + γ/2 I, b and yᵀy, columns rescaled on the way: an entry takes a product, a difference and at
 most six roundings of scales for each column eliminated, of numbers no larger than ℓ_iℓ_j. So what
@@ -37,6 +41,9 @@ class Completion(NamedTuple):
     L: Array  # (tau + 1, tau + 1)
     C: Array  # (levels, n, n)
     unit: Array  # (levels, n)
+    share: Array  # (n,) of the dual bound, by position among the free columns, falling
+    total: Array  # (tau + 1,) shares of the picks above a level
+    ends: NDArray[np.int64]  # (tau + 1,) positions in use at a level
     picks: NDArray[np.int64]  # (tau + 1,)
     found: NDArray[np.int64]  # (tau + 1,) positions among the free columns
 
@@ -61,6 +68,9 @@ def completion_work(tau: int, n: int, levels: int) -> Completion:
         L=np.empty((tau + 1, tau + 1)),
         C=np.empty((levels, n, n)),
         unit=np.empty((levels, n)),
+        share=np.zeros(n),
+        total=np.zeros(tau + 1),
+        ends=np.zeros(tau + 1, dtype=np.int64),
         picks=np.zeros(tau + 1, dtype=np.int64),
         found=np.zeros(tau + 1, dtype=np.int64),
     )
@@ -147,35 +157,41 @@ def best_single(c, d, n, gain, record, picks):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def scan_row(C, level, i, n, c, record):  # type: ignore[no-untyped-def]
-    """Whether a pair (i, j > i) of unit columns may gain more than ``record``."""
+def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
+    """Whether one of some unit columns may gain more than ``need`` beside one that gains ci²."""
     hits = 0
-    ci = c[level, i]
-    need = record - ci * ci
-    for j in range(i + 1, n):
-        rho = C[level, i, j]
-        left = c[level, j] - ci * rho
-        hits += left * left + need * (rho * rho) > need
+    for j in range(c.shape[0]):
+        left = c[j] - ci * rho[j]
+        hits += left * left + need * (rho[j] * rho[j]) > need
     return hits > 0
 
 
 @kernel(inner=True)
-def scan_pairs(C, level, first, n, c, gain, record, picks, depth):  # type: ignore[no-untyped-def]
-    """Best last two picks among unit columns first..n−1 of a level; returns the record gain."""
-    for i in range(first, n - 1):
-        left = (record - gain) * HIT
-        if not scan_row(C, level, i, n, c, left):
-            continue
-        ci = c[level, i]
-        for j in range(i + 1, n):
-            rho = C[level, i, j]
-            unexplained = c[level, j] - ci * rho
-            value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
-            if value > record:
-                record = value
-                picks[depth] = i
-                picks[depth + 1] = j
+def scan_pairs(C, level, row, i, n, c, gain, record, picks, depth):  # type: ignore[no-untyped-def]
+    """Best last two picks of which unit column i is the first; returns the record gain.
+
+    Row ``row`` of a level has its inner products with the later columns.
+    """
+    ci = c[level, i]
+    need = (record - gain) * HIT - ci * ci
+    if not any_hit(C[level, row, i + 1 : n], c[level, i + 1 : n], ci, need):
+        return record
+    for j in range(i + 1, n):
+        rho = C[level, row, j]
+        unexplained = c[level, j] - ci * rho
+        value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
+        if value > record:
+            record = value
+            picks[depth] = i
+            picks[depth + 1] = j
     return record
+
+
+@kernel(inner=True)
+def project_row(target, row, pivot, scales, rho, scale):  # type: ignore[no-untyped-def]
+    """(row − rho·pivot), each product rescaled."""
+    for e in range(row.shape[0]):
+        target[e] = (row[e] - rho * pivot[e]) * scale * scales[e]
 
 
 @kernel(inner=True)
@@ -189,72 +205,132 @@ def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
         c[level + 1, j] = (c[level, j] - ci * rho) * scale
     for j in range(i + 1, n - 1):
         rho, scale = C[level, i, j], C[level + 1, i, j]
-        for e in range(j + 1, n):
-            C[level + 1, j, e] = (
-                (C[level, j, e] - rho * C[level, i, e]) * scale * C[level + 1, i, e]
-            )
+        project_row(
+            C[level + 1, j, j + 1 : n],
+            C[level, j, j + 1 : n],
+            C[level, i, j + 1 : n],
+            C[level + 1, i, j + 1 : n],
+            rho,
+            scale,
+        )
+
+
+@kernel
+def order_by_share(columns, share, n):  # type: ignore[no-untyped-def]
+    """Sort columns by their shares, the largest first (Shell's sort)."""
+    gap = 1
+    while 3 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for f in range(gap, n):
+            value, i, e = share[f], columns[f], f
+            while e >= gap and share[e - gap] < value:
+                share[e], columns[e] = share[e - gap], columns[e - gap]
+                e -= gap
+            share[e], columns[e] = value, i
+        gap //= 3
 
 
 @kernel(inner=True)
-def enumerate_picks(C, c, n, k, gain, record, picks, best_picks):  # type: ignore[no-untyped-def]
-    """Best k ≥ 2 picks among n unit columns of level 0; positions in ``best_picks``.
+def reach(share, first, end, k, least):  # type: ignore[no-untyped-def]
+    """End of the positions that, with the best k − 1 others from ``first`` on, pass ``least``."""
+    others = 0.0
+    for f in range(first, min(first + k - 1, end)):
+        others += share[f]
+    while end > first and share[end - 1] + others <= least:
+        end -= 1
+    return end
 
-    ``C`` is (k − 1, n, n), ``c`` (k − 1, n), ``picks`` and ``best_picks`` (k,).
+
+@kernel(inner=True)
+def last_pairs(C, level, first, gain, total, least, record, work):  # type: ignore[no-untyped-def]
+    """Best last two picks from position ``first`` on of a level; returns the record gain."""
+    share, end = work.share, work.ends[level]
+    for j in range(first, end - 1):
+        end = reach(share, j + 1, end, 1, least - total - share[j])
+        if end <= j + 1:
+            break
+        record = scan_pairs(C, level, j, j, end, work.unit, gain, record, work.picks, level)
+    return record
+
+
+@kernel(inner=True)
+def enumerate_picks(C, n, k, gain, record, least, work):  # type: ignore[no-untyped-def]
+    """Best k ≥ 3 picks among n unit columns of level 0; positions in ``work.found``.
+
+    ``C`` is (k − 1, n, n).
     """
-    if k == 2:
-        value = scan_pairs(C, 0, 0, n, c, gain, record, picks, 0)
-        if value > record:
-            best_picks[0], best_picks[1] = picks[0], picks[1]
-        return max(value, record)
+    c, share, picks = work.unit, work.share, work.picks
     C[0, 0, 0] = gain  # diagonals are free: park there what the picks above gain
     level = 0
-    picks[0] = -1
+    picks[0], work.total[0], work.ends[0] = -1, 0.0, n
     while level >= 0:
         picks[level] += 1
-        i = picks[level]
-        if i > n - (k - level):  # not enough columns left for the other picks
-            level -= 1
+        i, end, left = picks[level], work.ends[level], k - level
+        total = work.total[level]
+        if i > end - left or reach(share, i, i + left, left, least - total) < i + left:
+            level -= 1  # not enough columns, or not enough of a share, left for the other picks
             continue
         gain = C[level, 0, 0] + c[level, i] * c[level, i]
-        pick_first(C, c, level, i, n)
-        if k - level - 1 == 2:
-            value = scan_pairs(C, level + 1, i + 1, n, c, gain, record, picks, level + 1)
+        total += share[i]
+        end = reach(share, i + 1, end, left - 1, least - total)
+        work.ends[level + 1] = end
+        pick_first(C, c, level, i, end)
+        if left == 3:
+            value = last_pairs(C, level + 1, i + 1, gain, total, least, record, work)
             if value > record:
                 record = value
                 for a in range(k):
-                    best_picks[a] = picks[a]
+                    work.found[a] = picks[a]
         else:
             level += 1
-            C[level, 0, 0] = gain
+            C[level, 0, 0], work.total[level] = gain, total
             picks[level] = i
     return record
 
 
+@kernel(inner=True)
+def scaled_products(row, products, columns, scales, scale):  # type: ignore[no-untyped-def]
+    """Some of a column's inner products, rescaled."""
+    for e in range(columns.shape[0]):
+        row[e] = products[columns[e]] * (scale * scales[e])
+
+
 @kernel
-def complete(G, b, ridge, chosen, m, columns, n, k, record, work):  # type: ignore[no-untyped-def]
+def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # type: ignore[no-untyped-def]
     """Best completion of the m chosen columns by k of the n free ones.
 
-    Returns the best gain (``record`` where none is better); ``work.found`` then holds k positions
-    in ``columns``.
+    Supports are passed over whose picks' shares (``work.share``, in the order of ``columns``) add
+    up to no more than ``least``; −∞ passes over none. Returns the best gain (``record`` where none
+    is better); ``work.found`` then holds k positions in ``columns``.
     """
-    V, c, d, L, C, unit, picks, found = work
+    V, c, d, L, C, unit, share, _, _, _, found = work
+    if k > 1:
+        n = max(reach(share, 0, n, k, least), min(n, k))
     gain = project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L)
     if k == 0:
         return max(gain, record)
     if k == 1:
         return best_single(c, d, n, gain, record, found)
     for f in range(n):
-        scale = 1.0 / np.sqrt(d[f])
-        d[f] = scale
-        unit[0, f] = c[f] * scale
+        d[f] = 1.0 / np.sqrt(d[f])
+        unit[0, f] = c[f] * d[f]
+    for a in range(m):
+        for f in range(n):
+            V[a, f] *= d[f]
+    end = n
     for f in range(n - 1):
-        i = columns[f]
-        for e in range(f + 1, n):
-            C[0, f, e] = G[i, columns[e]]
+        if k == 2:  # pairs ask for one row at a time: it stays in the cache
+            end = reach(share, f + 1, end, 1, least - share[f])
+            if end <= f + 1:
+                break
+        row = 0 if k == 2 else f
+        left = C[0, row, f + 1 : end]
+        scaled_products(left, G[columns[f]], columns[f + 1 : end], d[f + 1 : end], d[f])
         for a in range(m):
-            weight = V[a, f]
-            for e in range(f + 1, n):
-                C[0, f, e] -= weight * V[a, e]
-        for e in range(f + 1, n):
-            C[0, f, e] *= d[f] * d[e]
-    return enumerate_picks(C, unit, n, k, gain, record, picks, found)
+            add(left, V[a, f + 1 : end], -V[a, f], end - f - 1)
+        if k == 2:
+            record = scan_pairs(C, 0, row, f, end, unit, gain, record, found, 0)
+    if k == 2:
+        return record
+    return enumerate_picks(C, n, k, gain, record, least, work)

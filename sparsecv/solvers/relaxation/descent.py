@@ -314,6 +314,17 @@ def list_active(w, state, columns, count, beta, g, root_lam, active, before, gat
     return n, gathered and n == before
 
 
+@kernel(inner=True)
+def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-untyped-def]
+    """|g|/√w half-way between √λ and the largest of a free column."""
+    worst = root_lam * root_lam
+    for a in range(count):
+        i = columns[a]
+        if state[i] == 0:
+            worst = max(worst, g[i] * g[i] / w[i])
+    return 0.5 * (root_lam + np.sqrt(worst))
+
+
 @kernel
 def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
@@ -362,6 +373,9 @@ def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-un
             large = relaxed_size(w, state, columns, count, beta, root_lam) > picks
             root_lam, low, high = next_multiplier(root_lam, fitted, large, low, high)
         n, gathered = list_active(w, state, columns, count, beta, g, root_lam, active, n, gathered)
+        if n > block.shape[0]:  # a column just excluded: most ask for its place, few will have it
+            level = entering_level(w, state, columns, count, g, root_lam)
+            n, gathered = list_active(w, state, columns, count, beta, g, level, active, n, False)
         tolerance = 0.1 * gap * max(abs(value), 1e-300)
         if X.shape[0] > 0:
             for _ in range(8):

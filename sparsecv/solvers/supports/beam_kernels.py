@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 
@@ -33,7 +35,7 @@ def pair_swap(G, b, ridge, support, k, gain, number, offered, work):  # type: ig
             columns[n] = i
             n += 1
     record = gain * (1.0 + 1e-10)
-    new = complete(G, b, ridge, chosen, m, columns, n, 2, record, completion)
+    new = complete(G, b, ridge, chosen, m, columns, n, 2, record, -np.inf, completion)
     if new <= record:
         return gain
     for a in range(m):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 import warnings
@@ -17,6 +18,7 @@ from ..errors import ClusterError, InputError
 from .limits import Limits
 from .remote import Compiling, held, stop_run, unit_there
 
+Late = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
 MISSING = 'a Dask cluster needs Dask here: pip install "sparsecv[distributed]"'
 ATTEMPTS = 5  # of a unit whose workers are lost
 PATIENCE = 60.0  # seconds to wait for a worker where there is none
@@ -50,7 +52,7 @@ def connect(client: Any) -> Any:
     if isinstance(client, str):
         try:
             return Client(client, timeout=5, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, *Late, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"no Dask scheduler answers at {client}: {reason}") from None
     if not isinstance(client, Client) or client.asynchronous:
@@ -205,7 +207,7 @@ class _Run:
         if self._slots == 0:
             try:
                 self.client.wait_for_workers(1, timeout=PATIENCE)
-            except TimeoutError:
+            except Late:
                 raise ClusterError(
                     f"the Dask cluster has had no worker for {PATIENCE:.0f} s: start one with "
                     "`dask worker ADDRESS`"
@@ -241,7 +243,7 @@ def _scheduler_there() -> Iterator[None]:
     """Say so where the scheduler does not answer."""
     try:
         yield
-    except (OSError, TimeoutError, CancelledError) as error:
+    except (OSError, *Late, CancelledError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(
             f"the Dask scheduler is lost ({reason}): start it again; what had finished is kept "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -26,6 +27,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import ClusterError
 from sparsecv.solvers import Limits, on_client, run_units
+from sparsecv.solvers import cluster as cluster_module
 
 distributed = pytest.importorskip("distributed")
 
@@ -79,7 +81,7 @@ def two_workers(client: Any) -> None:
     """Wait for them; Dask's nanny now and then does not bring a killed one back."""
     try:
         client.wait_for_workers(2, timeout=30)
-    except TimeoutError:
+    except (TimeoutError, asyncio.TimeoutError):  # one and the same from Python 3.11 on
         client.cluster.scale(len(client.cluster.workers) + 1)
         client.wait_for_workers(2, timeout=600)
 
@@ -146,6 +148,13 @@ def test_a_cluster_that_restarts_is_sent_the_rest() -> None:
         client.restart()
         found += list(units)
     assert sorted(found) == [(i, i) for i in range(4)]
+
+
+def test_a_cluster_without_workers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "PATIENCE", 1.0)
+    nobody = pytest.raises(ClusterError, match="has had no worker for 1 s")
+    with cluster(0) as client, on_client(client), nobody:
+        next(run_units(slow, None, [(0,)], allot=lambda _: Limits()))
 
 
 def test_a_lost_scheduler_is_a_sentence() -> None:

@@ -200,6 +200,8 @@ def _restarted(
     old = first.trees[0]
     tree = kind(replace(gram, D=fitted.D), old.problem, old.tol)
     tree.take_record(old)
+    if kind is Tree:
+        tree.now["quick"] = QUICK
     tree.start(fitted.beta, fitted.root_lam, fitted.bound)
     search = Search(tree, n_jobs)
     search.history = first.history

@@ -57,15 +57,19 @@ def compile_first() -> None:
 
 def peers_gaps(one: Instance, best: float, python: str, limit: float) -> str:
     """The gap other solvers leave to the best known objective, the least first."""
-    problem, gaps = one.problem(), {}
+    problem, gaps, failed = one.problem(), {}, []
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "case.npz"))
         np.savez(path, **case_of(problem, one.rows()))
         for solver in NAMES:
             if applies(solver, problem):
-                bound = run(solver, python, path, limit)["lower_bound"]
-                gaps[solver] = 100.0 * (1.0 - max(bound, 0.0) / best)
-    return ", ".join(f"{NAMES[s]} {gaps[s]:.2f} %" for s in sorted(gaps, key=gaps.__getitem__))
+                found = run(solver, python, path, limit)
+                if len(found["support"]) == 0:  # it crashed, or did not end
+                    failed.append(f"{NAMES[solver]} failed")
+                    continue
+                gaps[solver] = 100.0 * (1.0 - max(found["lower_bound"], 0.0) / best)
+    told = [f"{NAMES[s]} {gaps[s]:.2f} %" for s in sorted(gaps, key=gaps.__getitem__)]
+    return ", ".join(told + failed)
 
 
 def hard(limit: float, only: list[str], peers: str | None) -> None:

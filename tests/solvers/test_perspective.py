@@ -216,3 +216,17 @@ def test_a_path_that_has_no_time_left_still_bounds_every_size(extract: bool) -> 
     path = relaxation_path(problem, range(1, 9), extract=extract, limits=Limits(0.0))
     for tau, found in enumerate(path, start=1):
         assert 0.0 <= found.bound <= optimum(problem.replace(tau=tau))
+
+
+@pytest.mark.parametrize("seed", [*range(8), 308])
+def test_columns_twice_and_hardly_a_ridge(seed: int) -> None:
+    """All that is left of a direction's slope is rounding: it once went to infinity (308)."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((5, 4))
+    X[:, 1], X[:, 3] = X[:, 0], -0.8 * X[:, 0] + rng.standard_normal(5)
+    y = 2.0 * X @ rng.standard_normal(4) + 1e-3 * rng.standard_normal(5)
+    problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-6, -3), tau=2)
+    found = perspective_relaxation(problem, extract=False)
+    assert found.converged
+    assert np.isfinite(found.beta).all()
+    assert found.bound <= min(found.value, optimum(problem)) * (1 + 1e-12) + 1e-14 * problem.yy

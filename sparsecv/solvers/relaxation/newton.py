@@ -182,6 +182,12 @@ def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
+def zero_between(constant, rate, low, high):  # type: ignore[no-untyped-def]
+    """Where constant + rate·t is zero, of which rounding may have left no more than the signs."""
+    return min(max(-constant / rate, low), high) if rate > 0.0 else low
+
+
+@kernel(inner=True)
 def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
     """Exact minimum over t ∈ [0, 1] of the objective at β + td; t and the position that ends at 0.
 
@@ -217,10 +223,11 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
                 knots += 1
     if not (constant < 0.0 and rate >= 0.0):
         return 0.0, -1  # rounding only
+    t = 0.0
     for e in range(knots):
-        t = nt.when[e]
+        last, t = t, nt.when[e]
         if constant + rate * t >= 0.0:
-            return -constant / rate, -1
+            return zero_between(constant, rate, last, t), -1
         a, kind = nt.where[e] // 3, nt.where[e] % 3
         i, size = nt.active[a], abs(nt.d[a])
         x = beta[i] if nt.d[a] > 0.0 else -beta[i]
@@ -235,7 +242,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
             constant += w[i] * size * x - s * root_w[i] * size
             rate += w[i] * size * size
     if knots > 0 and constant + rate > 0.0:
-        return -constant / rate, -1
+        return zero_between(constant, rate, t, 1.0), -1
     return 1.0, -1
 
 

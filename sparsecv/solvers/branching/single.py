@@ -141,9 +141,9 @@ def _searched(
     ended = first.run(limits, min(FITTING * p**3, HEAD_START))
     if ended is None and not gram.scaled and p <= MOST_COLUMNS:
         fitted = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
-        fitted = _fit(gram, problem, first, fitted, TRIAL)
+        fitted = _fit(gram, problem, first, fitted, limits, TRIAL)
         if fitted.bound > first.bound:
-            fitted = _fit(gram, problem, first, fitted)
+            fitted = _fit(gram, problem, first, fitted, limits)
     if fitted is not None and fitted.bound > first.bound and _closes(fitted, PAYS, root, first):
         last = _restarted(RefittedTree, fitted, first, gram, n_jobs)
         searches.append(last)
@@ -180,11 +180,17 @@ def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits)
 
 
 def _fit(
-    gram: GramForm, problem: SparseRidgeProblem, first: Search, start: Fitted, steps: int = STEPS
+    gram: GramForm,
+    problem: SparseRidgeProblem,
+    first: Search,
+    start: Fitted,
+    limits: Limits,
+    steps: int = STEPS,
 ) -> Fitted:
     """The root's relaxation with its diagonal fitted to (γ, τ)."""
     free, upper = np.zeros(gram.b.size, dtype=np.int8), float(first.trees[0].now["upper"][0])
-    return fit_diagonal(gram, problem.gamma / 2.0, free, problem.tau, start, upper, steps)
+    here = gram, problem.gamma / 2.0, free, problem.tau, start, upper
+    return fit_diagonal(*here, steps, limits)
 
 
 def _closes(fitted: Fitted, share: float, root: Root, first: Search) -> bool:
@@ -228,7 +234,7 @@ def _better_start(
     if first.bound - root.bound < LATE * gap:  # anew: what rough nodes taught misleads
         kind, start = Tree, Fitted(gram.D, root.beta, root.root_lam, root.bound)
         if fitted is not None:
-            fitted = _fit(gram, problem, first, fitted)
+            fitted = _fit(gram, problem, first, fitted, limits)
             kind = RefittedTree if _closes(fitted, PAYS, root, first) else Tree
             start = fitted if _closes(fitted, WORTH_IT, root, first) else start
         return _restarted(kind, start, first, gram, n_jobs)

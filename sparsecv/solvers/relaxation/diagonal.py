@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array
+from ..limits import Limits
 from .dual_bound import EXTRA, gram_gradient, weights
 from .gram import GramForm, extraction
 from .newton import newton, newton_work
@@ -130,6 +131,7 @@ def fit_diagonal(
     start: Fitted,
     target: float,
     steps: int = STEPS,
+    limits: Limits | None = None,
 ) -> Fitted:
     """Raise a node's bound by the diagonal that is taken from its free columns.
 
@@ -152,6 +154,7 @@ def fit_diagonal(
     target : float
         An objective: the bound at which to stop.
     steps : int, optional
+    limits : Limits, optional
 
     Returns
     -------
@@ -168,6 +171,8 @@ def fit_diagonal(
     for _ in range(steps):
         left = target - best.bound
         if factor is None or not left > 0.0 or 2.0 * mu * free.size < ENOUGH * left:
+            break
+        if limits is not None and limits.reached(0) is not None:
             break
         mu = min(mu, BARRIER * left / free.size)
         rise, curvature = node.derivatives(now, factor, mu)

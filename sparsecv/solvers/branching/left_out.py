@@ -141,12 +141,8 @@ class LeftOut:
         -------
         ndarray, shape (k,)
         """
-        squares, yy, eps = self.length**2 + ridge, self.gram.yy, self._eps
-        lost = [
-            elimination_loss(squares, np.full(squares.size, ridge + d), ridge, yy, eps, tau, u)
-            for d, u in zip(self.least, np.minimum(upper, yy), strict=True)
-        ]
-        return np.array(lost)
+        squares, yy, w = self.length**2 + ridge, self.gram.yy, ridge + self.least[:, None]
+        return elimination_loss(squares, w, ridge, yy, self._eps, tau, np.minimum(upper, yy))
 
     def form(self, j: int) -> GramForm:
         """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows.

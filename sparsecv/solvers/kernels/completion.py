@@ -77,8 +77,8 @@ def completion_work(tau: int, n: int, levels: int) -> Completion:
 
 
 def elimination_loss(
-    squares: Array, w: Array, ridge: float, yy: float, eps: float, tau: int, upper: float
-) -> float:
+    squares: Array, w: Array, ridge: float, yy: float, eps: float, tau: int, upper: Array
+) -> Array:
     """How far below ``upper`` a support may be that is not below it by elimination.
 
     The fit on S has (γ/2)|β|² ≤ f_S, and Σ w_iβ_i² ≤ yᵀy as G − D ⪰ 0; were f_S < upper, the reach
@@ -88,8 +88,8 @@ def elimination_loss(
     ----------
     squares : ndarray, shape (p,)
         ℓ² = G_ii + γ/2, of the data the matrices were formed from.
-    w : ndarray, shape (p,)
-        γ/2 + D.
+    w : ndarray, shape (p,) or (k, 1)
+        γ/2 + D, of one problem or, D being the same for every column, of several.
     ridge : float
         γ/2.
     yy : float
@@ -97,21 +97,22 @@ def elimination_loss(
     eps : float
         ε of the matrices, as the dual bound has it: four times what they are off.
     tau : int
-    upper : float
+    upper : ndarray, shape () or (k,)
 
     Returns
     -------
-    float
+    ndarray, shape () or (k,)
         At most ``upper``: where pivots may be lost in rounding nothing is said.
     """
-    upper = max(upper, 0.0)
+    upper = np.maximum(upper, 0.0)
     most = np.sort(squares)[-tau:]
-    ratio = np.sort(squares / w)[-tau:]
+    ratio = np.sort(squares / w, axis=-1)[..., -tau:]
+    largest, total = ratio[..., -1], ratio.sum(axis=-1)
     off = 0.25 * eps + 8.0 * (tau + 2) * EPS
-    if not (ratio[-1] <= FLOOR and off * ratio.sum() <= 0.25):
-        return upper
-    spread = min(float(ratio.sum()) * yy, float(most.sum()) / ridge * upper)
-    return float(min(1.01 * off * (np.sqrt(yy) + np.sqrt(spread)) ** 2, upper))
+    known = (largest <= FLOOR) & (off * total <= 0.25)
+    spread = np.minimum(np.where(known, total, 0.0) * yy, most.sum() / ridge * upper)
+    loss = 1.01 * off * (np.sqrt(yy) + np.sqrt(spread)) ** 2
+    return np.where(known, np.minimum(loss, upper), upper)
 
 
 @kernel(inner=True)

@@ -160,7 +160,8 @@ class GramForm:
         """
         terms = self.terms(ridge)
         yy = terms.reach_y**2
-        return elimination_loss(terms.length**2, terms.w, ridge, yy, self.eps, tau, upper)
+        squares, at = terms.length**2, np.array(upper)
+        return float(elimination_loss(squares, terms.w, ridge, yy, self.eps, tau, at))
 
 
 def gram_rounding(problem: SparseRidgeProblem) -> float:

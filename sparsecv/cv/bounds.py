@@ -102,10 +102,14 @@ def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     return max(error - spread, 0.0) ** 2, (error + spread) ** 2
 
 
+CLOSED = row_bounds, spread_bounds
+
+
 def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
     """Bound h_j by its least and greatest value over the ellipsoid: problem (9), main paper.
 
-    At least as good as :func:`row_bounds` and :func:`spread_bounds` where XᵀX is nonsingular.
+    At least as good as :func:`row_bounds` and :func:`spread_bounds`, whose bounds are taken where
+    XᵀX is singular or so nearly that the least value loses its digits to the greatest.
 
     Parameters
     ----------
@@ -116,7 +120,8 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     -------
     lower, upper : float
     """
-    return region.error_range(rows, targets)
+    kinds = (region.error_range(rows, targets), *(f(region, rows, targets) for f in CLOSED))
+    return max(low for low, _ in kinds), min(high for _, high in kinds)
 
 
 def in_sample_bound(beta: ArrayLike, rows: ArrayLike, targets: ArrayLike) -> float:
@@ -253,9 +258,8 @@ def fold_bounds(
         fitting = centres[-1:] if epsilon < 0.0 else (centres[:1] if epsilon > 0.0 else centres)
         for centre in fitting:
             region = ellipsoid(training, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
-            for bound in (region_bounds,) if spectrum.full_rank else (region_bounds, row_bounds):
-                least, most = bound(region, rows, targets)
-                low, high = max(low, least), min(high, most)
+            least, most = region_bounds(region, rows, targets)
+            low, high = max(low, least), min(high, most)
     return low, max(high, low)
 
 

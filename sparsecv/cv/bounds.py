@@ -102,9 +102,6 @@ def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     return max(error - spread, 0.0) ** 2, (error + spread) ** 2
 
 
-CLOSED = row_bounds, spread_bounds
-
-
 def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
     """Bound h_j by its least and greatest value over the ellipsoid: problem (9), main paper.
 
@@ -120,7 +117,8 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     -------
     lower, upper : float
     """
-    kinds = (region.error_range(rows, targets), *(f(region, rows, targets) for f in CLOSED))
+    closed = row_bounds(region, rows, targets), spread_bounds(region, rows, targets)
+    kinds = region.error_range(rows, targets), *closed
     return max(low for low, _ in kinds), min(high for _, high in kinds)
 
 

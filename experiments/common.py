@@ -46,9 +46,7 @@ def fold_rows(name: str, folds: str, protocol: Protocol) -> RowFolds:
     """Standardised rows with their folds."""
     X, y = rows(name)
     design = make_design(Summary.of(X, y), protocol, [f"x{j}" for j in range(X.shape[1])])
-    return RowFolds(
-        *design.apply(X, y), make_folds(folds, y.size, seed=0), protocol.refit_intercept
-    )
+    return RowFolds.of(design, X, y, make_folds(folds, y.size, seed=0))
 
 
 def run(

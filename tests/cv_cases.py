@@ -53,7 +53,7 @@ class Case:
         self.design = make_design(Summary.of(X, y), protocol, names)
         self.folds = make_folds(cv, y.size, seed=0)
         self.refit = protocol.refit_intercept
-        self.data = RowFolds(*self.design.apply(X, y), self.folds, self.refit)
+        self.data = RowFolds.of(self.design, X, y, self.folds)
         self.A, self.b, kept = standardised(
             X, y, protocol=protocol.name, scale=protocol.scale, intercept=protocol.intercept
         )

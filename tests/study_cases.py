@@ -29,5 +29,5 @@ def study_of(
     own = {name: options.pop(name) for name in ("repeats", "seed") if name in options}
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
-    data = RowFolds(*design.apply(X, y), folds, True)
+    data = RowFolds.of(design, X, y, folds)
     return Study(data, design, gammas, taus, Settings(**options), **own)

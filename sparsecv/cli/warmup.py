@@ -82,7 +82,7 @@ def validate(n: int, p: int, folds: str, method: str = "auto") -> None:
 
     X, y = rows(n, p)
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(p)])
-    data = RowFolds(*design.apply(X, y), make_folds(folds, n, seed=0), True)
+    data = RowFolds.of(design, X, y, make_folds(folds, n, seed=0))
     cross_validate(data, [1.0, 10.0], [2, 3] if p <= 45 else [2, 8], Settings(method, prove="all"))
 
 

@@ -83,7 +83,9 @@ class Summary:
             used = weights > 0.0
             X, y, weights = X[used], y[used], weights[used]
         mean = np.append(np.average(X, axis=0, weights=weights), np.average(y, weights=weights))
-        squares = np.column_stack([(X - mean[:-1]) ** 2, (y - mean[-1]) ** 2])
+        centred = np.column_stack([X - mean[:-1], y - mean[-1]])
+        centred -= np.average(centred, axis=0, weights=weights)  # what rounding took off the mean
+        squares = centred**2
         scatter = squares.sum(axis=0) if weights is None else weights @ squares
         low = np.append(X.min(axis=0), y.min())
         high = np.append(X.max(axis=0), y.max())

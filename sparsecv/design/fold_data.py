@@ -96,6 +96,8 @@ class RowFolds:
     weights : array, shape (n,), optional
         Weights >= 0 of the squared errors, in training and held out: a whole number counts as that
         many copies of a row that stay in one fold.
+    scale : array, shape (p,), optional
+        Columns are divided by it once they are centred; only where the intercept is refitted.
     """
 
     def __init__(
@@ -105,11 +107,15 @@ class RowFolds:
         folds: Folds,
         refit_intercept: bool,
         weights: Array | None = None,
+        scale: Array | None = None,
     ) -> None:
-        self.weights = weights
-        if refit_intercept:  # the mean of a far-off column is rounded: take the rest off, too
-            X, y = X - self._mean(X), y - self._mean(y)
-        self.X, self.y, self.folds = X, y, folds
+        self.weights, self.folds = weights, folds
+        # A fold is centred from the rows as they came: a shift by the mean of all rows would leave
+        # rounding of the held-out rows in its training rows.
+        self._rows, self._scale = (X, y), scale
+        self._means: dict[int, tuple[Array, ...]] = {}
+        self.refit_intercept = refit_intercept
+        self.X, self.y = self._about(self._means_of(slice(None)), slice(None))
         counts = np.ones(y.size) if weights is None else weights
         if folds.label is not None:
             sums = np.bincount(folds.label, weights=counts, minlength=folds.k)
@@ -117,7 +123,6 @@ class RowFolds:
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
         self.p = X.shape[1]
-        self.refit_intercept = refit_intercept
         self._full: SparseRidgeProblem | None = None
         per_fold = 8 * min(X.shape[0], self.p + 1) * (self.p + 1)
         self._cache: dict[int, SparseRidgeProblem] | None = (
@@ -133,13 +138,63 @@ class RowFolds:
         """Rows held out over all folds, or the sum of their weights."""
         return float(self.fold_weight.sum())
 
-    def _mean(self, values: Array, rows: NDArray[np.intp] | None = None) -> Array:
-        """Weighted means of columns, over some rows."""
-        inside = values if rows is None else values[rows]
-        if self.weights is None:
-            return np.asarray(inside.mean(axis=0))
-        weight = self.weights if rows is None else self.weights[rows]
-        return np.asarray(weight @ inside / weight.sum())
+    @classmethod
+    def of(
+        cls, design: Design, X: Array, y: Array, folds: Folds, weights: Array | None = None
+    ) -> RowFolds:
+        """Folds of raw rows, each centred on its own where the design refits the intercept.
+
+        Parameters
+        ----------
+        design : Design
+        X, y : arrays, shape (n, p_raw) and (n,)
+            Raw rows; they are neither copied nor changed where every column is kept.
+        folds : Folds
+        weights : array, shape (n,), optional
+
+        Returns
+        -------
+        RowFolds
+        """
+        if not design.protocol.refit_intercept:
+            return cls(*design.apply(X, y), folds, False, weights)
+        columns = X if design.p == design.p_raw else X[:, design.kept]
+        return cls(columns, y, folds, True, weights, design.x_scale)
+
+    def _means_of(self, rows: NDArray[np.intp] | slice) -> tuple[Array, ...]:
+        """Weighted means of X and y over some rows, and what rounding took off them."""
+        if not self.refit_intercept:
+            return ()
+        weight = None if self.weights is None else self.weights[rows]
+        found: list[Array] = []
+        for values in self._rows:
+            inside = values[rows]
+            mean = np.average(inside, axis=0, weights=weight)
+            found += [mean, np.average(inside - mean, axis=0, weights=weight)]
+        return tuple(found)
+
+    def _training_means(self, j: int) -> tuple[Array, ...]:
+        if j not in self._means:
+            self._means[j] = self._means_of(self._training_rows(j))
+        return self._means[j]
+
+    def _about(
+        self, means: tuple[Array, ...], rows: NDArray[np.intp] | slice
+    ) -> tuple[Array, Array]:
+        """Rows in solved units, less the means that :meth:`_means_of` gave of these or others."""
+        X, y = self._rows[0][rows], self._rows[1][rows]
+        if not means:
+            return X, y
+        x_mean, x_rest, y_mean, y_rest = means
+        X = X - x_mean
+        X -= x_rest
+        if self._scale is not None:
+            X /= self._scale
+        return X, (y - y_mean) - y_rest
+
+    def _training_rows(self, j: int) -> NDArray[np.intp]:
+        train, _ = self.folds.split(j)
+        return train if self.weights is None else train[self.weights[train] > 0.0]
 
     def _weighted(
         self, X: Array, y: Array, rows: NDArray[np.intp] | slice | None = None
@@ -160,7 +215,7 @@ class RowFolds:
         -------
         RowFolds
         """
-        return RowFolds(self.X, self.y, folds, self.refit_intercept, self.weights)
+        return RowFolds(*self._rows, folds, self.refit_intercept, self.weights, self._scale)
 
     def full(self) -> SparseRidgeProblem:
         """All rows (centred already where an intercept is fitted).
@@ -187,13 +242,12 @@ class RowFolds:
         """
         if self._cache is not None and j in self._cache:
             return self._cache[j]
-        train, _ = self.folds.split(j)
-        if self.weights is not None:
-            train = train[self.weights[train] > 0.0]
-        X, y = self.X[train], self.y[train]
-        if self.refit_intercept:
-            X = _centred(X, self._mean(self.X, train))
-            y = _centred(y[:, None], self._mean(self.y, train))[:, 0]
+        train = self._training_rows(j)
+        X, y = self._about(self._training_means(j), train)
+        if self.refit_intercept:  # a column of one value becomes exactly zero
+            inside, response = self._rows[0][train], self._rows[1][train]
+            X[:, inside.min(axis=0) == inside.max(axis=0)] = 0.0
+            y = y * (response.min() < response.max())
         X, y = self._weighted(X, y, train)
         problem = _problem(X, y)
         if self._cache is not None:
@@ -211,29 +265,10 @@ class RowFolds:
         -------
         H, t : ndarrays, shape (m, p) and (m,)
         """
-        train, test = self.folds.split(j)
+        _, test = self.folds.split(j)
         if self.weights is not None:
             test = test[self.weights[test] > 0.0]
-        return self._weighted(*self.about(train, test), test)
-
-    def about(
-        self, train: NDArray[np.intp], rows: NDArray[np.intp] | slice = slice(None)
-    ) -> tuple[Array, Array]:
-        """Rows and targets about the means of others, where the intercept is refitted.
-
-        Parameters
-        ----------
-        train : ndarray of int, rows whose means are taken off
-        rows : ndarray of int or slice, rows wanted
-
-        Returns
-        -------
-        X, y : ndarrays
-        """
-        X, y = self.X[rows], self.y[rows]
-        if self.refit_intercept:
-            X, y = X - self._mean(self.X, train), y - self._mean(self.y, train)
-        return X, y
+        return self._weighted(*self._about(self._training_means(j), test), test)
 
     def digest(self) -> bytes:
         """Identify rows and their order.
@@ -436,13 +471,6 @@ class MomentFolds:
 def _problem(X: Array, y: Array) -> SparseRidgeProblem:
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
     return problem.compressed() if y.size > LONG * problem.p else problem
-
-
-def _centred(X: Array, mean: Array) -> Array:
-    """X less its column means; a column of one value becomes exactly zero."""
-    centred = X - mean
-    centred[:, X.min(axis=0) == X.max(axis=0)] = 0.0
-    return np.asarray(centred)
 
 
 def _from_joint(joint: NDArray[np.float64]) -> SparseRidgeProblem:

@@ -123,8 +123,7 @@ def prepare(
             )
         X, y = source.load()
         design = make_design(Summary.of(X, y, weights), protocol, source.feature_names)
-        X, y = design.apply(X, y)
-        data: FoldData = RowFolds(X, y, layout, protocol.refit_intercept, weights)
+        data: FoldData = RowFolds.of(design, X, y, layout, weights)
         return Prepared(source, design, data, layout)
     if announce is not None:
         announce(str(Plan.of(source, layout.k, workers(n_jobs))))

@@ -182,10 +182,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         scale = "unit-variance" if self.standardize else "none"
         return Protocol("honest", scale, bool(self.fit_intercept))
 
-    def _design(self, rows: CheckedRows) -> tuple[Design, Array, Array]:
+    def _design(self, rows: CheckedRows) -> Design:
         summary = Summary.of(rows.X, rows.y, rows.weights)
-        design = make_design(summary, self._protocol(), rows.labels)
-        return design, *design.apply(rows.X, rows.y)
+        return make_design(summary, self._protocol(), rows.labels)
 
     def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support

@@ -129,7 +129,8 @@ class SparseRidge(SparseLinearModel):
         )
         known_backend(self.backend)
         checked_jobs(self.n_jobs)
-        design, A, b = self._design(table)
+        design = self._design(table)
+        A, b = design.apply(table.X, table.y)
         p = table.X.shape[1]
         tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, p, design.p)
         if table.weights is not None:

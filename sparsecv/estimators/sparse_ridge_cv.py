@@ -245,11 +245,11 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Design, FoldData]:
         """Rows in memory, and their folds."""
         table = self._checked_rows(X, y, sample_weight, groups)
-        design, A, b = self._design(table)
+        design = self._design(table)
         folds = make_folds(
-            self.cv, b.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
+            self.cv, table.y.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
         )
-        return design, RowFolds(A, b, folds, design.protocol.refit_intercept, table.weights)
+        return design, RowFolds.of(design, table.X, table.y, folds, table.weights)
 
     def _lazy_folds(
         self, X: Any, y: Any, sample_weight: Any, groups: Any

@@ -122,6 +122,9 @@ class Surface:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._context.close()
         if isinstance(error, KeyboardInterrupt) and self.pages:
+            for page in self.pages.values():
+                if not page.complete:
+                    page.met(Status.INTERRUPTED)
             error.partial = self.result()  # type: ignore[attr-defined]
         # γ below what double precision can tell from zero, or no licence for a fold
         if kind in (ValueError, SolverUnavailable):
@@ -149,28 +152,28 @@ class Surface:
                 page.same_models(self._models.pages[page.gamma])
             if self.checkpoint is not None:
                 self.checkpoint.load(page)
-        if self.settings.searches or self.settings.grid:
+        one_by_one = self.settings.searches or self.settings.grid
+        try:
+            fill_pages(
+                [page for page in pages if not page.complete],
+                Limits(None, None, self._stop) if self._only_estimates else self.limits,
+                n_jobs=self.settings.n_jobs,
+                solver="heuristic" if self._only_estimates or one_by_one else "auto",
+                tell=self._paced,
+                save=self._save,
+            )
+        finally:  # after Ctrl-C, too, what is answered in every fold is a result
+            answered = [page for page in pages if page.answered]
+            self.pages |= {page.gamma: page for page in answered}
+        for page in pages if self._only_estimates else []:
+            if not page.exact.all():
+                page.met(Status.TIME_LIMIT)
+        if one_by_one:
             for i, page in enumerate(pages):
                 if not page.complete:
                     limits = self.limits.share(len(pages) - i)
                     (self._search if self.settings.searches else self._grid)(page, limits)
-                self.pages[page.gamma] = page
                 self._save([page])
-        else:
-            try:
-                fill_pages(
-                    [page for page in pages if not page.complete],
-                    Limits(None, None, self._stop) if self._only_estimates else self.limits,
-                    n_jobs=self.settings.n_jobs,
-                    solver="heuristic" if self._only_estimates else "auto",
-                    tell=self._paced,
-                    save=self._save,
-                )
-            finally:  # also of an interrupt, where there are models
-                for page in pages:
-                    if page.models:
-                        page.take_over()
-                        self.pages[page.gamma] = page
 
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""

@@ -1,8 +1,10 @@
-"""Every γ and τ of all folds at once: exact where trees reach, from good supports beyond.
+"""Every γ and τ of all folds at once: exact where trees reach, good supports beyond.
 
-The unit of work is the training rows of one fold, the γ grid and the sizes; leave-one-out up to 45
-columns shares a tree among blocks of folds, at one γ after the other. Units are functions of
-arguments that can be pickled, and know nothing of each other.
+The unit of work is the training rows of one fold, the γ grid and the sizes. What a fold answers
+without a proof comes from this unit alone, and so is a function of its training rows. Leave-one-out
+up to 45 columns shares a tree among blocks of folds, at one γ after the other; what that tree does
+not prove is answered by the units, too. Units are functions of arguments that can be pickled, and
+know nothing of each other.
 """
 
 from __future__ import annotations
@@ -26,12 +28,11 @@ from ..solvers import (
     support_path,
     workers,
 )
-from .bounds import squared_error_bounds
 from .ledger import Page
 from .pace import Tell
 
 FOLDS_PER_TREE = 512  # deleted rows that share a tree: their state stays in cache
-MANY_FOLDS = 20  # from here on, beyond 45 columns, folds take over the supports of all rows
+MANY_FOLDS = 20  # From this number of folds on, no fold beyond 45 columns begins a tree of its own.
 
 
 def fold_unit(
@@ -106,7 +107,7 @@ def fill_pages(
     tell: Tell,
     save: Callable[[Sequence[Page]], None],
 ) -> None:
-    """Give every fold an incumbent at every γ and τ; exact up to 45 columns, limits permitting.
+    """Give every fold an answer at every γ and τ; exact up to 45 columns, limits permitting.
 
     Parameters
     ----------
@@ -142,24 +143,16 @@ def fill_pages(
     _refuse_interrupt(limits)
     # where one tree of all rows grows too large, one for all folds would not end either
     shared = [page for page in pages if deleted and page.gamma not in large]
-    rest = [page for page in pages if not deleted or page.gamma in large]
-    if data.p > TREE_ONLY and k >= MANY_FOLDS:
-        for done, page in enumerate(rest):
-            tell(f"estimating at γ = {page.gamma:.4g}", done, len(rest))
-            for t, support in enumerate(page.models):
-                page.offer(t, np.arange(k), support)
-            _refuse_interrupt(limits)
-    elif rest:
-        todo = [j for j in range(k) if not all(page.exact[:, j].all() for page in rest)]
-        _solve_folds(rest, todo, limits, n_jobs, tell, save, solver)
     for done, page in enumerate(shared):
         tell(f"every row left out at γ = {page.gamma:.4g}", done, len(shared))
-        _delete_rows(page, limits.share(float(len(shared) - done)), n_jobs)
+        _delete_rows(page, limits.share(float(len(pages) - done)), n_jobs)
         save([page])
         _refuse_interrupt(limits)
+    rest = [page for page in pages if not page.exact.all()]
+    alone = [j for j in range(k) if not all(page.exact[:, j].all() for page in rest)]
+    many = data.p > TREE_ONLY and k >= MANY_FOLDS
+    _solve_folds(rest, alone, limits, n_jobs, tell, save, "heuristic" if many else solver)
     for page in pages:
-        if solver != "auto" and not page.exact.all():
-            page.met(Status.TIME_LIMIT)
         page.seconds += clock.elapsed() / len(pages)
 
 
@@ -187,9 +180,11 @@ def _solve_folds(
     n_jobs: int | None,
     tell: Tell,
     save: Callable[[Sequence[Page]], None],
-    solver: str = "auto",
+    solver: str,
 ) -> None:
     """Some folds, each along all γ of the pages."""
+    if not folds:
+        return
     data, taus = pages[0].data, pages[0].taus
     gammas = np.array([page.gamma for page in pages])
     tasks = [(j, gammas, taus, solver) for j in folds]
@@ -205,39 +200,21 @@ def _solve_folds(
 
 
 def _delete_rows(page: Page, limits: Limits, n_jobs: int | None) -> None:
-    """Leave-one-out by shared trees; rows too influential for a down-date get their own."""
+    """Leave-one-out by shared trees; rows too influential for a down-date are left open."""
     data = page.data
     assert isinstance(data, RowFolds)
     n = data.folds.n
     blocks = [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
     fold_of = data.folds.label
     assert fold_of is not None
-    skipped: list[int] = []
     tasks = [(block, page.gamma, page.taus, page.models) for block in blocks]
     for index, found in run_units(_block, data, tasks, n_jobs, allot=limits.share):
         block = blocks[index]
-        weight = data.deleted_rows(block)[2]
-        here = fold_of[block]
-        page.objective[:, here] = found.objective
-        page.error[:, here] = (weight * found.residual) ** 2
-        lower, upper = squared_error_bounds(weight * found.low, weight * found.high)
-        page.lower[:, here], page.upper[:, here] = lower, upper
-        page.exact[:, here] = found.low == found.high
-        number = np.array([page.index(s) for s in found.supports], dtype=np.intp)
-        page.choice[:, here] = number[found.choice]
-        skipped.extend(here[found.skipped].tolist())
+        page.take_rows(fold_of[block], found, data.deleted_rows(block)[2])
         page.n_mio += found.skipped.size < block.size
         page.n_nodes += found.n_nodes
         page.met(found.status)
     page.whole_trees += page.n_mio  # the trees serve every τ
-    if skipped:
-        page.exact[:, skipped] = False
-        page.lower[:, skipped], page.upper[:, skipped] = 0.0, np.inf
-        _solve_folds([page], sorted(skipped), limits, n_jobs, _ignore, _ignore)
-
-
-def _ignore(*_: object) -> None:
-    """Tell nobody."""
 
 
 def _refuse_interrupt(limits: Limits) -> None:

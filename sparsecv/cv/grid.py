@@ -60,7 +60,7 @@ def solve_grid(
     Parameters
     ----------
     page : Page
-        With the models of all rows, what is fallen back on where the time is up.
+        With an answer of every fold, which stays where the time is up.
     backend : str
         As in :func:`sparsecv.solvers.solve`.
     limits : Limits
@@ -77,7 +77,6 @@ def solve_grid(
         here = np.array([j])
         for t, tau in enumerate(taus):
             if t >= len(solved):
-                page.offer(t, here, page.models[t])
                 page.met(limits.reached(0) or Status.TIME_LIMIT)
                 continue
             page.offer(t, here, pad_support(solved[t].support, int(tau), data.p))
@@ -91,4 +90,4 @@ def solve_grid(
         tell(f"γ = {page.gamma:.4g}, folds", done + 1, k)
         if limits.reached(0) is Status.INTERRUPTED:
             raise KeyboardInterrupt
-    page.seconds = clock.elapsed()
+    page.seconds += clock.elapsed()

@@ -170,7 +170,7 @@ class JointFolds:
         problem = self.full.replace(tau=int(table.taus[t]))
         everyone = np.arange(self.left_out.count)
         table.offer(t, everyone, start)
-        used = [start, *(table.supports[c] for c in np.unique(table.choice[t]))]
+        used = [start, *(table.supports[c] for c in np.unique(table.best_choice[t]))]
         found = solve_jointly(self.left_out, problem, _same_size(used, problem), limits=limits)
         self.n_nodes += found.n_nodes
         for support in np.unique(found.support, axis=0):
@@ -205,7 +205,7 @@ class JointFolds:
 
     def _coarse(self, t: int, found: JointResult) -> NDArray[np.bool_]:
         """Folds whose objectives Gram matrices cannot tell apart well enough."""
-        fresh, known = self.table.objective[t], found.upper
+        fresh, known = self.table.best_objective[t], found.upper
         off = ~(fresh <= known * (1.0 + ALIKE) + found.rounding)
         return np.asarray(off | ~(found.rounding <= ALIKE * fresh) | ~np.isfinite(known))
 
@@ -233,7 +233,7 @@ class JointFolds:
         root = np.zeros((1, problem.p), dtype=np.int8)
         lam = np.array([np.sqrt(relaxed.multiplier)])
         for j in folds:
-            upper = min(float(found.upper[j]), float(self.table.objective[t, j]))
+            upper = min(float(found.upper[j]), float(self.table.best_objective[t, j]))
             support, beta = found.support[j], relaxed.beta[None]
             limit = Status.TIME_LIMIT
             self.enter(t, int(j), Neighbour(support, upper, root, beta, lam, False, 0, limit))
@@ -271,7 +271,7 @@ class JointFolds:
             every = np.full(left_out.count, shift)
             beta, bound = left_out.centres(relaxation, half, int(table.taus[t]), every)
             spread = left_out.spreads(H, shift, everyone)
-            room = np.maximum(table.objective[t] - bound, 0.0) * (1 + 1e-9)
+            room = np.maximum(table.best_objective[t] - bound, 0.0) * (1 + 1e-9)
             radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
             predicted = np.einsum("ij,ij->i", H, beta)
             slack = 1e-12 * np.abs(predicted)
@@ -284,7 +284,7 @@ class JointFolds:
                 np.where(finite, least_error, 0.0),
                 np.where(finite, most_error, np.inf),
             )
-            settled = bound >= table.objective[t] * (1.0 - SURE)
+            settled = bound >= table.best_objective[t] * (1.0 - SURE)
             table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:

@@ -1,7 +1,9 @@
 """The ledger: what is known of every fold at every γ and τ.
 
-Estimate, interval and proof are three things: the error at the best support known, bounds that hold
-the error at an optimal one, and whether that support is proved optimal.
+Four things are kept apart. A fold's answer is the support that its own training rows gave, or one
+that is proved optimal; its error is the estimate. Its incumbent is the best support known from
+anywhere (other folds, all rows): it bounds the fold's optimum from above, and becomes the answer
+only where it is proved. An interval holds the error at an optimal support. A proof makes all agree.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers import (
+    DeletedRowSubsets,
     OpenNode,
     Status,
     SupportPath,
@@ -23,7 +26,7 @@ from ..solvers import (
     worst,
 )
 from .bounds import objective_gap_bound, squared_error_bounds
-from .results import GammaResult, mean_over_folds, stacked
+from .results import TIE, GammaResult, mean_over_folds, stacked
 from .sealed import checked_array, checked_number, checked_support
 
 Array = NDArray[np.float64]
@@ -38,11 +41,12 @@ _ARRAYS = (
     "model_proved",
     "whole_trees",
 )
+_ANSWER = ("objective", "error", "choice")
 SAFE = 1e-5  # least 1 − leverage at which a row is deleted from a fit instead of refitting
 
 
 class Page:
-    """One γ: incumbents and bounds of h_j, shape (τ, k) each, in the units of y²; and the models.
+    """One γ: answers, incumbents, intervals of h_j, shape (τ, k), in units of y²; and models.
 
     Parameters
     ----------
@@ -52,14 +56,15 @@ class Page:
 
     Attributes
     ----------
-    objective : ndarray
-        Training objective of the incumbent.
-    error : ndarray
-        Its squared error on the fold.
+    objective, error, choice : ndarray
+        Training objective of the answer, its squared error on the fold, and its number in
+        ``supports``. The objective is infinite until there is an answer.
+    best_objective, best_error, best_choice : ndarray
+        The same of the incumbent, whose objective is never above the answer's.
     lower, upper : ndarray
         h_j lies between them; 0 and ∞ until something is known.
     exact : ndarray of bool
-        The incumbent is proved optimal; the three agree.
+        The answer is proved optimal; error, lower and upper agree.
     searched : ndarray of bool
         Something was branched on for this fold and τ alone.
     models, model_objective, model_bound, model_proved
@@ -73,10 +78,12 @@ class Page:
         self.data, self.gamma, self.taus = data, gamma, taus
         shape = (taus.size, data.folds.k)
         self.objective, self.error = np.full(shape, np.inf), np.zeros(shape)
+        self.choice = np.zeros(shape, dtype=np.intp)
+        self.best_objective, self.best_error = np.full(shape, np.inf), np.zeros(shape)
+        self.best_choice = np.zeros(shape, dtype=np.intp)
         self.lower, self.upper = np.zeros(shape), np.full(shape, np.inf)
         self.exact = np.zeros(shape, dtype=bool)
         self.searched = np.zeros(shape, dtype=bool)
-        self.choice = np.zeros(shape, dtype=np.intp)
         self.supports: list[Support] = []
         self._seen: dict[bytes, int] = {}
         self.models: list[Support] = []
@@ -86,6 +93,11 @@ class Page:
         self.whole_trees = np.zeros(taus.size, dtype=np.intp)
         self.status = Status.OPTIMAL
         self.history: list[list[float]] = []
+
+    @property
+    def answered(self) -> bool:
+        """Whether every fold has an answer at every τ."""
+        return bool(self.models) and bool(np.isfinite(self.objective).all())
 
     @property
     def complete(self) -> bool:
@@ -104,7 +116,9 @@ class Page:
         self.status = worst([self.status, status])
 
     def take_fold(self, j: int, path: SupportPath, g: int, error: Array) -> None:
-        """Enter fold j from a path along γ, at its position g; proved sizes become exact.
+        """Enter what fold j's training rows gave, from a path along γ at its position g.
+
+        Answers that are proved stay; the path's proved sizes become exact.
 
         Parameters
         ----------
@@ -114,18 +128,46 @@ class Page:
         error : array, shape (γ, τ)
             Squared errors on the fold.
         """
-        self.objective[:, j], self.error[:, j] = path.objective[g], error[g]
-        self.choice[:, j] = [self.index(support) for support in path.at(g)]
+        found = path.objective[g], error[g], np.array([self.index(s) for s in path.at(g)])
+        unproved = ~self.exact[:, j]
+        for name, values in zip(_ANSWER, found, strict=True):
+            getattr(self, name)[unproved, j] = values[unproved]
+        self._enter(np.s_[:, j], *found)
         self.searched[:, j] |= path.searched[g]
         self.n_nodes += int(path.n_nodes[g])
         self.n_mio += int(path.n_trees[g])
-        proved = np.flatnonzero(path.proved[g])
-        self.exact[proved, j] = True
-        self.lower[proved, j] = self.upper[proved, j] = error[g, proved]
-        if proved.size < self.taus.size:
-            tree = path.unfinished.get(g)
-            if tree is not None:
-                self.bracket(j, tree.open_nodes)
+        for t in np.flatnonzero(path.proved[g]):
+            self.prove(int(t), np.array([j]))
+        tree = path.unfinished.get(g)
+        if tree is not None:
+            self.bracket(j, tree.open_nodes)
+
+    def take_rows(self, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array) -> None:
+        """Enter what a tree gave that leave-one-out folds share: what is proved, and incumbents.
+
+        Parameters
+        ----------
+        folds : ndarray of int, shape (m,)
+        found : DeletedRowSubsets
+            Of the rows that these folds hold out.
+        weight : ndarray, shape (m,)
+            What a deleted residual is multiplied by.
+        """
+        number = np.array([self.index(s) for s in found.supports], dtype=np.intp)[found.choice]
+        known = np.where(np.isnan(found.objective), np.inf, found.objective)
+        self._enter(np.s_[:, folds], known, (weight * found.residual) ** 2, number)
+        low, high = squared_error_bounds(weight * found.low, weight * found.high)
+        for t in range(self.taus.size):
+            usable = np.isfinite(known[t]) & ~self.exact[t, folds]
+            self.narrow(t, folds[usable], low[t, usable], high[t, usable])
+            self.prove(t, folds[usable & (found.low[t] == found.high[t])])
+
+    def _enter(self, at: Any, objective: Array, error: Array, choice: NDArray[np.intp]) -> None:
+        """Make supports the incumbents of some cells where they are better than what is known."""
+        better = objective < self.best_objective[at]
+        for name, values in zip(_ANSWER, (objective, error, choice), strict=True):
+            table = getattr(self, "best_" + name)
+            table[at] = np.where(better, values, table[at])
 
     def take_models(self, path: SupportPath, g: int) -> None:
         """Enter the models of all rows; those proved already stay.
@@ -152,12 +194,9 @@ class Page:
             Of the same sizes, or of more that are larger.
         """
         m = self.taus.size
-        self.models = other.models[:m]
-        self.model_objective, self.model_bound = (
-            other.model_objective[:m],
-            other.model_bound[:m].copy(),
-        )
-        self.model_proved = other.model_proved[:m].copy()
+        self.models = list(other.models[:m])
+        for name in ("model_objective", "model_bound", "model_proved"):
+            setattr(self, name, getattr(other, name)[:m].copy())
 
     def bracket(self, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
@@ -175,49 +214,45 @@ class Page:
         root = OpenNode(np.empty(0, dtype=np.intp), np.arange(self.data.p, dtype=np.intp), -1)
         problem = self.data.training(j).replace(gamma=self.gamma)
         H, t = self.data.held_out(j)
-        known = stacked([self.support(int(i), j) for i in left], int(self.taus[-1]))
+        best = [self.supports[c] for c in self.best_choice[left, j]]
+        known = stacked(best, int(self.taus[-1]))
         path = known_path(problem, [self.gamma], self.taus[left], known[None])
         predicted = path.predict(H)[0]
         low, high = prediction_ranges(
-            problem, nodes or [root], H, self.taus[left], predicted, self.objective[left, j]
+            problem, nodes or [root], H, self.taus[left], predicted, self.best_objective[left, j]
         )
         least, most = squared_error_bounds(low - t, high - t)
         for i, t_low, t_high in zip(left, least.sum(axis=1), most.sum(axis=1), strict=True):
             self.narrow(int(i), np.array([j]), np.array([t_low]), np.array([t_high]))
 
     def offer(self, t: int, folds: NDArray[np.intp], support: Support) -> None:
-        """Make a support the incumbent of those folds where it is better than what they have.
+        """Make a support the incumbent of those folds where it is better than what is known.
 
         Parameters
         ----------
         t : int
         folds, support : ndarrays of int
         """
-        objective, error = self.fits(folds, support)
-        better = objective < self.objective[t, folds]
-        chosen = folds[better]
-        self.objective[t, chosen], self.error[t, chosen] = objective[better], error[better]
-        if chosen.size:
-            self.choice[t, chosen] = self.index(support)
-
-    def take_over(self) -> None:
-        """Give folds that nothing is known of the models of all rows."""
-        for t, support in enumerate(self.models):
-            self.offer(t, np.flatnonzero(np.isinf(self.objective[t])), support)
+        if folds.size:
+            found = self.fits(folds, support)
+            self._enter((t, folds), *found, np.full(folds.size, self.index(support)))
 
     def prove(self, t: int, folds: NDArray[np.intp]) -> None:
-        """The incumbents are optimal.
+        """Enter that the incumbents are optimal: they become the answers, unless those are as good.
 
         Parameters
         ----------
         t : int
         folds : ndarray of int
         """
+        better = self.best_objective[t, folds] < self.objective[t, folds] * (1.0 - TIE)
+        for name in _ANSWER:
+            getattr(self, name)[t, folds[better]] = getattr(self, "best_" + name)[t, folds[better]]
         self.exact[t, folds] = True
         self.lower[t, folds] = self.upper[t, folds] = self.error[t, folds]
 
     def narrow(self, t: int, folds: NDArray[np.intp], low: Array, high: Array) -> None:
-        """Intersect with another interval; the incumbent's own error stays inside.
+        """Intersect with another interval of h_j; ends that rounding has crossed are exchanged.
 
         Parameters
         ----------
@@ -225,9 +260,9 @@ class Page:
         folds : ndarray of int, shape (m,)
         low, high : arrays, shape (m,)
         """
-        error = self.error[t, folds]
-        self.lower[t, folds] = np.minimum(np.maximum(self.lower[t, folds], low), error)
-        self.upper[t, folds] = np.maximum(np.minimum(self.upper[t, folds], high), error)
+        low = np.maximum(self.lower[t, folds], low)
+        high = np.minimum(self.upper[t, folds], high)
+        self.lower[t, folds], self.upper[t, folds] = np.minimum(low, high), np.maximum(low, high)
 
     def narrow_by_objective(self, t: int, full_lower: float) -> None:
         """h_j ≥ u* − u_j where not exact: Corollary 3, main paper, for all folds at once.
@@ -242,7 +277,7 @@ class Page:
         """
         left = np.flatnonzero(~self.exact[t]).tolist()
         folds = np.array([j for j in left if self.data.folds.covers(j)], dtype=np.intp)
-        low = [objective_gap_bound(full_lower, float(u)) for u in self.objective[t, folds]]
+        low = [objective_gap_bound(full_lower, float(u)) for u in self.best_objective[t, folds]]
         self.narrow(t, folds, np.array(low), np.full(folds.size, np.inf))
 
     def bound_the_rest(self) -> None:
@@ -283,7 +318,7 @@ class Page:
         return objective, error
 
     def support(self, t: int, j: int) -> Support:
-        """The incumbent's columns.
+        """The answer's columns.
 
         Parameters
         ----------
@@ -445,6 +480,7 @@ class Page:
                 path = known_path(data.training(j), [self.gamma], self.taus, rows)
                 self.objective[:, j] = path.objective[0]
                 self.error[:, j] = path.squared_errors(*data.held_out(j))[0]
+        self._enter(np.s_[:, :], self.objective, self.error, self.choice)
         self.model_bound = np.minimum(self.model_bound, self.model_objective)
-        self.lower = np.where(self.exact, self.error, np.minimum(self.lower, self.error))
-        self.upper = np.where(self.exact, self.error, np.maximum(self.upper, self.error))
+        self.lower = np.where(self.exact, self.error, self.lower)
+        self.upper = np.where(self.exact, self.error, self.upper)

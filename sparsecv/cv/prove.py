@@ -347,7 +347,7 @@ class Prover:
         self, page: Page, t: int, j: int, certificate: Certificate | None
     ) -> tuple[Cell, list[NDArray[np.intp]], Certificate | None, float]:
         """What :func:`prove_fold` takes besides the folds and limits."""
-        cell = Cell(j, page.gamma, int(page.taus[t]), float(page.objective[t, j]))
+        cell = Cell(j, page.gamma, int(page.taus[t]), float(page.best_objective[t, j]))
         starts = [page.support(i, j) for i in (t, t - 1) if i >= 0]
         bound = float(page.model_bound[t]) if self.data.folds.covers(j) else 0.0
         return cell, starts, certificate, bound

@@ -188,7 +188,7 @@ class _Search:
                         problem,
                         relaxation,
                         whole[t],
-                        float(self.table.objective[t, j]),
+                        float(self.table.best_objective[t, j]),
                         H,
                         targets,
                         epsilon=epsilon,
@@ -205,7 +205,7 @@ class _Search:
                 problem,
                 (first.beta, second.beta),
                 whole[t],
-                float(self.table.objective[t, j]),
+                float(self.table.best_objective[t, j]),
                 H,
                 targets,
                 spectrum=spectrum,
@@ -215,7 +215,7 @@ class _Search:
     def _enter_bounds(self, t: int, j: int, low: float, high: float, relaxed: float) -> None:
         here = np.array([j])
         self.table.narrow(t, here, np.array([low]), np.array([high]))
-        if relaxed >= self.table.objective[t, j] * (1.0 - SURE):
+        if relaxed >= self.table.best_objective[t, j] * (1.0 - SURE):
             self.table.prove(t, here)
 
     # phase 2

@@ -71,8 +71,8 @@ def support_path(
     warm_starts : iterable of supports, optional
         For the first γ.
     limits : Limits, optional
-        Where they are reached, exact and auto take the supports of the nearest γ; without any
-        they go on as heuristic.
+        Where they are reached, a γ takes the supports of the nearest γ; the first goes on as
+        heuristic, with forward steps and hardly a swap.
 
     Returns
     -------
@@ -210,7 +210,7 @@ class _Walk:
         """One γ by the solver asked for, heuristic where its limits are reached."""
         problem = self.problem.replace(gamma=float(self.gammas[g]))
         exact = solver == "exact" or (solver == "auto" and problem.p <= TREE_ONLY)
-        reached = self.limits.reached(0) if solver in ("auto", "exact") else None
+        reached = self.limits.reached(0)
         if reached is not None:
             self.statuses.append(reached)
             if self.done.any():
@@ -236,7 +236,7 @@ class _Walk:
         else:
             if self.grower is None:
                 self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
-            by_size = self.grower.at(problem.gamma, self.known, self._for_swaps(solver, g))
+            by_size = self.grower.at(problem.gamma, self.known, self._for_swaps(g))
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             tree = best_subsets(
@@ -253,10 +253,10 @@ class _Walk:
             self.unfinished[g] = tree
         self.enter(g, supports)
 
-    def _for_swaps(self, solver: str, g: int) -> Limits:
+    def _for_swaps(self, g: int) -> Limits:
         """This γ's share of the time, and a moment where nothing is left and nothing known."""
         left = self.limits.remaining()
-        if solver == "heuristic" or left is None:
+        if left is None:
             return Limits(None, None, self.limits.stop)
         share = left / (self.gammas.size - g)
         return Limits(share if self.done.any() else max(share, LATE), None, self.limits.stop)

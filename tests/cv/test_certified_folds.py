@@ -55,7 +55,8 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     found = [solve(data.full().replace(gamma=gamma, tau=int(tau)), tol=0.0) for tau in taus]
     page.models = [one.support for one in found]
     page.model_bound = np.array([one.lower_bound for one in found])
-    page.take_over()
+    for t, support in enumerate(page.models):
+        page.offer(t, np.arange(data.folds.k), support)
     options: dict[str, Any] = {"everything": True, "n_jobs": 1, "tell": print, "save": print}
     prover = prove.Prover(data, [page], Limits(1e-9), **options)
     prover.run()

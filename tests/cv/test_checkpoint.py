@@ -264,16 +264,8 @@ def test_interrupted_run_keeps_the_folds_it_finished(
     calls = interrupt_at(monkeypatch, "fold_unit", 3)
     with pytest.raises(KeyboardInterrupt) as caught:
         run(tmp_path, X, y)
-    partial: CVResult = caught.value.partial  # type: ignore[attr-defined]
-    # two folds are exact, the others have the models of all rows and no bounds yet
-    assert not partial.complete
-    assert not partial.best().certified
-    for one, exact in zip(partial.by_gamma, whole.by_gamma, strict=True):
-        np.testing.assert_array_equal(one.fold_error[:, :2], exact.fold_error[:, :2])
-        assert (one.fold_error[:, 2:] > 0.0).all()
-        assert (one.lower <= exact.cv_error).all()
-        assert (exact.cv_error <= one.upper).all()
-        assert not one.exact.any()
+    # Two folds are exact. The others were not begun: no model that has seen them stands in.
+    assert not hasattr(caught.value, "partial")
     assert len(list(tmp_path.iterdir())) == 2
     resumed = run(tmp_path, X, y)
     assert len(calls) == 3 + 2  # two folds of four were known

@@ -283,8 +283,10 @@ def test_progress_and_saving_per_unit() -> None:
     assert saved == [1.0, 2.0]
     # one problem per fold and τ
     ticks, saved = told_and_saved(Case(X, y, Protocol(), 4, [1.0, 2.0]), method="grid")
-    assert ticks == [(f"γ = {g}, folds", done, 4) for g in (1, 2) for done in range(5)]
-    assert saved == [1.0, 2.0]
+    answers, problems = ticks[:6], ticks[6:]
+    assert answers == [first] + [("folds", done, 4) for done in range(5)]
+    assert problems == [(f"γ = {g}, folds", done, 4) for g in (1, 2) for done in range(5)]
+    assert saved[-2:] == [1.0, 2.0]
 
 
 def test_what_a_checkpoint_knows_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,7 @@ class _Rows:
     def __init__(self, rows: Array, given: tuple[float, float] | None = None) -> None:
         self.rows, self.given = rows, given
         self._triangle: Array | None = None
+        self._singular: tuple[Array, Array, Array] | None = None
         long = rows.shape[0] > rows.shape[1]
         self.lost = 2.0 * rows.shape[0] * EPS if long else 0.0  # of both columns, m·u each
 
@@ -49,6 +50,15 @@ class _Rows:
         if self._triangle is None:
             self._triangle = _triangle(self.rows)
         return self._triangle
+
+    def singular(self) -> tuple[Array, Array, Array]:
+        """The thin singular value decomposition of X, which every γ shares.
+
+        Singular values keep the digits of a small γ that XXᵀ + γ/2 I would bury.
+        """
+        if self._singular is None:
+            self._singular = sla.svd(self.triangle()[:, :-1], full_matrices=False)
+        return self._singular
 
     def compress(self) -> None:
         """Hold the triangle alone."""

@@ -124,10 +124,11 @@ def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children
 
 def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array) -> Children:
     """The same for a whole node with more columns than data rows, in the space of the rows."""
-    X, y = problem._base[:, members], problem._base[:, problem.p]
-    ridge = problem.gamma / 2.0
-    # singular values, not XXᵀ + γ/2 I: squares would bury a small γ
-    U, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
+    y, ridge = problem._base[:, problem.p], problem.gamma / 2.0
+    if members.size == problem.p:
+        U, s, Vt = problem._data.singular()
+    else:
+        U, s, Vt = sla.svd(problem._base[:, members], full_matrices=False, check_finite=False)
     fitted = U.T @ y
     left = ridge / (s * s + ridge)
     loss = float(left @ (fitted * fitted))

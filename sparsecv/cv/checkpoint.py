@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .ledger import Page
-from .sealed import made_folder, read_sealed, write_sealed
+from .sealed import made_folder, only_writer, read_sealed
 
 
 class Checkpoint:
@@ -17,7 +17,7 @@ class Checkpoint:
 
     Files are written whole or not at all, name the run they belong to and carry a hash of their
     content; one that is damaged, or of another run, is passed over with a warning and computed
-    anew. Two runs may share a folder.
+    anew. Two runs may share a folder: what one has proved is added to what the other writes.
 
     Parameters
     ----------
@@ -39,6 +39,7 @@ class Checkpoint:
     ) -> None:
         self.folder = made_folder(folder)
         self.reused: list[float] = []
+        self._seen: dict[Path, tuple[int, ...] | None] = {}
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
         digest.update(data)
         self._key = digest.hexdigest()
@@ -54,17 +55,24 @@ class Checkpoint:
         page : Page
             Changed in place.
         """
+        if self._read(page):
+            self.reused.append(page.gamma)
+
+    def _read(self, page: Page) -> bool:
+        """Add what a file holds to a page, unless this run has read or written it so."""
         path, anew = self._path(page.gamma), f"γ = {page.gamma:g} is computed anew"
+        if (state := _state(path)) == self._seen.get(path):
+            return False
+        self._seen[path] = state
 
         def take(content: Any) -> bool:
             page.restore(content)
             return True
 
-        if read_sealed(path, self._key, take, anew):
-            self.reused.append(page.gamma)
+        return bool(read_sealed(path, self._key, take, anew))
 
     def save(self, page: Page) -> None:
-        """Store what is proved of a page; the file appears whole or not at all.
+        """Store what is proved of a page, and what another run has proved of it in the meantime.
 
         Parameters
         ----------
@@ -76,6 +84,19 @@ class Checkpoint:
         InputError
             The file cannot be written.
         """
-        content = page.proved()
-        if content is not None:
-            write_sealed(self._path(page.gamma), self._key, content)
+        if page.proved() is None:
+            return
+        path = self._path(page.gamma)
+        with only_writer(path) as write:
+            self._read(page)
+            write(self._key, page.proved())
+            self._seen[path] = _state(path)
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes with a file's content; None where there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

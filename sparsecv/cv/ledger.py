@@ -422,6 +422,8 @@ class Page:
     def restore(self, stored: dict[str, Any]) -> None:
         """Enter what :meth:`proved` gave; errors and objectives are computed afresh.
 
+        What is proved on this page stays. A page without models takes over everything.
+
         Parameters
         ----------
         stored : dict
@@ -455,32 +457,43 @@ class Page:
         if not isinstance(stored["history"], list):
             raise ValueError("the history is not a list")
         history = [[float(checked_number("history", v)) for v in row] for row in stored["history"]]
-        for name, value in arrays.items():
-            setattr(self, name, value)
-        self.supports, self._seen = [], {}
-        self.choice = np.array([self.index(support) for support in supports])[choice]
-        self.models, self.status, self.history = models, status, history
-        self.n_mio, self.n_nodes, self.seconds = n_mio, n_nodes, seconds
-        self._refit()
+        number = np.array([self.index(support) for support in supports])[choice]
+        empty, added = not self.models, arrays["exact"] & ~self.exact
+        for t in range(self.taus.size):
+            if empty or (arrays["model_proved"][t] and not self.model_proved[t]):
+                self.models[t : t + 1] = [models[t]]
+                self.model_bound[t] = arrays["model_bound"][t]
+                self.model_proved[t] = arrays["model_proved"][t]
+        if empty:
+            self.status, self.history = status, history
+            self.n_mio, self.n_nodes, self.seconds = n_mio, n_nodes, seconds
+            self.searched, self.whole_trees = arrays["searched"], arrays["whole_trees"]
+        self._refit(np.ones_like(added) if empty else added, number)
+        narrower = ~self.exact & ~added
+        self.lower[narrower] = np.maximum(self.lower, arrays["lower"])[narrower]
+        self.upper[narrower] = np.minimum(self.upper, arrays["upper"])[narrower]
+        self.exact |= added
+        for bounds in (self.lower, self.upper):
+            bounds[added] = self.error[added]
 
-    def _refit(self) -> None:
-        """Objectives and errors of the supports that are entered."""
+    def _refit(self, cells: NDArray[np.bool_], number: NDArray[np.intp]) -> None:
+        """Have some cells answer with stored supports, by their numbers; and refit all models."""
         data, most = self.data, int(self.taus[-1])
         rows = stacked(self.models, most)[None]
         self.model_objective = known_path(data.full(), [self.gamma], self.taus, rows).objective[0]
+        self.model_bound = np.minimum(self.model_bound, self.model_objective)
+        self.choice = np.where(cells, number, self.choice)
         if isinstance(data, RowFolds) and data.folds.leave_one_out:
             for t in range(self.taus.size):
-                for c in np.unique(self.choice[t]):
-                    folds = np.flatnonzero(self.choice[t] == c)
+                for c in np.unique(number[t, cells[t]]):
+                    folds = np.flatnonzero(cells[t] & (number[t] == c))
                     objective, error = self.fits(folds, self.supports[int(c)])
                     self.objective[t, folds], self.error[t, folds] = objective, error
         else:
-            for j in range(data.folds.k):
+            for j in np.flatnonzero(cells.any(axis=0)):
+                here = cells[:, j]
                 rows = stacked([self.supports[c] for c in self.choice[:, j]], most)[None]
-                path = known_path(data.training(j), [self.gamma], self.taus, rows)
-                self.objective[:, j] = path.objective[0]
-                self.error[:, j] = path.squared_errors(*data.held_out(j))[0]
+                path = known_path(data.training(int(j)), [self.gamma], self.taus, rows)
+                error = path.squared_errors(*data.held_out(int(j)))[0]
+                self.objective[here, j], self.error[here, j] = path.objective[0, here], error[here]
         self._enter(np.s_[:, :], self.objective, self.error, self.choice)
-        self.model_bound = np.minimum(self.model_bound, self.model_objective)
-        self.lower = np.where(self.exact, self.error, self.lower)
-        self.upper = np.where(self.exact, self.error, self.upper)

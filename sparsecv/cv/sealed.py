@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +21,10 @@ from numpy.typing import NDArray
 
 from ..errors import CheckpointWarning, file_faults
 
-FORMAT = 2
+FORMAT = 3
+# A partial file older than this was left by a run that was killed, and is removed.
+MAX_WRITING_SECONDS = 5.0
+POLL_SECONDS = 0.01  # A writer that waits for another one looks again after so long.
 Content = TypeVar("Content")
 
 
@@ -87,6 +91,50 @@ def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str)
         return None
 
 
+@contextmanager
+def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
+    """Be the only one who writes a file, so that what stands in it can be read and added to.
+
+    The partial file is what keeps other writers waiting. It becomes the file whole or not at all,
+    and is removed where nothing was written.
+
+    Parameters
+    ----------
+    path : Path
+
+    Yields
+    ------
+    callable
+        Takes the key of the run and plain JSON values, and writes them.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
+    """
+    partial = path.with_suffix(".tmp")
+
+    def write(key: str, content: Any) -> None:
+        document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
+        partial.write_text(json.dumps(document), encoding="utf-8")
+        os.replace(partial, path)
+
+    with file_faults(f"--checkpoint {path.parent}"):
+        while True:
+            try:
+                os.close(os.open(partial, os.O_CREAT | os.O_EXCL))
+                break
+            except FileExistsError:
+                with suppress(FileNotFoundError):  # the other writer has just finished
+                    if time.time() - partial.stat().st_mtime > MAX_WRITING_SECONDS:
+                        partial.unlink()
+                time.sleep(POLL_SECONDS)
+        try:
+            yield write
+        finally:
+            partial.unlink(missing_ok=True)
+
+
 def write_sealed(path: Path, key: str, content: Any) -> None:
     """Store ``content``, plain JSON values, so that the file appears whole or not at all.
 
@@ -102,11 +150,8 @@ def write_sealed(path: Path, key: str, content: Any) -> None:
     InputError
         The file cannot be written.
     """
-    partial = path.with_suffix(f".{uuid.uuid4().hex}.tmp")  # runs on many machines may share it
-    document = {"format": FORMAT, "key": key, "hash": _hash(content), "content": content}
-    with file_faults(f"--checkpoint {path.parent}"):
-        partial.write_text(json.dumps(document), encoding="utf-8")
-        os.replace(partial, path)
+    with only_writer(path) as write:
+        write(key, content)
 
 
 def _hash(content: Any) -> str:

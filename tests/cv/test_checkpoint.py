@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 import sparsecv
-from sparsecv.cv import estimate, grid, prove
+from sparsecv.cv import estimate, grid, prove, sealed
+from sparsecv.cv.checkpoint import Checkpoint, _state
+from sparsecv.cv.ledger import Page
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
@@ -340,3 +343,95 @@ def test_killed_runs_are_taken_up_again(tmp_path: Path) -> None:
     for one, other in zip(found[0]["results"], found[1]["results"], strict=True):
         for name in ("cv_error", "lower", "upper"):
             assert one[name] == pytest.approx(other[name], rel=1e-12), name
+
+
+class Killed(BaseException):
+    """The end of a process as a test has it."""
+
+
+def hard(folder: Path | None) -> CVResult:
+    """More than 45 columns and few folds: estimates first, then one proof after the other."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 50)) + rng.standard_normal((60, 1))
+    y = X[:, :4].sum(axis=1) + 3.0 * rng.standard_normal(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CheckpointWarning)
+        return run(
+            folder,
+            X,
+            y,
+            folds="5",
+            gammas=np.array([1.0, 100.0]),
+            taus=np.array([2, 4, 6]),
+            settings=Settings(prove="all"),
+        )
+
+
+def test_a_hard_run_that_is_killed_after_any_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = hard(None)
+    assert whole.complete
+    real, writes, last = Checkpoint.save, [0], [10**9]
+
+    def save(self: Checkpoint, page: Any) -> None:
+        before = _state(self._path(page.gamma))
+        real(self, page)
+        writes[0] += _state(self._path(page.gamma)) != before
+        if writes[0] >= last[0]:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoint, "save", save)
+    hard(tmp_path / "whole")
+    total, writes[0] = writes[0], 0
+    assert total >= 6
+    for last[0] in range(1, total + 1):
+        folder = tmp_path / str(last[0])
+        with pytest.raises(Killed):
+            hard(folder)
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoint, "save", real)
+            again = hard(folder)
+        for name in ("cv_error", "lower", "upper"):
+            np.testing.assert_allclose(again.table(name), whole.table(name), rtol=1e-12)
+        assert again.complete
+        assert not list(folder.glob("*.tmp"))
+        writes[0] = 0
+
+
+def test_runs_that_share_a_folder_add_to_each_other(tmp_path: Path) -> None:
+    X, y = table()
+    run(tmp_path / "whole", X, y, gammas=GAMMAS[:1])
+    (whole,) = (tmp_path / "whole").iterdir()
+    stored = json.loads(whole.read_text())
+    data = prepare(ArraySource(X, y, list("abcd")), "4", Protocol()).data
+    stores = [Checkpoint(tmp_path, b"", {}) for _ in range(2)]
+    pages = [Page(data, 0.1, TAUS) for _ in stores]
+    for store, page, keep in zip(stores, pages, (slice(0, 2), slice(2, 4)), strict=True):
+        store.load(page)
+        page.restore(stored["content"])
+        open_cells = np.ones_like(page.exact)
+        open_cells[:, keep] = False
+        page.exact &= ~open_cells
+    for store, page in zip(stores, pages, strict=True):
+        store.save(page)
+    assert pages[1].exact.all()
+    both = Page(data, 0.1, TAUS)
+    Checkpoint(tmp_path, b"", {}).load(both)
+    assert both.exact.all()
+    reference = Page(data, 0.1, TAUS)
+    reference.restore(stored["content"])
+    np.testing.assert_array_equal(both.error, reference.error)
+    assert len(list(tmp_path.glob("*"))) == 2
+
+
+def test_a_partial_file_of_a_killed_run_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = table()
+    run(tmp_path, X, y, gammas=GAMMAS[:1])
+    (path,) = tmp_path.iterdir()
+    path.rename(path.with_suffix(".tmp"))
+    monkeypatch.setattr(sealed, "MAX_WRITING_SECONDS", 0.0)
+    run(tmp_path, X, y, gammas=GAMMAS[:1])
+    assert list(tmp_path.iterdir()) == [path]

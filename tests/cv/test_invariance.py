@@ -1,0 +1,210 @@
+"""What a fold answers is a function of its training rows: replace what it must not see."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.model_selection import TimeSeriesSplit
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cv import prove
+from sparsecv.cv.engine import Surface, cross_validate
+from sparsecv.cv.ledger import Page
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+Array = NDArray[np.float64]
+REGIMES = {"few columns": (24, 6), "more than 45 columns": (50, 47), "p > n": (18, 50)}
+FOLDS: dict[str, Any] = {
+    "K folds": 4,
+    "leave-one-out": "loo",
+    "folds of a size": "size:6",
+    "ordered": TimeSeriesSplit(3),
+}
+METHODS = ("exact", "search", "bounds", "grid")
+LIMITS: dict[str, float | None] = {"none": None, "small": 1e-9, "estimates": 0.0}
+GAMMAS = [0.05, 5.0]
+TAUS = np.array([1, 3])
+
+
+class Table(NamedTuple):
+    """Rows as a fold is made of them."""
+
+    X: Array
+    y: Array
+    weights: Array | None
+
+
+def table_of(regime: str, weighted: bool) -> Table:
+    n, p = REGIMES[regime]
+    rng = np.random.default_rng(n + p)
+    X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1)) + 3.0
+    y = X[:, 0] - X[:, 1] + X[:, 2] + 3.0 * rng.standard_normal(n)
+    return Table(X, y, rng.integers(1, 4, n).astype(float) if weighted else None)
+
+
+def replaced(table: Table, test: NDArray[np.intp]) -> Table:
+    """The same rows, those of one fold by something else altogether."""
+    rng = np.random.default_rng(1)
+    X, y = table.X.copy(), table.y.copy()
+    X[test] = 40.0 * rng.standard_normal(X[test].shape) - 7.0
+    y[test] = X[test, 3] * 90.0 + 500.0
+    weights = None if table.weights is None else table.weights.copy()
+    if weights is not None:
+        weights[test] *= 9.0
+    return Table(X, y, weights)
+
+
+def page_of(table: Table, folds: Any, method: str, limit: float | None) -> list[Page]:
+    data = RowFolds(table.X, table.y, folds, True, table.weights)
+    with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
+        surface.visit(GAMMAS)
+        surface.prove()
+    return [surface.pages[gamma] for gamma in GAMMAS]
+
+
+def assert_same_fold(ours: Page, theirs: Page, j: int) -> None:
+    problems = [page.data.training(j).replace(gamma=page.gamma) for page in (ours, theirs)]
+    for t in range(TAUS.size):
+        exact = ours.exact[t, j], theirs.exact[t, j]
+        if exact[0] != exact[1]:  # What is proved first depends on all folds' errors.
+            least, other = sorted((ours, theirs), key=lambda page: not page.exact[t, j])
+            assert least.objective[t, j] <= other.objective[t, j] * (1.0 + 1e-9)
+            continue
+        mine, yours = ours.support(t, j), theirs.support(t, j)
+        np.testing.assert_array_equal(mine, yours)
+        fits = [problem.fit(mine) for problem in problems]
+        np.testing.assert_array_equal(fits[0].coef, fits[1].coef)
+        assert fits[0].objective == fits[1].objective
+        # Objectives of a tree that leave-one-out folds share are differences, good to rounding.
+        shared = ours.data.folds.leave_one_out and all(exact)
+        assert ours.objective[t, j] == pytest.approx(
+            theirs.objective[t, j], rel=1e-8 if shared else 1e-13
+        )
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("kind", FOLDS)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_fold_does_not_see_its_held_out_rows(
+    regime: str, kind: str, limit: str, weighted: bool
+) -> None:
+    table = table_of(regime, weighted)
+    proving = regime != "few columns" and limit == "none"
+    folds = make_folds(FOLDS[kind], table.y.size, seed=0, X=table.X)
+    for method in ("exact", "search") if proving and weighted else METHODS:
+        ours = page_of(table, folds, method, LIMITS[limit])
+        for j in (folds.k - 1,) if proving else (0, folds.k - 1):
+            other = replaced(table, folds.split(j)[1])
+            theirs = page_of(other, folds, method, LIMITS[limit])
+            for one, two in zip(ours, theirs, strict=True):
+                assert_same_fold(one, two, j)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "one-se", "corrected", "repeated", "averaged"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("limit", [None, 0.0])
+def test_errors_are_squares_about_fixed_predictions(
+    regime: str, method: str, rule: str, limit: float | None
+) -> None:
+    """Less the mean of y², the error of a fixed model is linear in the held-out y."""
+    if method in ("search", "bounds") and rule != "minimum":
+        pytest.skip("a search looks for the least error alone")
+    if rule == "corrected" or rule == "repeated":
+        pytest.skip("these rules need a partition")
+    X, y, _ = table_of(regime, False)
+    n = y.size
+    train, test = np.arange(n - 5), np.arange(n - 5, n)
+    rng = np.random.default_rng(5)
+    left, right = 5.0 * rng.standard_normal(5), 50.0 * rng.standard_normal(5) - 20.0
+    excess = []
+    for held_out in (left, right, (left + right) / 2.0):
+        model = SparseRidgeCV(
+            cv=[(train, test)],
+            gammas=GAMMAS,
+            taus=TAUS,
+            method=method,
+            rule=rule,
+            time_limit=limit,
+            tol=0.0,
+        )
+        model.fit(X, np.append(y[:-5], held_out))
+        excess.append(model.surface_["cv_error"] - np.mean(held_out**2))
+        exact = model.surface_["exact"]
+    expected = (excess[0] + excess[1]) / 2.0
+    sure = exact | (limit == 0.0) | (method in ("exact", "grid"))
+    np.testing.assert_allclose(excess[2][sure], expected[sure], rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("limit", ["estimates", "none"])
+@pytest.mark.parametrize("method", ["exact", "search"])
+@pytest.mark.parametrize("cv", [5, "loo"])
+def test_noise_explains_nothing(cv: Any, method: str, limit: str) -> None:
+    """Over many draws no pair's CV error lies below the variance of y, but by chance."""
+    n, p, draws = 20, 60, 50
+    above = []
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+        data = RowFolds(X, y, make_folds(cv, n, seed=seed), True)
+        settings = Settings(method, time_limit=0.0 if limit == "estimates" else 0.1)
+        result = cross_validate(data, [0.1, 10.0], [1, 3, 8], settings)
+        above.append(result.table("cv_error") - y.var())
+    mean = np.mean(above, axis=0)
+    assert (mean > -2.0 * np.std(above, axis=0) / np.sqrt(draws)).all()
+
+
+def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C what is not proved is an estimate of the training rows, and is called so."""
+    X, y, _ = table_of("p > n", False)
+    data = RowFolds(X, y, make_folds(4, y.size, seed=0), True)
+    taus = np.array([2, 5, 9])
+    with Surface(data, taus) as surface:
+        surface.visit(GAMMAS)
+    real, calls = prove.branch_and_bound, itertools.count()
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(prove, "branch_and_bound", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        cross_validate(data, GAMMAS, taus, Settings(prove="all"))
+    partial = caught.value.partial  # type: ignore[attr-defined]
+    assert not partial.complete
+    assert str(partial.status) == "interrupted"
+    differs = 0
+    for one, gamma in zip(partial.by_gamma, GAMMAS, strict=True):
+        assert not one.exact.all()
+        differs += np.count_nonzero(one.fold_error != surface.pages[gamma].error)
+    assert differs <= 3  # proved before the interrupt
+
+
+def test_a_better_support_from_elsewhere_stays_a_bound() -> None:
+    X, y, _ = table_of("p > n", False)
+    data = RowFolds(X, y, make_folds(4, y.size, seed=0), True)
+    with Surface(data, TAUS, Settings(time_limit=0.0)) as surface:
+        surface.visit([0.05])
+    page = surface.pages[0.05]
+    before = page.error.copy(), page.choice.copy()
+    page.objective *= 1.5  # as though the folds had found worse supports
+    page.best_objective = page.objective.copy()
+    for support in itertools.combinations(range(8), 3):
+        page.offer(1, np.arange(4), np.array(support, dtype=np.intp))
+    np.testing.assert_array_equal(page.error, before[0])
+    np.testing.assert_array_equal(page.choice, before[1])
+    better = np.flatnonzero(page.best_choice[1] != page.choice[1])
+    assert better.size > 0
+    page.prove(1, better)
+    np.testing.assert_array_equal(page.choice[1, better], page.best_choice[1, better])
+    np.testing.assert_array_equal(page.lower[1, better], page.error[1, better])

@@ -2,7 +2,8 @@
 
 Algorithm 1's idea on the whole surface. The cell of least estimate comes first; after it every cell
 whose lower bound is still below that estimate, the nearest first. No cell may eat the time: in each
-round a problem gets four times the seconds it had in the round before.
+round a problem gets four times the seconds it had in the round before. Where one tree for all sizes
+of a fold ends within a short trial, the folds of that γ get such trees, which prove every τ.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..solvers import (
+    MAX_COLUMNS,
+    BestSubsets,
     Certificate,
     GramForm,
     Limits,
     SparseRidgeProblem,
     Spectrum,
     Status,
+    best_subsets,
     branch_and_bound,
     certify,
     pad_support,
@@ -39,6 +43,14 @@ from .results import TIE
 FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in later ones that often
 JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
 TELL_AGAIN = 0.5  # seconds
+# One all-sizes tree is tried at a γ once single cells have taken this many seconds: easy problems
+# are proved before that.
+SECONDS_BEFORE_TREES = 0.1
+# A trial tree may have so many nodes in the first round, one or two seconds' worth. Once it ends,
+# the trees of the other folds may be four times as large.
+MAX_TRIAL_NODES = 50_000_000
+# After so many trials that did not end, a round tries no other γ.
+MAX_FAILED_TRIALS = 2
 
 
 class Cell(NamedTuple):
@@ -178,6 +190,28 @@ def prove_fold(
     return FoldProof(found.status, support, *counts, low, high)
 
 
+def prove_sizes(
+    folds: FoldForms,
+    j: int,
+    gamma: float,
+    taus: NDArray[np.intp],
+    starts: Sequence[NDArray[np.intp]],
+    most_nodes: int,
+    limits: Limits,
+) -> BestSubsets | None:
+    """Search one tree for all sizes of a fold's training problem; None where the time is up."""
+    if limits.reached(0) is not None:
+        return None
+    return best_subsets(
+        folds.data.training(j).replace(gamma=gamma),
+        sizes=taus,
+        warm_starts=starts,
+        time_limit=limits.remaining(),
+        node_limit=most_nodes,
+        stop=limits.stop,
+    )
+
+
 class Prover:
     """Proves pages of one surface.
 
@@ -212,13 +246,16 @@ class Prover:
         self._folding = FoldForms(data)
         self._gram: GramForm | None = None
         self._told = Limits()  # since something was told
+        self._tried_trees: dict[int, bool] = {}  # positions of γ in this round: did a tree end?
 
     def run(self) -> None:
         """Prove until the choice, or everything, is proved, or the time is up."""
         for page in self.pages:
             for t in range(page.taus.size):
                 page.narrow_by_objective(t, float(page.model_bound[t]))
-        seconds = FIRST
+        seconds, nodes = FIRST, MAX_TRIAL_NODES
+        trees = self.data.p <= MAX_COLUMNS and self.data.folds.k < MANY_FOLDS
+        clock = Limits()
         while True:
             cells = self._open_cells()
             if not cells:
@@ -226,6 +263,12 @@ class Prover:
             tried: set[tuple[int, int]] = set()
             while cells and self.limits.reached(0) is None:
                 g, t = cells[0]
+                failed = list(self._tried_trees.values()).count(False)
+                due = trees and failed < MAX_FAILED_TRIALS and g not in self._tried_trees
+                if due and clock.elapsed() > SECONDS_BEFORE_TREES:
+                    self._tried_trees[g] = self._all_sizes(g, t, nodes)
+                    cells = [cell for cell in self._open_cells() if cell not in tried]
+                    continue
                 tried.add((g, t))
                 self._tell(g, t, f"{int((~self.pages[g].exact[t]).sum())} folds")
                 self._prove(g, t, seconds)
@@ -233,7 +276,8 @@ class Prover:
                 cells = [cell for cell in self._open_cells() if cell not in tried]
             if self.limits.reached(0) is not None:
                 break
-            seconds *= GROWTH
+            seconds, nodes = seconds * GROWTH, 4 * nodes
+            self._tried_trees.clear()
         reached = self.limits.reached(0)
         if reached is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -300,6 +344,36 @@ class Prover:
         order = np.argsort(error, axis=None, kind="stable")
         cells = [divmod(int(i), error.shape[1]) for i in order]
         return [cell for cell in cells if wanted[cell]]
+
+    def _all_sizes(self, g: int, t: int, nodes: int) -> bool:
+        """One tree for all sizes of every fold at one γ, if that of the first ends; did all end?"""
+        page, clock = self.pages[g], Limits()
+        left = np.flatnonzero(~page.exact.all(axis=0)).tolist()
+        for folds, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
+            self._tell(g, t, f"all sizes of {len(left)} folds")
+            tasks = [
+                (j, page.gamma, page.taus, [page.supports[c] for c in page.best_choice[:, j]], most)
+                for j in folds
+            ]
+            units = run_units(
+                prove_sizes, self._folding, tasks, self.n_jobs, allot=lambda _: self.limits
+            )
+            for index, found in units:
+                if found is None:
+                    return False
+                for i, support in enumerate(found.supports):
+                    here = np.array([folds[index]])
+                    page.offer(i, here, support)
+                    if found.proved[i]:
+                        page.prove(i, here)
+                page.searched[:, folds[index]] = True
+                page.n_mio += 1
+                page.n_nodes += found.n_nodes
+                self.save([page])
+                if not found.proved.all():
+                    return False
+        page.seconds += clock.elapsed()
+        return True
 
     def _prove(self, g: int, t: int, seconds: float) -> None:
         """Every fold of one cell, each within so many seconds."""

@@ -385,7 +385,6 @@ class MomentFolds:
         self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
         self._centre = design.protocol.refit_intercept
-        self._everything = moments.total().about(None, design)
         self.fold_weight = folds.sizes.astype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -417,7 +416,7 @@ class MomentFolds:
         -------
         SparseRidgeProblem
         """
-        return _from_joint(self._everything)
+        return _from_moments(*self._moments.total().about(None, self._design))
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j.
@@ -431,15 +430,11 @@ class MomentFolds:
         SparseRidgeProblem
         """
         rest = self._moments.without(j)
-        centre = rest if self._centre else None
-        joint = rest.about(centre, self._design)
-        # a column constant in these rows is left with rounding only: make it exactly zero
-        noise = np.diag(joint) <= 1e-24 * np.diag(self._everything)
-        joint[noise] = joint[:, noise] = 0.0
-        return _from_joint(joint)
+        joint, row = rest.about(rest if self._centre else None, self._design)
+        return _from_moments(joint, row)
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """p + 1 rows with the same sum of squared errors as fold j, whatever β.
+        """At most p + 2 rows with the same sum of squared errors as fold j, whatever β.
 
         Parameters
         ----------
@@ -447,12 +442,12 @@ class MomentFolds:
 
         Returns
         -------
-        H, t : ndarrays, shape (p + 1, p) and (p + 1,)
+        H, t : ndarrays, shape (m, p) and (m,)
         """
         centre = self._moments.without(j) if self._centre else None
-        joint = self._moments.fold(j).about(centre, self._design)
-        root = gram_root(joint)
-        return root[:, : self.p], root[:, self.p]
+        joint, row = self._moments.fold(j).about(centre, self._design)
+        rows = gram_root(joint) if row is None else np.vstack([row, gram_root(joint)])
+        return rows[:, : self.p], rows[:, self.p]
 
     def digest(self) -> bytes:
         """Identify the moments of every fold.
@@ -473,6 +468,6 @@ def _problem(X: Array, y: Array) -> SparseRidgeProblem:
     return problem.compressed() if y.size > LONG * problem.p else problem
 
 
-def _from_joint(joint: NDArray[np.float64]) -> SparseRidgeProblem:
+def _from_moments(joint: Array, row: Array | None) -> SparseRidgeProblem:
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
-    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1)
+    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1, row=row)

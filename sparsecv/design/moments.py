@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..solvers import Limits, run_units
 from ..solvers.threads import one_blas_thread
@@ -44,12 +45,17 @@ class Moments:
         -------
         Moments
         """
-        mean = rows.mean(axis=0)
+        constant = (rows == rows[0]).all(axis=0)
+        mean = np.where(constant, rows[0], rows.mean(axis=0))  # exact: such columns scatter by 0
         centred = rows - mean
         tail = centred.mean(axis=0)  # what rounding took off the mean
+        same = _first_equal(rows, mean)
         centred -= tail
         mean, tail = _sum(mean, tail)
-        return cls(rows.shape[0], mean, centred.T @ centred, tail)
+        scatter = centred.T @ centred
+        if (same < np.arange(same.size)).any():  # BLAS may round equal columns apart
+            scatter = scatter[np.ix_(same, same)]
+        return cls(rows.shape[0], mean, scatter, tail)
 
     def merged(self, other: Moments) -> Moments:
         """Moments of both sets of rows together.
@@ -89,8 +95,11 @@ class Moments:
         """
         return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
 
-    def about(self, centre: Moments | None, design: Design) -> Array:
-        """Second moments in solved units about the mean of others, or the design's own shift.
+    def about(self, centre: Moments | None, design: Design) -> tuple[Array, Array | None]:
+        """Rows about the mean of others, or about the design's shift, as a Gram matrix and a row.
+
+        In solved units the second moments are the matrix plus the outer product of the row. Their
+        sum is not formed: far from the centre the row would take all digits of the matrix.
 
         Parameters
         ----------
@@ -99,7 +108,8 @@ class Moments:
 
         Returns
         -------
-        ndarray, shape (p + 1, p + 1)
+        joint : ndarray, shape (p + 1, p + 1)
+        row : ndarray, shape (p + 1,), or None where the rows' mean is the centre
         """
         scale = np.append(design.x_scale, design.y_scale)
         keep = np.append(design.kept, self.mean.size - 1)
@@ -109,8 +119,8 @@ class Moments:
             )
         else:
             offset = centre.apart(self)[keep]
-        joint = self.scatter[np.ix_(keep, keep)] + self.n * np.outer(offset, offset)
-        return np.asarray(joint / np.outer(scale, scale))
+        joint = self.scatter[np.ix_(keep, keep)] / np.outer(scale, scale)
+        return joint, math.sqrt(self.n) * offset / scale if offset.any() else None
 
 
 def _sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -118,6 +128,15 @@ def _sum(a: Array, b: Array) -> tuple[Array, Array]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
+
+
+def _first_equal(rows: Array, mean: Array) -> NDArray[np.intp]:
+    """For every column the first that holds the same values; equal ones have equal means."""
+    same, first = np.arange(mean.size), dict[bytes, int]()
+    _, group, count = np.unique(mean, return_inverse=True, return_counts=True)
+    for j in np.flatnonzero(count[group.ravel()] > 1):
+        same[j] = first.setdefault((rows[:, j] + 0.0).tobytes(), int(j))  # −0 is 0
+    return same
 
 
 @dataclass(frozen=True)
@@ -235,7 +254,8 @@ def fold_moments(
     if len(parts) == 1:
         return _read(folds, 0, source, lambda read: tell(read, source.n))
     tree, read = _Tree(len(parts)), 0
-    tasks = [(part.start, part.rows) for part in parts]
+    ends = [*(part.start for part in parts[1:]), source.n]
+    tasks = [(part.start, end, part.rows) for part, end in zip(parts, ends, strict=True)]
     with one_blas_thread():
         for index, found in run_units(_part, folds, tasks, n_jobs, allot=lambda _: Limits()):
             tree.add(index, found)
@@ -244,9 +264,12 @@ def fold_moments(
     return tree.root()
 
 
-def _part(folds: Folds, start: int, rows: Any, _: Limits) -> FoldMoments:
+def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMoments:
     """The unit of one part of a table."""
-    return _read(folds, start, as_source(rows, start), lambda read: None)
+    source = as_source(rows, start)
+    if source.n != stop - start:
+        raise source.changed(stop - start)
+    return _read(folds, start, source, lambda read: None)
 
 
 def _read(folds: Folds, start: int, source: RowSource, tell: Callable[[int], None]) -> FoldMoments:

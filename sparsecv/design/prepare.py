@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numba
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..solvers import workers
+from ..tables.columns import shown
 from ..tables.sources import RowSource
 from .design import Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds
@@ -24,6 +25,7 @@ from .moments import FoldMoments, fold_moments
 IN_MEMORY_BYTES = 200_000_000  # larger tables are read once, block by block
 SHARED_TREE_BYTES = 1_500_000_000  # leave-one-out needs every row
 READ_RATE = 1.5e7  # numbers a second, read from Parquet, sorted by fold and centred
+MAX_MEAN_IN_SPREADS = 1e9  # beyond, CV errors without an intercept lose all but six digits
 PRODUCT_RATE = 1e10  # products of two columns' entries a second
 
 
@@ -79,7 +81,8 @@ def prepare(
     source : RowSource
     folds : int, str or other
         "loo", K or "size:M", or for a table that fits in memory all that
-        :func:`~sparsecv.design.folds.make_folds` takes.
+        :func:`~sparsecv.design.folds.make_folds` takes. Of a larger table a splitter is told the
+        number of rows alone.
     protocol : Protocol
     seed : int, RandomState or None
         Of the folds: a shuffle, or of a table in parts that does not fit in memory a hash of the
@@ -102,18 +105,15 @@ def prepare(
         left out row by row.
     """
     weights, size = source.weights, 8 * source.n * (source.p + 1)
+    held: tuple[Any, Any] | None = source.load() if size <= IN_MEMORY_BYTES else None
     k = fold_count(folds, source.n)
     hashed = size > IN_MEMORY_BYTES and k is not None and k < source.n and source.divisible
     if hashed and weights is None and source.groups is None:
         layout: Folds = hashed_folds(k or 0, source.n, seed)
     else:
-        layout = make_folds(folds, source.n, seed=seed, groups=source.groups)
-    if (
-        size <= IN_MEMORY_BYTES
-        or not layout.is_partition
-        or layout.leave_one_out
-        or (weights is not None)
-    ):
+        X, y = held or (_Unread(source.n, source.p), _Unread(source.n))
+        layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
+    if held is not None or not layout.is_partition or layout.leave_one_out or (weights is not None):
         if size > SHARED_TREE_BYTES:
             what = "weights need" if weights is not None else "leave-one-out needs"
             what = what if layout.is_partition else "folds other than K need"
@@ -121,19 +121,53 @@ def prepare(
                 f"{what} all rows in memory, {size / 1e9:.1f} GB here: use --folds K"
                 f"{'' if weights is None else ' without --weights'}, which reads the rows once"
             )
-        X, y = source.load()
+        X, y = held or source.load()
         design = make_design(Summary.of(X, y, weights), protocol, source.feature_names)
         data: FoldData = RowFolds.of(design, X, y, layout, weights)
         return Prepared(source, design, data, layout)
     if announce is not None:
         announce(str(Plan.of(source, layout.k, workers(n_jobs))))
     moments = _moments(source, layout, progress, n_jobs)
-    design = make_design(moments.summary(), protocol, source.feature_names)
+    summary = moments.summary()
+    design = make_design(summary, protocol, source.feature_names)
+    if not protocol.intercept:
+        _refuse_offsets(summary, [*source.feature_names, source.target_name])
 
     def read(other: Folds) -> FoldMoments:
         return _moments(source, other, progress, n_jobs)
 
     return Prepared(source, design, MomentFolds(moments, design, layout, read), layout)
+
+
+class _Unread:
+    """In place of rows too large to hold: a splitter may count them, but not look at them."""
+
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise InputError(
+            "the splitter looks at X or y, which do not fit in memory here: give the folds as a "
+            "number K, or as pairs of row numbers"
+        )
+
+    __array__ = __getitem__ = __iter__ = _refuse
+
+
+def _refuse_offsets(summary: Summary, names: Sequence[str]) -> None:
+    """Refuse columns whose mean leaves too few digits to their spread, where nothing is centred."""
+    varying = summary.low < summary.high
+    spread = np.sqrt(summary.scatter / summary.n)
+    far = np.flatnonzero(varying & (np.abs(summary.mean) > MAX_MEAN_IN_SPREADS * spread))
+    if far.size:
+        raise InputError(
+            f"column {shown(names[far[0]])} has a mean of {summary.mean[far[0]]:.3g} beside a "
+            f"standard deviation of {spread[far[0]]:.3g}, which takes more digits than there are "
+            "without an intercept: fit one, or take the mean off the column"
+        )
 
 
 def _moments(

@@ -135,11 +135,11 @@ class _Stability(Rule):
 
     def refuse(self, data: FoldData) -> None:
         folds = data.folds
+        if not isinstance(data, RowFolds):
+            raise InputError("rule stability needs the rows in memory: this table is too large")
         checked_partition(folds.label, folds.n)
         if folds.k < 3:
             raise InputError(f"rule stability needs at least 3 folds; got {folds.k}")
-        if not isinstance(data, RowFolds):
-            raise InputError("rule stability needs the rows in memory: this table is too large")
         if data.weights is not None:
             raise InputError("rule stability takes no weights: choose another rule")
         pairs = folds.k * (folds.k - 1) // 2

@@ -33,10 +33,10 @@ class _Rows:
 
     ``lost`` bounds what products of two columns are off by since, in units of their lengths. Of
     matrices that were given ``given`` tells by how much the root taken of them is off, and their
-    least eigenvalue, both with columns scaled to length 1.
+    least eigenvalue, both with columns scaled to length 1, and the squares of those lengths.
     """
 
-    def __init__(self, rows: Array, given: tuple[float, float] | None = None) -> None:
+    def __init__(self, rows: Array, given: tuple[float, float, Array] | None = None) -> None:
         self.rows, self.given = rows, given
         self._triangle: Array | None = None
         self._singular: tuple[Array, Array, Array] | None = None
@@ -113,7 +113,7 @@ class SparseRidgeProblem:
 
     @classmethod
     def from_gram(
-        cls, G: ArrayLike, b: ArrayLike, yy: float, *, gamma: float, tau: int
+        cls, G: ArrayLike, b: ArrayLike, yy: float, *, gamma: float, tau: int, row: Any = None
     ) -> SparseRidgeProblem:
         """Build the problem from G = XᵀX (p, p), b = Xᵀy (p,) and yy = yᵀy.
 
@@ -122,6 +122,8 @@ class SparseRidgeProblem:
         G, b : arrays, shape (p, p) and (p,)
         yy, gamma : float
         tau : int
+        row : array, shape (p + 1,), optional
+            One more row of [X y]: in the matrices a long row would take the digits of the others.
 
         Returns
         -------
@@ -145,8 +147,12 @@ class SparseRidgeProblem:
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
-        root, least = _root_and_least(joint)
-        self._data = _Rows(_triangle(root), (_distance(root, joint), least))
+        root, given = _root(joint)
+        if row is not None:  # stacked, not added
+            root, joint = np.vstack([row, root]), np.vstack([row, joint])
+        first: dict[bytes, int] = {}  # neither eigenvectors nor QR keep equal columns equal
+        same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
+        self._data = _Rows(_triangle(root[:, same])[:, same], given)
         self._init(p, gamma, tau)
         self.n = None
         return self
@@ -246,11 +252,10 @@ class SparseRidgeProblem:
         """
         if self._data.given is None or not upper < math.inf:
             return 0.0
-        off, least = self._data.given
+        off, least, squares = self._data.given
         k = self.tau if size is None else size
-        squares = np.sort(self.squared_lengths)
-        length = float(squares[self.p - k :].sum())
-        reach = math.sqrt(self.yy) + math.sqrt(length * 2.0 * upper / (0.5 * self.gamma))
+        length = float(np.sort(squares[: self.p])[self.p - k :].sum())
+        reach = math.sqrt(squares[self.p]) + math.sqrt(length * 2.0 * upper / (0.5 * self.gamma))
         square = reach * reach
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
@@ -409,29 +414,22 @@ def gram_root(joint: Array) -> Array:
     >>> bool(np.allclose(root.T @ root, joint))
     True
     """
-    return _root_and_least(joint)[0]
+    return _root(joint)[0]
 
 
-def _root_and_least(joint: Array) -> tuple[Array, float]:
-    """The root, and the least eigenvalue with columns scaled to length 1, from below."""
+def _root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
+    """The root, and what :class:`_Rows` keeps of a matrix that was given."""
     # Equilibrate first: columns on different scales must not cost the small ones their digits.
-    scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
-    scale[scale == 0.0] = 1.0
+    squares = np.maximum(np.diag(joint), 0.0)
+    scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
     values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
     m = joint.shape[0]
     if values[0] < -1e-8 * m:
         raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
-    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T * scale
-    return np.asarray(root), float(values[0]) - 8.0 * m * m * EPS
-
-
-def _distance(root: Array, joint: Array) -> float:
-    """Most that the QR factor of ``root`` is off from ``joint``, in units of column lengths."""
-    scale = np.sqrt(np.maximum(np.diag(joint), 0.0))
-    scale[scale == 0.0] = 1.0
-    root = root / scale
-    off = float(np.abs(root.T @ root - joint / scale / scale[:, None]).max())
-    return float(off + 8.0 * root.shape[0] * EPS)
+    unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    unit[:, squares == 0.0] = 0.0  # not what rounding leaves
+    off = float(np.abs(unit.T @ unit - joint / scale / scale[:, None]).max()) + 8.0 * m * EPS
+    return unit * scale, (off, float(values[0]) - 8.0 * m * m * EPS, squares)
 
 
 def _triangle(M: Array) -> Array:

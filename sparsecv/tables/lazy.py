@@ -48,15 +48,16 @@ class LazySource(RowSource):
     divisible = True
 
     def __init__(self, X: Any, y: Any, name: str = "data") -> None:
-        series = hasattr(y, "to_dask_array") and y.name is not None  # an array's name is a hash
-        self.name, self.target_name = name, str(y.name) if series else "y"
-        names = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+        frame = hasattr(X, "columns") and X.ndim == 2
+        names = [str(column) for column in X.columns] if frame else None
         if names is not None:
             for column, dtype in zip(names, X.dtypes, strict=True):
                 if getattr(dtype, "kind", "O") not in "biuf":
                     raise InputError(f"column {shown(column)} is not numeric: encode or drop it")
-        X, self.counted = _as_array(X, 2)
-        y = _as_array(y, 1)[0]
+        series = hasattr(y, "to_dask_array") and getattr(y, "name", None) is not None
+        self.name, self.target_name = name, str(y.name) if series else "y"  # an array's is a hash
+        X, self.counted = _as_array("X", X, 2)
+        y = _as_array("y", y, 1)[0]
         if y.shape != X.shape[:1]:
             raise InputError(f"X has {X.shape[0]:,} rows and y {y.shape[0]:,}")
         self.n = int(X.shape[0])
@@ -96,18 +97,22 @@ def _together(X: Any, y: Any, names: list[str], target: str) -> tuple[Any, ...]:
     return X, y, names, target
 
 
-def _as_array(values: Any, dimensions: int) -> tuple[Any, bool]:
+def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
     """A dask.array of known chunks, and whether they had to be counted."""
     import dask.array as da
 
-    if hasattr(values, "to_dask_array"):
-        return values.to_dask_array(lengths=True), True
-    array = values if is_lazy(values) else da.from_array(np.asarray(values))
+    frame = hasattr(values, "to_dask_array")
+    array = values if frame or is_lazy(values) else da.from_array(np.asarray(values), chunks=-1)
     if array.ndim != dimensions:
         raise InputError(
-            f"X must have shape (n, p) and y shape (n,), not {array.ndim} dimensions "
-            f"in place of {dimensions}"
+            f"X must have shape (n, p) and y, a single column, shape (n,): {what} has "
+            f"{array.ndim} dimensions in place of {dimensions}"
         )
+    dtype = getattr(array, "dtype", np.dtype(float))  # of a frame there are many, looked at before
+    if getattr(dtype, "kind", "O") not in ("biuf" if frame else "biufO"):  # objects: when read
+        raise InputError(f"{what} must hold real numbers, not {dtype}")
+    if frame:  # to floats: pandas' own missing values become NaN
+        return array.astype(np.float64).to_dask_array(lengths=True), True
     unknown = bool(np.isnan(array.shape).any())
     return (array.compute_chunk_sizes() if unknown else array), unknown
 

@@ -52,13 +52,23 @@ def as_source(rows: Any, start: int) -> "RowSource":
     if hasattr(rows, "__dask_graph__"):
         rows = rows.compute()
     X, y, names, target = rows
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    X, y = _real("data", X, y)
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         faults = Faults("data", target)
         faults.values(X, names, start)
         faults.values(y, [target], start)
         faults.check()
     return ArraySource(X, y, names, target, least=1)
+
+
+def _real(label: str, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both as float64, which would drop an imaginary part without a word."""
+    try:
+        if np.iscomplexobj(X) or np.iscomplexobj(y):
+            raise TypeError("complex ones are not: pass real parts")
+        return np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{label}: X and y must be arrays of numbers ({error})") from error
 
 
 class RowSource(ABC):
@@ -104,6 +114,9 @@ class RowSource(ABC):
         ----------
         weights, groups : Column, optional
         """
+        for column in (weights, groups):
+            if column is not None and column.codes.size != self.n:
+                raise self.changed(self.n)
         if weights is not None:
             self.weights, self.weights_name = weights.weights(), weights.name
         if groups is not None:
@@ -156,13 +169,35 @@ class RowSource(ABC):
             raise InputError(f"rows must be a positive integer, not {rows!r}")
         return self._checked(int(rows))
 
+    def changed(self, n: int) -> InputError:
+        """What to raise where the rows read are not the ``n`` that there were.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        InputError
+        """
+        return InputError(
+            f"{self._label}: the table had {n:,} rows when it was opened and has another number "
+            "now: run again once nothing writes to it"
+        )
+
     def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        done = 0
         for X, y in self._read(rows):
+            done += len(y)
+            if done > self.n or not len(y):
+                break
             # A sum is finite only if every term is; finite terms that overflow are looked at again.
             with np.errstate(over="ignore", invalid="ignore"):
                 if not np.isfinite(X.sum() + y.sum()):
                     self._refuse(rows)
             yield X, y
+        if done != self.n:
+            raise self.changed(self.n)
 
     def _refuse(self, rows: int) -> None:
         """Name every column that holds missing or infinite values, from the first row on."""
@@ -255,11 +290,7 @@ class ArraySource(RowSource):
         name: str = "data",
         least: int = 2,
     ) -> None:
-        try:
-            self._X = np.asarray(X, dtype=np.float64)
-            self._y = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
+        self._X, self._y = _real(name, X, y)
         if self._X.ndim != 2 or self._y.shape != self._X.shape[:1]:
             raise InputError(
                 f"{name}: X must have shape (n, p) and y shape (n,), "

@@ -268,3 +268,94 @@ def test_fold_moments_is_complete() -> None:
     assert isinstance(moments, FoldMoments)
     assert [part.n for part in moments.folds] == [1] * 60
     assert moments.total().n == 60
+
+
+# ------------------------------------------------------------------------------ far from zero
+
+
+@pytest.mark.parametrize("scale", ["unit-variance", "none"])
+@pytest.mark.parametrize("offset", [1e5, 1e7, 1e8])
+def test_offsets_without_an_intercept(offset: float, scale: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) + offset
+    y = X[:, 0] - X[:, 2] + 0.4 * rng.standard_normal(60)
+    protocol = Protocol("honest", scale, intercept=False)
+    # rows in memory lose as many digits: predictions are sums of terms of the offset's size
+    assert_same_cv(X, y, protocol, make_folds(4, 60, seed=0), rtol=1e-10 + 4e-15 * offset)
+
+
+def test_offsets_that_take_every_digit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    X, y = table()
+    X[:, 3] = 1e8 + 1e-2 * X[:, 3]
+    X[:, 4] = 1e12  # a level: its coefficient alone is at stake
+    with pytest.raises(InputError, match=r"column 'x3' has a mean of 1e\+08 beside"):
+        pipeline.prepare(source(X, y), "4", Protocol(intercept=False))
+    with pytest.warns(ConstantColumnWarning, match="'x4'"):
+        pipeline.prepare(source(X, y), "4", Protocol())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_training_is_a_function_of_the_rows_it_trains_on(intercept: bool) -> None:
+    X, y = table()
+    folds = make_folds(4, y.size, seed=0)
+    protocol = Protocol("honest", "none", intercept)
+    _, held = folds.split(2)
+    _, before = both(X, y, folds, protocol)
+    for size in (1e-3, 1.0, 1e12, 1e15):
+        noise = np.random.default_rng(1)
+        X[held] = size * noise.standard_normal((held.size, 5))
+        y[held] = size * noise.standard_normal(held.size)
+        _, after = both(X, y, folds, protocol)
+        for name in ("G", "b", "yy"):
+            one, two = (getattr(data.training(2), name) for data in (before, after))
+            np.testing.assert_array_equal(one, two)
+
+
+def test_a_column_of_one_value_in_training_is_exactly_zero() -> None:
+    X, y = table()
+    folds = make_folds(4, y.size, seed=0)
+    train, _ = folds.split(1)
+    X[train, 3] = 0.1 + 1e8  # no binary fraction: its mean is rounded
+    rows, moments = both(X, y, folds, Protocol("honest", "none"))
+    for data in (rows, moments):
+        problem = data.training(1)
+        assert not problem.G[3].any()
+        assert problem.b[3] == 0.0
+    # a last digit that differs is no constant
+    X[train[7], 3] = np.nextafter(X[train[7], 3], np.inf)
+    rows, moments = both(X, y, folds, Protocol("honest", "none"))
+    expected = (X[train, 3] - X[train[0], 3]).sum() ** 2 * (1.0 - 1.0 / train.size)
+    np.testing.assert_allclose(moments.training(1).G[3, 3], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_equal_columns_are_equal_in_every_bit(protocol: Protocol) -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n, p = int(rng.integers(30, 200)), int(rng.integers(4, 30))
+        X = rng.standard_normal((n, p)) + 10.0 * rng.standard_normal(p)
+        a, b = np.sort(rng.choice(p, 2, replace=False))
+        X[:, b] = X[:, a]
+        y = X[:, a] + rng.standard_normal(n)
+        _, moments = both(X, y, make_folds(4, n, seed=0), protocol)
+        scatter = moments._moments.total().scatter
+        np.testing.assert_array_equal(scatter[a], scatter[b])
+        for problem in (moments.full(), moments.training(1)):
+            np.testing.assert_array_equal(problem._base[:, a], problem._base[:, b])
+
+
+@pytest.mark.parametrize("seed", [20, 22])
+def test_of_equal_columns_the_first_is_reported(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(20, 200)), int(rng.integers(4, 12))
+    X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1))
+    for _ in range(2):
+        a, b = np.sort(rng.choice(p, 2, replace=False))
+        X[:, b] = X[:, a]
+    y = 2.0 * X[:, a] + rng.standard_normal(n) + X[:, (a + 1) % p]
+    first = [int(np.flatnonzero((X[:, [j]] == X).all(axis=0))[0]) for j in range(p)]
+    _, moments = both(X, y, make_folds(4, n, seed=0), Protocol("honest", "none"))
+    for one in cross_validate(moments, [0.1, 10.0], np.arange(1, min(p, 6) + 1)).by_gamma:
+        for support in one.models:
+            assert {first[j] for j in support} <= set(support.tolist())

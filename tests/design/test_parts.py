@@ -299,3 +299,86 @@ def test_lazy_rows_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
     with pytest.raises(InputError, match=r"'x1'.*318"):
         model.fit(collections(X, y)[0][0], b)
+
+
+@pytest.mark.parametrize("limit", [0, 1e9])
+def test_dask_values_that_are_no_numbers(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", limit)
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    X, y = plain()
+    (A, b), _, (frame, price), _ = collections(X, y)
+    pd = pytest.importorskip("pandas")
+    words, column = np.where(y > 0, "up", "down"), pd.Series(y, name="price", dtype="Float64")
+    column[13] = pd.NA
+    hole = dd.from_pandas(column, npartitions=3)
+    cases: list[tuple[Any, Any, str]] = [
+        (A + 1j, b, "X must hold real numbers, not complex128"),
+        (A, b * 1j, "y must hold real numbers, not complex128"),
+        (A, y + 1j, "y must hold real numbers, not complex128"),
+        (A, words, "y must hold real numbers, not <U4"),
+        (A, words.astype(object), "could not convert string to float: '(up|down)'"),
+        (A, da.from_array(words.astype(object), chunks=100), "could not convert string to float"),
+        (frame, dd.from_pandas(pd.Series(words), npartitions=3), "y must hold real numbers, not "),
+        (frame, price.to_frame(), "y, a single column, .*: y has 2 dimensions"),
+        (frame, y[:, None], "y, a single column, .*: y has 2 dimensions"),
+        (frame["a"], price, "X has 1 dimensions"),
+        (A, hole, "missing value in column 'price', data row 14"),
+        (frame.assign(a=hole), price, "missing value in column 'a', data row 14"),
+    ]
+    for first, second, words_of_error in cases:
+        with pytest.raises(InputError, match=words_of_error) as caught:
+            SparseRidgeCV(gammas=[1.0]).fit(first, second)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_chunk_of_another_length_than_it_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    da = pytest.importorskip("dask.array")
+    X, y = plain()
+    lying = [da.from_array(X[:300]), da.from_array(X[300:590]).map_blocks(lambda x: x)]
+    lying[1] = da.Array(lying[1].dask, lying[1].name, ((300,), (5,)), dtype=float)
+    targets = [da.from_array(y[:300]), da.from_array(y[300:590]).map_blocks(lambda x: x)]
+    targets[1] = da.Array(targets[1].dask, targets[1].name, ((300,),), dtype=float)
+    for limit in (0, 1e9):
+        monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", limit)
+        with pytest.raises(InputError, match="rows when it was opened"):
+            SparseRidgeCV(gammas=[1.0]).fit(da.concatenate(lying), da.concatenate(targets))
+
+
+class ByFirstColumn:
+    """A user's splitter, whose folds depend on X."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        order = np.argsort(np.asarray(X)[:, 0])
+        for part in np.array_split(order, 3):
+            yield np.setdiff1d(order, part), part
+
+
+def test_splitters_see_the_rows_that_dask_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    splitting = pytest.importorskip("sklearn.model_selection")
+    X, y = plain()
+    y = np.round(y > 0.0)
+    A, b = collections(X, y)[0]
+    drawn = splitting.StratifiedShuffleSplit(3, random_state=0)
+    looking = [splitting.StratifiedKFold(3), drawn, ByFirstColumn()]
+    repeated = splitting.RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+    counting = [splitting.TimeSeriesSplit(3), splitting.KFold(3), repeated]
+    for splitter in looking + counting:
+        model = SparseRidgeCV(cv=splitter, gammas=[1.0], rule="minimum")
+        expected = model.fit(X, y).folds_
+        for limit in (1e9, 0):
+            monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", limit)
+            if not limit and splitter in looking:
+                with pytest.raises(InputError, match="the splitter looks at X or y"):
+                    model.fit(A, b)
+                continue
+            found = model.fit(A, b).folds_
+            assert found.k == expected.k
+            for j in range(found.k):
+                for one, two in zip(found.split(j), expected.split(j), strict=True):
+                    np.testing.assert_array_equal(one, two)
+
+
+def test_stability_is_refused_for_the_reason_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
+    with pytest.raises(InputError, match="needs the rows in memory"):
+        SparseRidgeCV(gammas=[1.0], rule="stability").fit(*collections(*plain())[0])

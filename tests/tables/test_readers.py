@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 from sample_tables import NAMES, check, refused, table, write
 
+from sparsecv.design.folds import make_folds
+from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
+from sparsecv.tables.aside import Column
 from sparsecv.tables.sources import ArraySource, open_table
 
 # ---------------------------------------------------------------------------- .npy
@@ -112,6 +115,8 @@ def test_array_source_faults() -> None:
         ArraySource(X[:, :0], y, [])
     with pytest.raises(InputError, match="arrays of numbers"):
         ArraySource([["a", "b"]] * 2, [1, 2], ["a", "b"])
+    with pytest.raises(InputError, match="complex"):
+        ArraySource(X + 1j, y, NAMES)
     hole = X.copy()
     hole[4, 2] = np.nan
     with pytest.raises(InputError, match=r"missing value in column 'd\.e', data row 5"):
@@ -123,3 +128,46 @@ def test_rows_must_be_positive(rows: Any) -> None:
     values = table()
     with pytest.raises(InputError, match="rows must be a positive integer"):
         ArraySource(values[:, :-1], values[:, -1], NAMES).blocks(rows)
+
+
+# ---------------------------------------------------------------------------- files that change
+
+
+def save_rows(path: Path, n: int) -> Path:
+    values = pd.DataFrame(np.random.default_rng(0).standard_normal((n, 3)), columns=list("aby"))
+    if path.suffix == ".npy":
+        np.save(path, values)
+    elif path.suffix == ".csv":
+        values.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        values.to_parquet(path)
+    else:
+        path.mkdir(exist_ok=True)
+        values[:20].to_parquet(path / "0.parquet")
+        values[20:].to_parquet(path / "1.parquet")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet", ".folder"])
+@pytest.mark.parametrize("now", [30, 20, 90])
+def test_a_file_that_changes_while_it_is_open(
+    suffix: str, now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("text", "arrow"):
+        monkeypatch.setattr(f"sparsecv.tables.{module}.KEPT_BYTES", 0)
+    source = open_table(save_rows(tmp_path / f"t{suffix}", 60))
+    save_rows(tmp_path / f"t{suffix}", now)
+    for read in (source.load, lambda: fold_moments(source, make_folds(4, 60))):
+        with pytest.raises(InputError, match="rows when it was opened") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+
+
+def test_weights_of_another_number_than_the_rows(tmp_path: Path) -> None:
+    source = open_table(save_rows(tmp_path / "t.npy", 60))
+    for columns in (
+        (Column.of("t", "w", np.ones(59)), None),
+        (None, Column.of("t", "g", np.ones(61))),
+    ):
+        with pytest.raises(InputError, match="60 rows when it was opened"):
+            source.set_aside(*columns)

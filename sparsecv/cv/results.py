@@ -146,8 +146,8 @@ class Best:
     """The chosen (τ, γ).
 
     ``lower_bound`` holds for the least CV error over the whole grid; ``certified`` means the
-    choice attains it. ``one_se`` is the smallest τ at the same γ whose error is within one
-    standard error of the best.
+    choice attains it. ``one_se`` is the smallest τ of the whole surface whose error, at the γ
+    ``one_se_gamma_index`` that is best for that τ, is within one standard error of the least.
     """
 
     gamma_index: int
@@ -160,6 +160,7 @@ class Best:
     lower_bound: float
     certified: bool
     one_se: int
+    one_se_gamma_index: int
 
 
 @dataclass(frozen=True)
@@ -253,7 +254,10 @@ class CVResult:
         error = self.table("upper" if searched else "cv_error")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
-        within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
+        estimates = self.table("cv_error")
+        within = estimates.min(axis=0) <= chosen.cv_error[t] + chosen.std_error[t]
+        one_se = int(np.flatnonzero(within)[0])
+        at_one_se, _ = least(estimates[:, [one_se]], self.taus[[one_se]], self.gammas)
         lower = float(self.table("lower").min())
         upper = float(chosen.upper[t])
         slack = max(2 * TIE, self.tolerance or 0.0)
@@ -268,5 +272,6 @@ class CVResult:
             upper,
             lower,
             sure and lower >= upper - slack * abs(upper),
-            int(self.taus[np.flatnonzero(within)[0]]),
+            int(self.taus[one_se]),
+            at_one_se,
         )

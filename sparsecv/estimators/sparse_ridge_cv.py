@@ -103,7 +103,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         of a projection, the CV error of averaging and projecting over two partitions, with the
         weights of the average found once, from all rows.
     tau_1se_ : int
-        Smallest τ within one standard error of the least CV error, at the γ of that.
+        Smallest τ of the whole surface whose CV error is within one standard error of the least.
     certified_ : bool
         Whether no pair of the grid can be better by the rule's criterion; of one-se and averaged,
         whether everything looked at is proved.

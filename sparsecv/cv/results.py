@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from ..solvers import Status, worst
 
 Array = NDArray[np.float64]
 TIE = 1e-9  # relative difference of CV errors that counts as none
+MAX_BOUND_RATIO = 4.0  # a bound further than this factor from the estimate says nothing to a reader
 
 
 @dataclass
@@ -139,6 +141,46 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
     of_fold = np.divide(sums, weight, out=np.zeros(sums.shape), where=weight > 0.0)
     spread = (weight * (of_fold - mean[..., None]) ** 2).sum(axis=-1) / total
     return mean, np.sqrt(spread / max(weight.size - 1, 1))
+
+
+def telling_bounds(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
+    """Bounds on CV errors; NaN in place of those that are too far from the estimate to be shown.
+
+    Parameters
+    ----------
+    lower, estimate, upper : float or ndarray
+
+    Returns
+    -------
+    lower, upper : ndarray
+    """
+    low = np.where(np.multiply(lower, MAX_BOUND_RATIO) >= estimate, lower, np.nan)
+    high = np.where(upper <= np.multiply(estimate, MAX_BOUND_RATIO), upper, np.nan)
+    return low, high
+
+
+def bounds_text(lower: float, estimate: float, upper: float) -> str:
+    """Bounds on a CV error as a reader sees them; nothing where they say nothing.
+
+    Parameters
+    ----------
+    lower, estimate, upper : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> bounds_text(1.0, 2.0, 3.0), bounds_text(0.0, 2.0, 3.0), bounds_text(0.0, 2.0, 2.5e10)
+    ('[1, 3]', '≤ 3', '')
+    """
+    low, high = telling_bounds(lower, estimate, upper)
+    if np.isnan(low) and np.isnan(high):
+        return ""
+    if np.isnan(low) or np.isnan(high):
+        return f"≤ {high:.6g}" if np.isnan(low) else f"≥ {low:.6g}"
+    return f"[{low:.6g}, {high:.6g}]"
 
 
 @dataclass(frozen=True)

@@ -263,6 +263,17 @@ def test_files_are_tried_first(capsys: Capture) -> None:
     assert "t.csv is not a model file" in err
 
 
+def test_predictions_that_overflow_are_refused(capsys: Capture) -> None:
+    SavedModel(["a", "b"], True, ["a", "b"], [1e200, 1e200], 1.0).write("m.json")
+    for bad in ("1e150,0", "1e150,-1e150"):  # inf, and inf − inf
+        Path("n.csv").write_text(f"a,b\n1,2\n{bad}\n")
+        assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "prediction of data row 2 is too large" in err
+        assert not Path("p.csv").exists()
+
+
 def test_npy_and_data_sets_are_predicted(capsys: Capture) -> None:
     X, y = load_diabetes().load()
     np.save("d.npy", np.column_stack([X, y]))

@@ -14,7 +14,7 @@ from ..solvers import Status, worst
 
 Array = NDArray[np.float64]
 TIE = 1e-9  # relative difference of CV errors that counts as none
-MAX_BOUND_RATIO = 4.0  # a bound further than this factor from the estimate says nothing to a reader
+MAX_BOUND_RATIO = 2.0  # a bound further than this factor from the estimate says nothing to a reader
 
 
 @dataclass

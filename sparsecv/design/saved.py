@@ -236,7 +236,8 @@ class SavedModel:
             "coef": isinstance(self.coef, list) and all(map(number, self.coef)),
             "intercept": number(self.intercept),
             "target": isinstance(self.target, str),
-            "tau": self.tau is None or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
+            "tau": self.tau is None
+            or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
             "gamma": self.gamma is None or (number(self.gamma) and self.gamma > 0),
             "objective": self.objective is None or number(self.objective),
             "lower_bound": self.lower_bound is None or number(self.lower_bound),

@@ -137,15 +137,18 @@ def cv(
     if plot is not None:
         kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
         _draw(study, choice, plot, f"{source.name}, {kind}")
-    _print(  # last: its reader may have gone
-        *(console, prepared, study, model, choices, used),
-        by_default=rule == "auto",
-        whole=table,
-        compare=compare,
-    )
-    named = limit not in ("auto", None) or mio_limit is not None
-    finished = study.surface.finished and choice.certified and model.proved
-    raise typer.Exit(shared.GAP if named and not finished else shared.DONE)
+    shown = {"by_default": rule == "auto", "whole": table, "compare": compare}
+    _print(console, prepared, study, model, choices, used, **shown)  # its reader may have gone
+    raise typer.Exit(_status(study, choice, model))
+
+
+def _status(study: Study, choice: Choice, model: FittedModel) -> int:
+    """Whether a limit that the user has named has left something open."""
+    settings = study.settings
+    named = settings.time_limit not in ("auto", None) or settings.mio_limit is not None
+    errors = settings.searches or study.surface.finished  # a search is after the choice alone
+    finished = errors and choice.certified and model.proved
+    return shared.GAP if named and not finished else shared.DONE
 
 
 def _study(

@@ -122,7 +122,7 @@ def print_sizes(
     kept = [c for c in range(len(heads)) if any(row[c] for row in cells)]
     cells = [[row[c] for c in kept] for row in cells]
     table, widths = _table([heads[c] for c in kept], cells)
-    table.add_column("above the least", overflow="fold")
+    table.add_column("above least", overflow="fold")
     room = min(MAX_BAR_WIDTH, max(console.width - widths - 4 - len(" chosen"), 3))
     of_size = error[at, np.arange(len(at))]
     above = of_size - error.min()
@@ -186,11 +186,13 @@ def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> N
         aim = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
         if choice.lambda_ is not None:
             aim = aim.replace("λ", f"{choice.lambda_:.3g}", 1)
-        row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), aim]
+        found = choice.projection
+        exact = choice.lower == choice.upper if found is None else found.proved
+        row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error, exact), aim]
         if choice.weights is not None:
-            row[2:] = ["", f"≤ {row[3]}", RULES[name].least]
+            row[2:] = ["", f"≤ {number(choice.cv_error)}", RULES[name].least]
         if not choice.certified:
-            row[-1] += ", ≈ not proved"
+            row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)
     console.print(table)
 
@@ -205,8 +207,8 @@ def _print_grid(console: Console, result: CVResult, whole: bool) -> None:
     heads = [f"γ={gamma:.4g}" for gamma in result.gammas]
     widths = [3 + max(map(len, [head, *rows])) for head, rows in zip(heads, cells, strict=True)]
     parts = list(_chunks(widths, console.width - 4 - len(str(result.taus[-1]))))
-    asked = len(heads) > 1 and not result.trace and len(parts) * result.taus.size <= MAX_TABLE_ROWS
-    if not (whole or asked):
+    asked = not result.trace and len(parts) * result.taus.size <= MAX_TABLE_ROWS
+    if len(heads) == 1 or not (whole or asked):
         return
     console.print("CV error at every τ and γ; the least of each γ in bold", style="italic")
     for part in parts:

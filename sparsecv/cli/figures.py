@@ -1,4 +1,4 @@
-"""Figures beside the CV error and the coefficients: RMSE, R², coefficients by standard deviation."""
+"""RMSE and R² of a CV error, and coefficients times standard deviations."""
 
 from __future__ import annotations
 

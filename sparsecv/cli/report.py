@@ -165,7 +165,7 @@ def _errors(prepared: Prepared, study: Study, choice: Choice) -> Iterator[tuple[
     """The CV error of what is chosen, its interval where that is not proved, RMSE and R²."""
     folds, target = prepared.folds, escape(prepared.source.target_name)
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
-    held_out, known = f"mean squared error on held-out rows, {kind}", ""
+    held_out, known = f"mean squared held-out error, {kind}", ""
     if choice.weights is not None:
         yield "CV error", f"[bold]≤ {number(choice.cv_error)}[/], {held_out}"
         yield "", ONLY_COMPARES
@@ -185,17 +185,15 @@ def _errors(prepared: Prepared, study: Study, choice: Choice) -> Iterator[tuple[
     yield "RMSE", f"{number(rmse, exact)}, the square root of the CV error"
     if r2 is not None:
         worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
-        yield (
-            "R²",
-            f"{'' if exact else '≈'}{r2:.3f} = 1 − CV error / variance of {target} about its mean{worse}",
-        )
+        formula = f"1 − CV error / variance of {target} about its mean{worse}"
+        yield "R²", f"{'' if exact else '≈'}{r2:.3f} = {formula}"
 
 
 def _proofs(study: Study, choice: Choice, model: FittedModel) -> Iterator[tuple[str, str]]:
     """What is proved of the choice, and of the features of its model on all rows."""
     result = study.surface
     pairs = "no pair (τ, γ) " + ("that was tried" if result.trace else "of the grid")
-    within = "" if result.tolerance is None else f" by more than {100 * result.tolerance:g} %"
+    within = "" if not result.tolerance else f" by more than {100 * result.tolerance:g} %"
     proofs = {
         "minimum": f"{pairs} has a smaller CV error{within}",
         "one-se": "every CV error that was compared",

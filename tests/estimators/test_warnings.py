@@ -1,4 +1,4 @@
-"""A warning points at the line that called ``fit``, not at one of this package or of scikit-learn."""
+"""A warning points at the line that called ``fit``, not into this package or scikit-learn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
 
 
 def hard(p: int = 60) -> tuple[Any, Any]:
-    """Correlated columns with much noise, which nothing proves at once; the last one is constant."""
+    """Correlated columns with much noise: nothing is proved at once. The last one is constant."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((120, p))
     for j in range(1, p):

@@ -259,7 +259,8 @@ def _print_projections(
     if share[t] > NEAR:
         near = "the size that comes closest"
     console.print(
-        f"\nThe average of all models has CV error {number(found.reference)} ± "
+        f"\nThe average of all models has CV error "
+        f"{number(found.reference, found.proved)} ± "
         f"{number(found.reference_std)}; a model of fewer features is at a distance from it, the "
         f"mean squared difference of their predictions on held-out rows. Chosen: {near}."
     )

@@ -206,7 +206,7 @@ def _proofs(study: Study, choice: Choice, model: FittedModel) -> Iterator[tuple[
         best = result.best()
         known = bounds_text(best.lower_bound, best.cv_error, best.upper)
         least = f"; proved bounds of the least CV error: {escape(known)}" if known else ""
-        yield "≈", f"not proved: another model might be chosen if everything was{least}"
+        yield "≈", f"not proved: with all CV errors proved another model might be chosen{least}"
     if choice.is_pair:
         yield _best_of_size(model, choice.tau)
 

@@ -109,7 +109,7 @@ def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
     assert document["results"][0]["cv_error"] == [None, None]
     flat = " ".join(capsys.readouterr().out.split())
     assert f"CV error ≈{chosen['cv_error']:.6g} ± " in flat
-    assert "≈ not proved: another model might be chosen" in flat
+    assert "≈ not proved: with all CV errors proved another model might be chosen" in flat
     assert bounds_text(chosen["lower"], chosen["cv_error"], chosen["upper"]) == ""
     assert "bounds" not in flat  # they say nothing
     assert "proved no pair" not in flat

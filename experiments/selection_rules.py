@@ -7,7 +7,7 @@ paper's range, all τ with τ log τ ≤ n (exact to 20 columns, heuristic suppo
 of the whole surface gives every rule its choice:
 
     minimum      least CV error
-    one-se       least τ at any γ within one standard error of it (SparseRidgeCV: at the same γ)
+    one-se       least τ at any γ within one standard error of it
     stability    least CV error + λ·stability, λ by nested folds
     λ=0.1, λ=1   the same at a fixed λ
     corrected    least bias-corrected CV error

@@ -1,7 +1,11 @@
 """Errors and warnings that reach a user."""
 
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_NOT_THE_USER = ("sparsecv", "sklearn", "joblib")  # packages whose lines no warning points at
 
 
 class InputError(ValueError):
@@ -22,6 +26,20 @@ class UnprovedWarning(UserWarning):
 
 class CheckpointWarning(UserWarning):
     """A checkpoint file was damaged or of another run, and was passed over."""
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line that called this package, beyond scikit-learn's decorators and searches.
+
+    Parameters
+    ----------
+    text : str
+    category : subclass of Warning
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USER:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 @contextmanager

@@ -21,7 +21,10 @@ Folds = Annotated[str, typer.Option(help="loo, a number K or size:M.")]
 Taus = Annotated[str, typer.Option(help="all, A:B or a list t1,t2.")]
 Gammas = Annotated[
     str,
-    typer.Option(help="A number, a list, LO:HI:N spaced in the logarithm, or auto (alternate)."),
+    typer.Option(
+        help="Ridge weight: a number, a list, LO:HI:N spaced in the logarithm, or auto (minimise "
+        "over τ and γ in turn, from 1e-4 to 1e4)."
+    ),
 ]
 Method = Annotated[
     Literal["auto", "exact", "search", "bounds", "grid"],
@@ -43,8 +46,8 @@ Rule = Annotated[
         "auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged", "projected"
     ],
     typer.Option(
-        help="What the model is chosen by; auto, for K folds: repeated up to 30 columns, "
-        "projected beyond 45 (minimum with --tau, --time-limit or --prove all); else minimum."
+        help="What the model is chosen by; auto, which depends on the number of columns alone, is "
+        "said in the first line of the output."
     ),
 ]
 Repeats = Annotated[
@@ -65,7 +68,7 @@ def cv(
     target: shared.Target = None,
     folds: Folds = "5",
     tau: Taus = "all",
-    gamma: Gammas = "1e-4:1e4:10",
+    gamma: Gammas = "auto",
     method: Method = "auto",
     tol: Tolerance = 0.01,
     bounds: Bounds = "best",
@@ -90,6 +93,7 @@ def cv(
     json_file: shared.Json = None,
     save: shared.Save = None,
     plot: Plot = None,
+    table: shared.WholeTables = False,
     checkpoint: shared.Checkpoint = None,
     dask: shared.Dask = None,
     quiet: shared.Quiet = False,
@@ -133,9 +137,18 @@ def cv(
     if plot is not None:
         kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
         _draw(study, choice, plot, f"{source.name}, {kind}")
-    _print(console, prepared, study, model, choices, used)  # last: its reader may have gone
-    finished = _finished(study) and choice.certified and model.proved
-    raise typer.Exit(shared.DONE if finished else shared.GAP)
+    shown = {"by_default": rule == "auto", "whole": table, "compare": compare}
+    _print(console, prepared, study, model, choices, used, **shown)  # its reader may have gone
+    raise typer.Exit(_status(study, choice, model))
+
+
+def _status(study: Study, choice: Choice, model: FittedModel) -> int:
+    """Whether a limit that the user has named has left something open."""
+    settings = study.settings
+    named = settings.time_limit not in ("auto", None) or settings.mio_limit is not None
+    errors = settings.searches or study.surface.finished  # a search is after the choice alone
+    finished = errors and choice.certified and model.proved
+    return shared.GAP if named and not finished else shared.DONE
 
 
 def _study(
@@ -157,42 +170,35 @@ def _print(
     model: FittedModel,
     choices: dict[str, Choice],
     rule: str,
+    *,
+    by_default: bool,
+    whole: bool,
+    compare: bool,
 ) -> None:
-    from . import report, sizes
+    """The answer, the coefficients, then how they were found."""
+    from . import details, report
 
-    result, found = study.surface, choices[rule].projection
+    choice = choices[rule]
     if study.reused:
         shared.note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    if result.trace:
-        report.print_trace(console, result)
-    report.print_terms(console)
-    report.print_cv(console, prepared, result, choices[rule])
-    report.print_choices(console, choices, rule)
-    if found is not None:
-        sizes.print_sizes(console, prepared.names, found)
-    what = "training" if found is None else "the projection's"
-    report.print_model(console, prepared, model, what)
-
-
-def _finished(study: Study) -> bool:
-    """Whether no limit was met but that on the number of problems, which bounds alone are."""
-    from ..solvers import Status
-
-    result = study.surface
-    only_bounds = study.settings.method == "bounds" and result.status is Status.MIO_LIMIT
-    return result.finished or only_bounds
+    report.print_answer(console, prepared, study, choice, model, by_default)
+    report.print_model(console, prepared, model, whole)
+    details.print_details(console, prepared, study, choices, rule, whole=whole, compare=compare)
+    report.print_signs(console, not (study.surface.complete and choice.certified and model.proved))
 
 
 def _tell_partial(
     console: Console, prepared: Prepared, interrupt: KeyboardInterrupt, json_file: Path | None
 ) -> None:
     """Print and keep the intervals that are known when Ctrl-C comes."""
-    from . import documents, report
+    from . import details, documents, report
 
     result = getattr(interrupt, "partial", None)
     if result is None:
         return
-    report.print_cv(console, prepared, result, None)
+    report.print_data(console, prepared)
+    details.print_sizes(console, prepared, result, None, False)
+    report.print_signs(console, not result.complete)
     if json_file is not None:
         shared.write_json(json_file, documents.partial_document(prepared, result))
 

@@ -14,6 +14,7 @@ from ..design.prepare import Prepared, versions
 from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..selection.study import Study
+from .figures import quality, standardized
 
 
 def cv_document(
@@ -38,6 +39,7 @@ def cv_document(
         "chosen": {
             "rule": rule,
             **_pair(choice),
+            **dict(zip(("rmse", "r2"), quality(prepared, choice.cv_error), strict=True)),
             "lower": choice.lower,
             "upper": _finite(choice.upper),
             "certified": choice.certified,
@@ -154,6 +156,7 @@ def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
     return {
         "support": [prepared.names[c] for c in model.support],
         "coef": [float(model.coef[c]) for c in model.support],
+        "standardized_coef": standardized(prepared, model).tolist(),
         "intercept": model.intercept,
         # an average of models has no objective
         "objective": None if np.isnan(model.objective) else model.objective,

@@ -30,6 +30,7 @@ def fit(
     jobs: shared.Jobs = 1,
     json_file: shared.Json = None,
     save: shared.Save = None,
+    table: shared.WholeTables = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
@@ -81,8 +82,11 @@ def fit(
             "versions": versions(),
         }
         shared.write_json(json_file, document)
-    report.print_model(console, prepared, model)
+    report.print_fit(console, prepared, model, tau, gamma)
+    report.print_model(console, prepared, model, table)
     console.print(
         f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s", style="dim"
     )
-    raise typer.Exit(shared.DONE if proved else shared.GAP)
+    report.print_signs(console, not proved)
+    named = settings.time_limit not in ("auto", None)
+    raise typer.Exit(shared.GAP if named and not proved else shared.DONE)

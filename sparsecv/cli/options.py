@@ -102,6 +102,7 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option(help="Folder that keeps what is finished; a rerun goes on from it."),
 ]
+WholeTables = Annotated[bool, typer.Option("--table", help="Print every table, to its last row.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
@@ -256,8 +257,8 @@ def announce_limit(p: int, limit: float | str | None) -> None:
 
     if p > TREE_ONLY and limit == "auto":
         note(
-            f"{p} columns: some trees may be too large to finish; what {PROVING:g} s do not prove "
-            "is estimated, with an interval (--time-limit)"
+            f"{p} columns: what {PROVING:g} s of search do not prove is estimated and marked ≈ "
+            "(--time-limit)"
         )
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from ..errors import file_faults
+from ..errors import InputError, file_faults
 from .options import DONE, Encoding, check_file
+
+if TYPE_CHECKING:
+    from ..design.saved import SavedModel
 
 Model = Annotated[Path, typer.Argument(help="A file that --save has written.")]
 New = Annotated[str, typer.Argument(help="A table, as for cv; its columns are matched by name.")]
@@ -25,12 +30,28 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
 
     check_file("--out", out)
     saved = SavedModel.read(model)
-    blocks = read_features(data, saved.columns(), saved.support, encoding)
+    rows = read_features(data, saved.columns(), saved.support, encoding)
+    blocks = _predictions(saved, rows, data)
     first = next(blocks)  # a fault is found before a file is begun
     with file_faults(f"--out {out}"):
         chosen = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
     with chosen as file:
         print("prediction", file=file)
-        for X in chain([first], blocks):
-            file.writelines(f"{value!r}\n" for value in saved.predict(X).tolist())
+        for values in chain([first], blocks):
+            file.writelines(f"{value!r}\n" for value in values)
     raise typer.Exit(DONE)
+
+
+def _predictions(saved: SavedModel, blocks: Iterable[Any], data: str) -> Iterator[list[float]]:
+    """Predictions of every block of rows; those that are no finite number are refused."""
+    done = 0
+    for X in blocks:
+        values = saved.predict(X)
+        if not np.isfinite(values).all():
+            row = done + int(np.argmin(np.isfinite(values))) + 1
+            raise InputError(
+                f"{data}: the prediction of data row {row} is too large for a number: its values "
+                "are far from those that the model was fitted to, or the model file is damaged"
+            )
+        done += len(X)
+        yield values.tolist()

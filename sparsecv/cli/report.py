@@ -1,4 +1,4 @@
-"""What the command line prints: rich tables, and the JSON document."""
+"""The screen of ``sparsecv cv`` and ``sparsecv fit``: the answer first, then the coefficients."""
 
 from __future__ import annotations
 
@@ -9,286 +9,277 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..cv.results import CVResult, GammaResult
+from ..cv.results import bounds_text
 from ..design.model import FittedModel
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
-from ..selection.rules import RULES
+from ..selection.study import Study
+from .figures import quality, standardized
 
-BAR = 24  # characters of the longest bar
-EIGHTHS = " ▏▎▍▌▋▊▉"
+MAX_TABLE_ROWS = 40  # a longer table is cut to the rows around the choice, unless --table is given
+MAX_SHOWN_GAP = 0.75  # a relative gap of a training objective from which on no bound is shown
+ROWS_AROUND = 21  # rows that are left of a table that is cut
+AIMS = {  # what a rule takes
+    "minimum": "the least CV error",
+    "one-se": "the fewest features within one standard error of the least CV error",
+    "stability": "the least sum of CV error and a multiple of the model's instability",
+    "corrected": "the least bias-corrected CV error",
+    "repeated": "the least CV error averaged over several partitions into folds",
+    "averaged": "all models together, weighted by their CV errors",
+    "projected": "the fewest features that predict nearly like the average of all models",
+}
+ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
+SIGNS = (
+    ("τ", "the largest number of features that a model may have"),
+    ("γ", "the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
+    ("proved", "a search has ruled out every other set of features"),
+    ("≈", "an estimate, not proved: another set of features may change it"),
+)
 
 
-def number(value: float) -> str:
-    """Six significant digits, without an exponent where that is short.
+def number(value: float, proved: bool = True) -> str:
+    """Six significant digits, without an exponent where that is short; ≈ before an estimate.
 
     Parameters
     ----------
     value : float
+    proved : bool
 
     Returns
     -------
     str
     """
-    return f"{value:.6g}"
+    return ("" if proved else "≈") + f"{value + 0.0:.6g}"  # no minus before 0
 
 
-def bar(value: float, longest: float, width: int = BAR) -> str:
-    """Draw a value as a bar of eighths of a character.
+def counted(features: int) -> str:
+    """A number of features.
 
     Parameters
     ----------
-    value, longest : float
-    width : int, characters that ``longest`` takes
+    features : int
 
     Returns
     -------
     str
     """
-    if not (np.isfinite(value) and longest > 0):
-        return ""
-    eighths = round(8 * width * min(max(value / longest, 0.0), 1.0))
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+    return f"{features} feature{'' if features == 1 else 's'}"
 
 
-def print_trace(console: Console, result: CVResult) -> None:
-    """Print the iterations of the alternating minimisation.
+def rows_shown(count: int, centre: int, whole: bool) -> range:
+    """Rows of a table that are printed: all, or those around one where there are too many.
 
     Parameters
     ----------
-    console, result : Console and CVResult
+    count, centre : int
+    whole : bool
+        The user asked for whole tables.
+
+    Returns
+    -------
+    range
     """
-    console.print(
-        "alternating minimisation: best τ at γ, then γ for those supports", style="italic"
-    )
-    table = Table()
-    for head in ("γ", "τ", "CV error", "next γ", "for τ", "predicted"):
-        table.add_column(head, justify="right")
-    for step in result.trace:
-        sure = "" if step.certified else "≈"
-        table.add_row(
-            number(step.gamma),
-            str(step.tau),
-            sure + number(step.cv_error),
-            number(step.next_gamma),
-            str(step.next_tau),
-            number(step.predicted),
-        )
-    console.print(table)
-    console.print(f"ended: {result.ended}", style="dim")
+    if whole or count <= MAX_TABLE_ROWS:
+        return range(count)
+    start = min(max(centre - ROWS_AROUND // 2, 0), count - ROWS_AROUND)
+    return range(start, start + ROWS_AROUND)
 
 
-def print_terms(console: Console) -> None:
-    """Say what γ, τ and "proved" mean, in a line each.
+def print_table(console: Console, table: Table, count: int, what: str) -> None:
+    """Print a table, and how many rows it lacks.
 
     Parameters
     ----------
     console : Console
+    table : Table
+    count : int
+        Rows that there are.
+    what : str
+        They stand for.
     """
-    for word, meaning in (
-        ("γ", "weight of the ridge penalty (γ/2)‖β‖², which shrinks coefficients"),
-        ("τ", "the largest number of features that a model may have"),
-        ("proved", "no set of features does better: a search has ruled out all others"),
-    ):
-        console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")
+    console.print(table)
+    if count > table.row_count:
+        console.print(f"… {count - table.row_count} more {what}: --table shows them", style="dim")
 
 
-def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Choice | None) -> None:
-    """Print h(γ, τ) for every γ of a grid, the table of the chosen γ and the choice.
-
-    Without a choice, of a run that was interrupted, the γ of the least estimate.
+def print_data(console: Console, prepared: Prepared) -> None:
+    """Say in a sentence what was read.
 
     Parameters
     ----------
-    console, prepared, result : Console, Prepared and CVResult
-    choice : Choice, optional
+    console : Console
+    prepared : Prepared
     """
-    folds, protocol = prepared.folds, prepared.design.protocol
-    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
-    scaled = "" if protocol.scale == "none" else f", columns scaled to {protocol.scale} on all rows"
-    source, aside = prepared.source, ""
+    source, protocol = prepared.source, prepared.design.protocol
+    said = f"[bold]{escape(source.name)}[/]: {source.n} rows, {counted(prepared.design.p)}"
+    said += f", response {escape(source.target_name)}"
     for what, name in (("weights", source.weights_name), ("groups", source.groups_name)):
-        aside += "" if name is None else f", {what} {escape(name)}"
-    console.print(
-        f"[bold]{escape(source.name)}[/]: {folds.n} rows, {prepared.design.p} features, "
-        f"{kind}{aside}, {protocol.name} protocol{scaled}"
-    )
-    best = result.best()
-    if len(result.gammas) > 1 and not result.trace:
-        _print_grid(console, result)
-    marks: dict[int, str] = {}
-    if choice is not None and choice.is_pair:
-        marks = {choice.tau: "chosen"}
-    shown = best.gamma_index if choice is None else choice.gamma_index
-    one = result.by_gamma[shown]
-    if shown == best.gamma_index:
-        marks = {best.one_se: "1 s.e.", best.tau: "least", **marks}
-    _print_gamma(console, one, marks)
-    grid = f"of the {len(result.gammas)} γ visited" if result.trace else "on this grid"
-    if choice is not None:
-        console.print(_chosen(result, choice))
-    if choice is None or not choice.is_pair or (choice.tau, choice.gamma) != (best.tau, best.gamma):
-        console.print(
-            f"least CV error {grid}: τ = {best.tau}, γ = {number(best.gamma)}, "
-            f"{number(best.cv_error)} ± {number(best.std_error)} ({_proof(result, grid)})"
-        )
-    else:
-        console.print(_proof(result, grid))
-    if choice is not None and best.one_se not in (best.tau, choice.tau):
-        sure = "" if result.by_gamma[best.gamma_index].exact.all() else " (not proved)"
-        console.print(f"within one standard error of the least: τ = {best.one_se}{sure}")
-    mios = sum(r.n_mio for r in result.by_gamma)
-    nodes = sum(r.n_nodes for r in result.by_gamma)
-    problems = folds.k * result.taus.size * len(result.gammas)
-    trees = f"{mios:,} tree{'s' if mios != 1 else ''}" if mios else "the whole data's trees alone"
-    console.print(
-        f"{problems:,} training problems by {trees}, {nodes:,} nodes, {result.seconds:.2f} s",
-        style="dim",
-    )
+        said += "" if name is None else f", {what} {escape(name)}"
+    scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
+    said += scaled.get(protocol.scale, "")
+    said += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
+    console.print(said + ("" if protocol.intercept else ", no intercept"))
 
 
-def _chosen(result: CVResult, choice: Choice) -> str:
-    """The model that is presented, in a line."""
-    by = f"chosen by the rule {choice.rule}"
-    if choice.weights is not None:
-        return f"[bold green]{by}: the average of all models, {choice.tau} columns[/]"
-    if (found := choice.projection) is not None:
-        spread = number(found.of_size(found.std_error)[found.chosen])
-        what = f"{choice.tau} columns, γ⊥ = {number(choice.gamma)}"
-        return f"[bold green]{by}: {what}, CV error {number(choice.cv_error)}[/] ± {spread}"
-    one, t = result.by_gamma[choice.gamma_index], choice.tau_index
-    text = f"CV error {number(choice.cv_error)}[/] ± {number(one.std_error[t])}"
-    if not one.exact[t]:
-        interval = f"[{number(choice.lower)}, {number(choice.upper)}]"
-        text += f", an estimate: the exact one lies in {escape(interval)}"
-    sure = "" if choice.certified or choice.rule == "minimum" else "; another pair may be chosen "
-    sure += "where everything is proved" if sure else ""
-    return f"[bold green]{by}: τ = {choice.tau}, γ = {number(choice.gamma)}, {text}{sure}"
-
-
-def _proof(result: CVResult, grid: str) -> str:
-    """What is proved of the least CV error."""
-    best = result.best()
-    if best.certified:
-        within = "" if result.tolerance is None else f" within {100 * result.tolerance:g} %"
-        return f"proved the least {grid}{within}"
-    interval = f"[{number(best.lower_bound)}, {number(best.upper)}]"
-    return f"not proved: the least error {grid} lies in {escape(interval)}"
-
-
-def print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """Print what other rules would choose, beside the one that was asked for.
+def print_answer(
+    console: Console,
+    prepared: Prepared,
+    study: Study,
+    choice: Choice,
+    model: FittedModel,
+    by_default: bool,
+) -> None:
+    """Print the rule, the model it chooses, the errors of that, and what is proved.
 
     Parameters
     ----------
-    console : Console
-    choices : dict of str to Choice
-    rule : str
+    console, prepared, study, choice, model
+        Of the run.
+    by_default : bool
+        The user has named no rule.
     """
-    if len({(c.tau, c.gamma) for c in choices.values() if c.is_pair}) == 1:
+    why = f"the default for {counted(prepared.design.p)}" if by_default else "as --rule asks"
+    console.print(f"[bold]Rule {choice.rule}[/] ({why}): {AIMS[choice.rule]}.")
+    print_data(console, prepared)
+    lines = Table.grid(padding=(0, 2))
+    for label, text in _lines(prepared, study, choice, model):
+        lines.add_row(f"[bold]{label}[/]", text)
+    console.print(lines)
+
+
+def _lines(
+    prepared: Prepared, study: Study, choice: Choice, model: FittedModel
+) -> Iterator[tuple[str, str]]:
+    """The answer: a label and a text for every line."""
+    what = f"{choice.tau} of {counted(prepared.design.p)}"
+    if choice.weights is None:
+        what += f" (τ = {choice.tau}), ridge weight γ = {number(choice.gamma)}"
+    else:
+        what = f"the average of all models, {what}"
+    yield "chosen", f"[bold green]{what}[/]"
+    yield from _errors(prepared, study, choice)
+    yield from _proofs(study, choice, model)
+
+
+def _errors(prepared: Prepared, study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
+    """The CV error of what is chosen, its interval where that is not proved, RMSE and R²."""
+    folds, target = prepared.folds, escape(prepared.source.target_name)
+    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    held_out, known = f"mean squared held-out error, {kind}", ""
+    if choice.weights is not None:
+        yield "CV error", f"[bold]≤ {number(choice.cv_error)}[/], {held_out}"
+        yield "", ONLY_COMPARES
         return
-    table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
-    for head in ("rule", "τ", "γ", "CV error", "what is least"):
-        table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
-    for name, choice in choices.items():
-        least = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
-        if choice.lambda_ is not None:
-            least = least.replace("λ", f"{choice.lambda_:.3g}", 1)
-        row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error), least]
-        if choice.weights is not None:
-            row[2:] = ["", f"≤ {row[3]}", RULES[name].least]
-        if not choice.certified:
-            row[-1] += ", not proved"
-        table.add_row(*row, style="bold" if name == rule else None)
-    console.print(table)
+    if (found := choice.projection) is not None:
+        spread, exact = found.of_size(found.std_error)[found.chosen], found.proved
+    else:
+        one, t = study.surface.by_gamma[choice.gamma_index], choice.tau_index
+        spread, exact = one.std_error[t], bool(one.exact[t])
+        known = "" if exact else bounds_text(choice.lower, choice.cv_error, choice.upper)
+    error = f"[bold]{number(choice.cv_error, exact)}[/] ± {number(float(spread))} (s.e.)"
+    yield "CV error", f"{error}, {held_out}"
+    yield "", ONLY_COMPARES
+    if known:
+        yield "", f"proved bounds of this CV error: {escape(known)}"
+    rmse, r2 = quality(prepared, choice.cv_error)
+    yield "RMSE", f"{number(rmse, exact)}, the square root of the CV error"
+    if r2 is not None:
+        worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
+        formula = f"1 − CV error / variance of {target} about its mean{worse}"
+        yield "R²", f"{'' if exact else '≈'}{r2:.3f} = {formula}"
 
 
-def _print_grid(console: Console, result: CVResult) -> None:
-    """One column per γ, wrapped to the width of the console; ≈ marks what is not proved."""
-    unproved = "" if result.complete else "; ≈ marks what is not proved"
-    console.print(f"CV error h(γ, τ); the least of each γ in bold{unproved}", style="italic")
-    least = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
-    cells = [
-        [("" if exact else "≈") + number(h) for h, exact in zip(r.cv_error, r.exact, strict=True)]
-        for r in result.by_gamma
-    ]
-    heads = [f"γ={gamma:.4g}" for gamma in result.gammas]
-    widths = [3 + max(map(len, [head, *rows])) for head, rows in zip(heads, cells, strict=True)]
-    for shown in _chunks(widths, console.width - 4 - len(str(result.taus[-1]))):
-        table = Table()
-        table.add_column("τ", justify="right")
-        for g in shown:
-            table.add_column(heads[g], justify="right", no_wrap=True)
-        for t, tau in enumerate(result.taus):
-            row = [f"[bold]{cells[g][t]}[/]" if t == least[g] else cells[g][t] for g in shown]
-            table.add_row(str(tau), *row)
-        console.print(table)
+def _proofs(study: Study, choice: Choice, model: FittedModel) -> Iterator[tuple[str, str]]:
+    """What is proved of the choice, and of the features of its model on all rows."""
+    result = study.surface
+    pairs = "no pair (τ, γ) " + ("that was tried" if result.trace else "of the grid")
+    within = "" if not result.tolerance else f" by more than {100 * result.tolerance:g} %"
+    proofs = {
+        "minimum": f"{pairs} has a smaller CV error{within}",
+        "one-se": "every CV error that was compared",
+        "averaged": "every model and every CV error that is averaged",
+        "projected": f"no other {counted(choice.tau)} predict more like the average",
+    }
+    if choice.certified:
+        yield "proved", proofs.get(choice.rule, f"{pairs} is better by this rule")
+    else:
+        best = result.best()
+        known = bounds_text(best.lower_bound, best.cv_error, best.upper)
+        least = f"; proved bounds of the least CV error: {escape(known)}" if known else ""
+        yield "≈", f"not proved: with all CV errors proved another model might be chosen{least}"
+    if choice.is_pair:
+        yield _best_of_size(model, choice.tau)
 
 
-def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
-    """Split columns into runs that fit side by side."""
-    run: list[int] = []
-    for column, width in enumerate(widths):
-        if run and sum(widths[c] for c in run) + width > room:
-            yield run
-            run = []
-        run.append(column)
-    yield run
+def _best_of_size(model: FittedModel, tau: int) -> tuple[str, str]:
+    """What is proved of the features of a model on all rows."""
+    if model.proved:
+        return "proved", f"no other {counted(tau)} fit all rows better at this γ"
+    most = f", by at most {100 * model.gap:.2g} % of the objective"
+    most = most if model.gap < MAX_SHOWN_GAP else ""
+    return "≈", f"not proved: other {counted(tau)} may fit all rows better at this γ{most}"
 
 
-def _print_gamma(console: Console, result: GammaResult, marks: dict[int, str]) -> None:
-    console.print(f"γ = {number(result.gamma)}", style="italic")
-    table = Table()
-    proved = bool(result.exact.all())
-    heads = ["τ", "CV error", "± s.e."] + ([] if proved else ["proved interval"])
-    rows = []
-    for t, size in enumerate(result.taus):
-        row = [str(size), number(result.cv_error[t]), number(result.std_error[t])]
-        if not proved:
-            interval = f"[{number(result.lower[t])}, {number(result.upper[t])}]"
-            row.append("exact" if result.exact[t] else interval)
-        rows.append(row)
-    widths = [max(len(row[c]) for row in [heads, *rows]) + 3 for c in range(len(heads))]
-    room = console.width - sum(widths) - 4 - len(" chosen")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("above the least", overflow="fold")
-    above = result.cv_error - result.cv_error.min()
-    for t, size in enumerate(result.taus):
-        mark = f" {marks[int(size)]}" if int(size) in marks else ""
-        drawn = bar(float(above[t]), float(above.max()), min(BAR, max(room, 3))) + mark
-        style = "bold green" if marks.get(int(size)) == "chosen" else None
-        table.add_row(*map(escape, rows[t]), drawn.strip(), style=style)
-    console.print(table)
+def print_fit(
+    console: Console, prepared: Prepared, model: FittedModel, tau: int, gamma: float
+) -> None:
+    """Print what ``sparsecv fit`` was asked for, the objective and what is proved.
+
+    Parameters
+    ----------
+    console, prepared, model
+        Of the run.
+    tau : int
+    gamma : float
+    """
+    print_data(console, prepared)
+    console.print(f"[bold green]{tau} of {counted(prepared.design.p)}, γ = {number(gamma)}[/]")
+    bound = f" (proved lower bound {number(model.lower_bound)})"
+    bound = "" if model.proved or model.gap >= MAX_SHOWN_GAP else bound
+    objective = number(model.objective, model.proved)
+    console.print(f"objective ‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns: {objective}{bound}")
+    label, text = _best_of_size(model, tau)
+    console.print(f"[bold]{label}[/]  {text}")
 
 
 def print_model(
-    console: Console, prepared: Prepared, model: FittedModel, objective: str = "training"
+    console: Console, prepared: Prepared, model: FittedModel, whole: bool = False
 ) -> None:
-    """Print the coefficients in original units and the certificate of an objective.
+    """Print the coefficients in original units, those that matter most first.
 
     Parameters
     ----------
-    console, prepared, model : Console, Prepared and FittedModel
-    objective : str, what the objective is called
+    console : Console
+    prepared : Prepared
+    model : FittedModel
+    whole : bool
+        However many they are.
     """
-    console.print("model on all rows, original units", style="italic")
+    console.print(
+        "\ncoefficients on all rows; × s.d.: the effect of one standard deviation", style="italic"
+    )
     table = Table()
     table.add_column("feature", overflow="fold")
     table.add_column("coefficient", justify="right")
-    room = max(console.height - 12, 10) if console.is_terminal else model.support.size
-    for column in model.support[:room]:
-        table.add_row(escape(prepared.names[column]), number(model.coef[column]))
-    if (more := model.support.size - room) > 0:
-        table.add_row(f"… {more} more", "in --json or --save", style="dim")
-    table.add_row("(intercept)", number(model.intercept), style="dim")
-    console.print(table)
-    if np.isnan(model.objective):
-        console.print("average of the grid's models, weights h^(-n/10)", style="dim")
-        return
-    gap = "optimal" if model.proved else f"relative gap {model.gap:.2g}"
-    console.print(
-        f"{objective} objective {number(model.objective)}, proved lower bound "
-        f"{number(model.lower_bound)} ({gap})",
-        style="dim",
-    )
+    table.add_column("× s.d.", justify="right")
+    effects = standardized(prepared, model)
+    order = np.argsort(-np.abs(effects), kind="stable")
+    for i in order[rows_shown(order.size, 0, whole)]:
+        column = model.support[i]
+        name = escape(prepared.names[column])
+        table.add_row(name, number(model.coef[column]), number(effects[i]))
+    print_table(console, table, order.size, "features")
+    console.print(f"intercept {number(model.intercept)}")
+
+
+def print_signs(console: Console, estimates: bool) -> None:
+    """Say what γ, τ, "proved" and ≈ mean, in a line each.
+
+    Parameters
+    ----------
+    console : Console
+    estimates : bool
+        There is an ≈ on the screen.
+    """
+    for word, meaning in SIGNS if estimates else SIGNS[:-1]:
+        console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")

@@ -156,14 +156,6 @@ def show(console: Console, found: dict[str, Any]) -> None:
         f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
         f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"
     )
-    if found["lambdas"] and len(found["lambdas"]) > 1:
-        table = Table(title="weight λ of the stability")
-        table.add_column("λ", justify="right")
-        table.add_column("nested error", justify="right")
-        for line in found["lambdas"]:
-            mark = " ◀" if line["lambda"] == found["lambda"] else ""
-            table.add_row(f"{line['lambda']:.4g}", f"{line['nested_error']:.6g}{mark}")
-        console.print(table)
     table = Table()
     for head in ("", "hyperparameters", "CV error", "stability", "corrected", "test error"):
         table.add_column(head, justify="left" if head in ("", "hyperparameters") else "right")
@@ -181,6 +173,14 @@ def show(console: Console, found: dict[str, Any]) -> None:
         )
         table.add_row(name, _text(params), *numbers, "" if error is None else f"{error:.6g}")
     console.print(table)
+    if found["lambdas"] and len(found["lambdas"]) > 1:
+        table = Table(title="weights λ of the stability", title_justify="left")
+        table.add_column("λ", justify="right")
+        table.add_column("nested error", justify="right")
+        for line in found["lambdas"]:
+            mark = " ◀" if line["lambda"] == found["lambda"] else ""
+            table.add_row(f"{line['lambda']:.4g}", f"{line['nested_error']:.6g}{mark}")
+        console.print(table)
     if found["nested_error"] is not None:
         console.print(f"least nested error over λ: {found['nested_error']:.6g}")
     console.print(f"{found['seconds']:.2f} s", style="dim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from ..solvers import Status, worst
 
 Array = NDArray[np.float64]
 TIE = 1e-9  # relative difference of CV errors that counts as none
+MAX_BOUND_RATIO = 2.0  # a bound further than this factor from the estimate says nothing to a reader
 
 
 @dataclass
@@ -141,13 +143,53 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(spread / max(weight.size - 1, 1))
 
 
+def telling_bounds(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
+    """Bounds on CV errors; NaN in place of those that are too far from the estimate to be shown.
+
+    Parameters
+    ----------
+    lower, estimate, upper : float or ndarray
+
+    Returns
+    -------
+    lower, upper : ndarray
+    """
+    low = np.where(np.multiply(lower, MAX_BOUND_RATIO) >= estimate, lower, np.nan)
+    high = np.where(upper <= np.multiply(estimate, MAX_BOUND_RATIO), upper, np.nan)
+    return low, high
+
+
+def bounds_text(lower: float, estimate: float, upper: float) -> str:
+    """Bounds on a CV error as a reader sees them; nothing where they say nothing.
+
+    Parameters
+    ----------
+    lower, estimate, upper : float
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> bounds_text(1.0, 2.0, 3.0), bounds_text(0.0, 2.0, 3.0), bounds_text(0.0, 2.0, 2.5e10)
+    ('[1, 3]', '≤ 3', '')
+    """
+    low, high = telling_bounds(lower, estimate, upper)
+    if np.isnan(low) and np.isnan(high):
+        return ""
+    if np.isnan(low) or np.isnan(high):
+        return f"≤ {high:.6g}" if np.isnan(low) else f"≥ {low:.6g}"
+    return f"[{low:.6g}, {high:.6g}]"
+
+
 @dataclass(frozen=True)
 class Best:
     """The chosen (τ, γ).
 
     ``lower_bound`` holds for the least CV error over the whole grid; ``certified`` means the
-    choice attains it. ``one_se`` is the smallest τ at the same γ whose error is within one
-    standard error of the best.
+    choice attains it. ``one_se`` is the smallest τ of the whole surface whose error, at the γ
+    ``one_se_gamma_index`` that is best for that τ, is within one standard error of the least.
     """
 
     gamma_index: int
@@ -160,6 +202,7 @@ class Best:
     lower_bound: float
     certified: bool
     one_se: int
+    one_se_gamma_index: int
 
 
 @dataclass(frozen=True)
@@ -253,7 +296,10 @@ class CVResult:
         error = self.table("upper" if searched else "cv_error")
         g, t = least(error, self.taus, self.gammas)
         chosen = self.by_gamma[g]
-        within = chosen.cv_error <= chosen.cv_error[t] + chosen.std_error[t]
+        estimates = self.table("cv_error")
+        within = estimates.min(axis=0) <= chosen.cv_error[t] + chosen.std_error[t]
+        one_se = int(np.flatnonzero(within)[0])
+        at_one_se, _ = least(estimates[:, [one_se]], self.taus[[one_se]], self.gammas)
         lower = float(self.table("lower").min())
         upper = float(chosen.upper[t])
         slack = max(2 * TIE, self.tolerance or 0.0)
@@ -268,5 +314,6 @@ class CVResult:
             upper,
             lower,
             sure and lower >= upper - slack * abs(upper),
-            int(self.taus[np.flatnonzero(within)[0]]),
+            int(self.taus[one_se]),
+            at_one_se,
         )

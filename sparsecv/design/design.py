@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ConstantColumnWarning, InputError
+from ..errors import ConstantColumnWarning, InputError, warn_caller
 
 Array = NDArray[np.float64]
 
@@ -277,5 +276,5 @@ def _varying(
         least = summary.low[p]
         said.append(f"the response is {least:g} in every row: there is nothing to explain")
     for text in said if warn else []:
-        warnings.warn(text, ConstantColumnWarning, stacklevel=5)
+        warn_caller(text, ConstantColumnWarning)
     return kept

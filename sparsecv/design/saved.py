@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
@@ -195,8 +196,11 @@ class SavedModel:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-        except ValueError:
+        except (json.JSONDecodeError, UnicodeDecodeError):
             raise InputError(f"{path} is not a model file: it holds no JSON") from None
+        except (ValueError, RecursionError):
+            what = "its JSON is nested too deeply or has a number of too many digits"
+            raise InputError(f"{path} is not a model file: {what}") from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise InputError(f"{path} is not a model file: sparsecv cv --save writes one")
         if found.get("version") != VERSION:
@@ -216,7 +220,8 @@ class SavedModel:
         """The first field whose value cannot be."""
 
         def number(value: Any) -> bool:
-            return type(value) in (int, float) and math.isfinite(value)
+            known = type(value) in (int, float)
+            return known and abs(value) <= sys.float_info.max  # an int may have 400 digits
 
         def names(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(one, str) for one in value)
@@ -227,11 +232,12 @@ class SavedModel:
         sound = {
             "features": distinct(self.features) and bool(self.features),
             "named": isinstance(self.named, bool),
-            "support": distinct(self.support),
+            "support": distinct(self.support) and bool(self.support),  # τ is at least 1
             "coef": isinstance(self.coef, list) and all(map(number, self.coef)),
             "intercept": number(self.intercept),
             "target": isinstance(self.target, str),
-            "tau": self.tau is None or (type(self.tau) is int and self.tau > 0),
+            "tau": self.tau is None
+            or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
             "gamma": self.gamma is None or (number(self.gamma) and self.gamma > 0),
             "objective": self.objective is None or number(self.objective),
             "lower_bound": self.lower_bound is None or number(self.lower_bound),

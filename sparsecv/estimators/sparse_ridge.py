@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 from numpy.typing import ArrayLike
 
 from ..cv.settings import checked_jobs
 from ..design.design import weighted_rows
 from ..design.model import fitted_model
-from ..errors import InputError, UnprovedWarning
+from ..errors import InputError, UnprovedWarning, warn_caller
 from ..solvers import SparseRidgeProblem, Status, solve
 from .base import SparseLinearModel
 from .validation import (
@@ -147,10 +145,9 @@ class SparseRidge(SparseLinearModel):
         self.tau_, self.status_ = tau, str(solution.status)
         self.n_nodes_ = solution.n_nodes
         if solution.status is not Status.OPTIMAL:
-            warnings.warn(
+            warn_caller(
                 f"{solution.status} reached with a relative gap of {self.gap_:.2g}: the support "
                 "may not be the best one",
                 UnprovedWarning,
-                stacklevel=2,
             )
         return self

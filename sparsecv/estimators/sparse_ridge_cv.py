@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from typing import Any, cast
 
@@ -10,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..cv.results import bounds_text
 from ..cv.settings import Settings, checked_gammas
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import make_folds
 from ..design.prepare import prepare
-from ..errors import InputError, UnprovedWarning
+from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
@@ -103,7 +103,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         of a projection, the CV error of averaging and projecting over two partitions, with the
         weights of the average found once, from all rows.
     tau_1se_ : int
-        Smallest τ within one standard error of the least CV error, at the γ of that.
+        Smallest τ of the whole surface whose CV error is within one standard error of the least.
     certified_ : bool
         Whether no pair of the grid can be better by the rule's criterion; of one-se and averaged,
         whether everything looked at is proved.
@@ -354,19 +354,15 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.status_ = str(study.status)
         self.n_nodes_ = study.n_nodes
         if not self.certified_:
-            what = (
-                f"the least CV error on the grid lies in [{best.lower_bound:.6g}, "
-                f"{best.upper:.6g}]; the pair of least estimate, {best.cv_error:.6g}, is taken"
-                if self.rule_ == "minimum"
-                else f"rule {self.rule_} might choose otherwise"
-            )
-            warnings.warn(
-                f"not every fold and model was proved: {what}", UnprovedWarning, stacklevel=3
-            )
+            what = f"rule {self.rule_} might choose otherwise"
+            if self.rule_ == "minimum":
+                what = f"the pair of least estimated CV error, {best.cv_error:.6g}, is taken"
+                if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
+                    what += f"; the least CV error on the grid: {known}"
+            warn_caller(f"not every fold and model was proved: {what}", UnprovedWarning)
         elif not model.proved:
-            warnings.warn(
+            warn_caller(
                 f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): its "
                 "support may not be the best one",
                 UnprovedWarning,
-                stacklevel=3,
             )

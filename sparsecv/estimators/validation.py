@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from ..design.design import Array
-from ..errors import ConstantColumnWarning, InputError
+from ..errors import ConstantColumnWarning, InputError, warn_caller
 from ..solvers import checked_backend
 
 
@@ -152,10 +151,9 @@ def checked_tau(tau: Any, p: int, varying: int) -> int:
     if not 1 <= int(tau) <= p:
         raise InputError(f"tau must lie between 1 and p = {p}; got {tau}")
     if int(tau) > varying:  # as in a fold where a rare 0/1 column is constant
-        warnings.warn(
+        warn_caller(
             f"tau = {tau}, but {varying} of the {p} columns vary: tau = {varying} is used",
             ConstantColumnWarning,
-            stacklevel=3,
         )
     return min(int(tau), varying)
 

@@ -78,7 +78,7 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     top = _top(every)
     for panel, frame in zip(axes, (every[0], every[-1]), strict=True):
         _Panel(panel, result.taus, top).show(frame)
-    axes[0].set_ylabel("bounds on h(γ, τ)")
+    axes[0].set_ylabel("bounds on the CV error")
     axes[0].legend(fontsize=8)
     figure.suptitle(_plain(f"{title}, γ = {result.gamma:.4g}"))
     save(figure, path)
@@ -116,7 +116,7 @@ def animate_bounds(
     from matplotlib.animation import FuncAnimation, PillowWriter
 
     figure, axes = plt.subplots(figsize=(6.0, 3.8), layout="constrained")
-    axes.set_ylabel("bounds on h(γ, τ)")
+    axes.set_ylabel("bounds on the CV error")
     figure.suptitle(_plain(f"{title}, γ = {result.gamma:.4g}"))
     panel = _Panel(axes, result.taus, _top(every))
     panel.show(every[0])
@@ -139,7 +139,7 @@ class _Panel:
         (self.upper,) = axes.plot(taus, taus, "v-", markersize=4, color="crimson", label="upper")
         (self.lower,) = axes.plot(taus, taus, "^-", markersize=4, color="steelblue", label="lower")
         self.between: Any = None
-        axes.set_xlabel("sparsity τ")
+        axes.set_xlabel("number of features τ")
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_ylim(0.0, top)
 
@@ -151,7 +151,11 @@ class _Panel:
         if self.between is not None:
             self.between.remove()
         self.between = self.axes.fill_between(
-            self.taus, frame.lower, high, color="grey", alpha=0.2, linewidth=0
+            *(self.taus, frame.lower, high),
+            where=frame.upper <= 2.0 * self.top,  # no slab where the upper bound says nothing
+            color="grey",
+            alpha=0.2,
+            linewidth=0,
         )
         word = "problem" if frame.solved == 1 else "problems"
         self.axes.set_title(f"{frame.solved:,} {word} solved", fontsize=10)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import CVResult
+from ..cv.results import CVResult, telling_bounds
 from ..errors import InputError
 
 MOST_LABELS = 12
@@ -88,7 +88,7 @@ def plot_cv(
     """Draw the CV error against τ, one curve per γ, and write it to ``path``.
 
     The chosen pair is starred, the least error and the one-standard-error choice are marked; where
-    errors are not proved the interval is shaded.
+    errors are not proved the interval is shaded, as far as it says something.
 
     Parameters
     ----------
@@ -122,8 +122,9 @@ def plot_cv(
             label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= MOST_LABELS else None,
         )
         if not one.exact.all():
-            axes.fill_between(one.taus, one.lower, one.upper, color=colours[g], alpha=0.15)
-    star, one = result.by_gamma[g_star], result.by_gamma[best.gamma_index]
+            low, high = telling_bounds(one.lower, one.cv_error, one.upper)
+            axes.fill_between(one.taus, low, high, color=colours[g], alpha=0.15)
+    star, one = result.by_gamma[g_star], result.by_gamma[best.one_se_gamma_index]
     s = int(np.flatnonzero(one.taus == best.one_se)[0])
     mark = {"color": "crimson", "zorder": 5, "linestyle": "none"}
     axes.errorbar(
@@ -142,8 +143,8 @@ def plot_cv(
     for tau, error, marker, size, what in others:
         shape = {"marker": marker, "markersize": size, "fillstyle": "none"}
         axes.plot(tau, error, label=f"{what}: τ = {tau}", **shape, **mark)
-    axes.set_xlabel("sparsity τ")
-    axes.set_ylabel("cross-validation error h(γ, τ)")
+    axes.set_xlabel("number of features τ")
+    axes.set_ylabel("cross-validation error")
     axes.xaxis.get_major_locator().set_params(integer=True)
     _focus(axes, result)
     axes.set_title(title.replace("$", r"\$"))  # a name is not a formula

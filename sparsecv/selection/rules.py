@@ -114,7 +114,7 @@ class _Minimum(Rule):
 
 
 class _OneStandardError(Rule):
-    """Least τ at the same γ whose h is within one standard error of the least."""
+    """Least τ whose h, at its best γ, is within one standard error of the least."""
 
     name, least = "one-se", "τ within a standard error"
 
@@ -124,8 +124,9 @@ class _OneStandardError(Rule):
     def choose(self, study: Study) -> Choice:
         result, best = study.surface, study.surface.best()
         t = int(np.flatnonzero(result.taus == best.one_se)[0])
-        value = float(result.by_gamma[best.gamma_index].cv_error[t])
-        return _choice(self, result, best.gamma_index, t, value, result.complete)
+        g = best.one_se_gamma_index
+        value = float(result.by_gamma[g].cv_error[t])
+        return _choice(self, result, g, t, value, result.complete)
 
 
 class _Stability(Rule):

@@ -20,6 +20,7 @@ from sparsecv.cli.main import main
 from sparsecv.cv import estimate, prove
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.prove import Prover
+from sparsecv.cv.results import bounds_text
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
@@ -73,12 +74,13 @@ def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
     (row,) = [line for line in lines if "chosen" in line and line.startswith("│")]
     assert row.split()[1] == "5"
     (row,) = [line for line in lines if "least" in line and re.match("│ +3 ", line)]
+    assert lines[0].startswith("Rule corrected (as --rule asks): ")
     flat = " ".join(out.split())
-    assert flat.count("chosen by the rule") == 1
-    assert f"chosen by the rule corrected: τ = 5, γ = {chosen['gamma']:g}, CV error" in flat
-    named = f"least CV error on this grid: τ = 3, γ = {best['gamma']:g}, {best['cv_error']:.6g}"
-    assert flat.index("chosen by the rule") < flat.index(named)
-    assert not re.search(r"best: τ", out)
+    (error,) = re.findall(r"CV error (\S+) ±", flat[: flat.index("RMSE")])
+    assert error == f"{chosen['cv_error']:.6g}"
+    assert f"chosen 5 of 8 features (τ = 5), ridge weight γ = {chosen['gamma']:g} CV" in flat
+    named = f"least CV error: τ = 3, γ = {best['gamma']:g}, CV error {best['cv_error']:.6g}"
+    assert flat.index("chosen 5 of 8") < flat.index("coefficients on all rows") < flat.index(named)
 
 
 def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,26 +108,37 @@ def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
     assert document["best"]["certified"] is chosen["certified"] is False
     assert document["results"][0]["cv_error"] == [None, None]
     flat = " ".join(capsys.readouterr().out.split())
-    interval = f"[{chosen['lower']:.6g}, {chosen['upper']:.6g}]"
-    assert f"an estimate: the exact one lies in {interval}" in flat
-    assert "not proved: the least error on this grid lies in [" in flat
-    assert "proved the least" not in flat
+    assert f"CV error ≈{chosen['cv_error']:.6g} ± " in flat
+    assert "≈ not proved: with all CV errors proved another model might be chosen" in flat
+    assert bounds_text(chosen["lower"], chosen["cv_error"], chosen["upper"]) == ""
+    assert "bounds" not in flat  # they say nothing
+    assert "proved no pair" not in flat
+
+
+def test_bounds_say_whose_they_are(capsys: Capture) -> None:
+    arguments = ["--gamma", "1", "--method", "bounds", "--folds", "loo"]
+    document = run_json("cv", write(*three_of_eight()), *arguments)
+    flat = " ".join(capsys.readouterr().out.split())
+    chosen, least = document["chosen"], document["best"]
+    known = bounds_text(chosen["lower"], chosen["cv_error"], chosen["upper"])
+    assert known.startswith("[")
+    assert chosen["lower"] <= chosen["cv_error"] <= chosen["upper"]
+    assert f"proved bounds of this CV error: {known}" in flat
+    known = bounds_text(least["lower_bound"], least["cv_error"], least["upper_bound"])
+    assert f"proved bounds of the least CV error: {known}" in flat
 
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
-    """Whatever the rule looks at: the default one draws other partitions."""
-    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--quiet"]
+    """Whatever the rule looks at: this one draws other partitions."""
+    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--quiet", "--rule", "repeated"]
     documents = [run_json(*arguments), run_json(*arguments, "--time-limit", "60")]
     for document in documents:
         for part in (document, *document["results"]):
             del part["seconds"]
     assert documents[0] == documents[1]
-    assert documents[0]["rule"] == "repeated"
 
 
-def test_model_left_with_a_gap_exits_with_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_a_model_left_with_a_gap_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """The choice is proved, fold by fold; the model of all rows had no time."""
     real = Prover._model
     path = write(*wide(1.0))
@@ -135,7 +148,8 @@ def test_model_left_with_a_gap_exits_with_one(
     monkeypatch.setattr(
         Prover, "_model", lambda self, g, t, limits: real(self, g, t, limits.within(0.0))
     )
-    document = run_json(*arguments, status=1)
+    document = run_json(*arguments)  # no limit was named
+    assert run_json(*arguments, "--time-limit", "900", status=1)["model"]["proved"] is False
     assert document["best"]["certified"] is document["chosen"]["certified"] is True
     model = document["model"]
     told: list[str] = []
@@ -148,7 +162,8 @@ def test_model_left_with_a_gap_exits_with_one(
     assert model["proved"] is False
     assert model["gap"] > 0.0
     assert model["lower_bound"] < model["objective"]
-    assert "relative gap" in " ".join(capsys.readouterr().out.split())
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "≈ not proved: other 15 features may fit all rows better" in flat
 
 
 # ---------------------------------------------------------------------------- seconds, progress

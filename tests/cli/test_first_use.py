@@ -116,30 +116,6 @@ def test_help_and_completion(capsys: Capture) -> None:
     assert "honest: folds refit the intercept, columns are scaled once by all rows" in words
 
 
-def test_the_first_screen_explains_itself(capsys: Capture) -> None:
-    Path("t.csv").write_text(rows())
-    assert main(["cv", "t.csv", *QUICK]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    for word in ("γ", "τ", "proved"):
-        assert any(line.split()[:1] == [word] for line in lines)
-    assert all(len(line) <= 80 for line in lines)
-
-
-def test_long_tables_are_cut_to_the_screen(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Path("t.csv").write_text(rows(**{f"x{j}": [f"{j}", "4", "1", f"{-j}"] for j in range(24)}))
-    arguments = ["fit", "t.csv", "--tau", "20", "--gamma", "1", "--drop", "x1,x4"]
-    assert main(arguments) == 0
-    assert "more" not in capsys.readouterr().out  # a file or a pipe has room for all
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("LINES", "24")
-    assert main(arguments) == 0
-    shown = capsys.readouterr().out
-    assert "… 8 more" in shown
-    assert "in --json or --save" in shown
-
-
 def test_a_checkpoint_says_what_it_reused(capsys: Capture) -> None:
     Path("t.csv").write_text(rows())
     arguments = ["cv", "t.csv", *QUICK, "--checkpoint", "kept"]
@@ -261,6 +237,17 @@ def test_files_are_tried_first(capsys: Capture) -> None:
     assert "--save no/m.json" in err
     assert "cannot read m.json" in err
     assert "t.csv is not a model file" in err
+
+
+def test_predictions_that_overflow_are_refused(capsys: Capture) -> None:
+    SavedModel(["a", "b"], True, ["a", "b"], [1e200, 1e200], 1.0).write("m.json")
+    for bad in ("1e150,0", "1e150,-1e150"):  # inf, and inf − inf
+        Path("n.csv").write_text(f"a,b\n1,2\n{bad}\n")
+        assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert "prediction of data row 2 is too large" in err
+        assert not Path("p.csv").exists()
 
 
 def test_npy_and_data_sets_are_predicted(capsys: Capture) -> None:

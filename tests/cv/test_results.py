@@ -79,6 +79,16 @@ def test_one_standard_error_rule(error: list[float], spread: float, tau: int) ->
     best = together(one(0.1, error, std_error=np.full(4, spread))).best()
     assert best.one_se == tau
     assert best.one_se <= best.tau
+    assert best.one_se_gamma_index == 0
+
+
+def test_one_standard_error_rule_looks_at_every_gamma() -> None:
+    spread = np.full(3, 0.1)
+    least = one(0.1, [3.0, 2.5, 2.0], std_error=spread)
+    result = together(least, one(1.0, [2.09, 2.06, 2.2]), one(10.0, [2.08, 2.3, 2.2]))
+    best = result.best()
+    assert (best.tau, best.gamma) == (3, 0.1)
+    assert (best.one_se, best.one_se_gamma_index) == (1, 2)
 
 
 def test_certificates() -> None:

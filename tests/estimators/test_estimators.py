@@ -189,7 +189,7 @@ def test_cv_results() -> None:
     assert (model.gamma_, model.tau_) == (results["gamma"][g], results["tau"][t])
     assert model.support_.size == model.tau_
     assert model.certified_
-    within = results["cv_error"][g] <= least + results["std_error"][g, t]
+    within = results["cv_error"].min(axis=0) <= least + results["std_error"][g, t]
     assert model.tau_1se_ == results["tau"][within.argmax()]
     assert model.tau_1se_ <= model.tau_
     assert model.n_nodes_ == results["n_nodes"].sum()

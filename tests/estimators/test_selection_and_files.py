@@ -95,10 +95,14 @@ GOOD = SavedModel(["a", "b", "c=u"], True, ["b", "c=u"], [2.0, 1.0], 0.5, levels
         ({"support": ["b"]}, "'coef'"),
         ({"coef": [1.0, float("nan")]}, "'coef'"),
         ({"coef": [1.0, "2"]}, "'coef'"),
+        ({"coef": [1.0, 10**400]}, "'coef'"),
+        ({"support": [], "coef": []}, "'support'"),
         ({"intercept": None}, "'intercept'"),
         ({"tau": 0}, "'tau'"),
         ({"tau": True}, "'tau'"),
+        ({"tau": 10**400}, "'tau'"),
         ({"gamma": -1.0}, "'gamma'"),
+        ({"gamma": 10**400}, "'gamma'"),
         ({"objective": "low"}, "'objective'"),
         ({"levels": {"c": "u"}}, "'levels'"),
         ({"proved": 1}, "'proved'"),
@@ -122,6 +126,10 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="holds no JSON"):
         SavedModel.read(tmp_path / "t.csv")
+    for text in ("[" * 100_000 + "]" * 100_000, '{"coef": [' + "9" * 5000 + "]}"):
+        (tmp_path / "m.json").write_text(text)
+        with pytest.raises(InputError, match="nested too deeply or has a number of too many"):
+            SavedModel.read(tmp_path / "m.json")
     found = json.loads(json.dumps({"format": "sparsecv model", "version": 1}))
     (tmp_path / "m.json").write_text(json.dumps(found))
     with pytest.raises(InputError, match="'features' is missing"):

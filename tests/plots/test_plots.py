@@ -89,6 +89,22 @@ def test_unproved_errors_are_shaded_and_said_to_be(
     assert len(drawn.axes.collections) > 0
 
 
+def test_an_interval_that_says_nothing_is_not_shaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cv = result(p=30, gammas=(1.0,), limit=1e-9)
+    (one,) = cv.by_gamma
+    one.lower, one.upper = np.zeros(30), np.full(30, 2.5e10)
+    one.lower[4:7], one.upper[4:7] = 0.9 * one.cv_error[4:7], 1.1 * one.cv_error[4:7]
+    one.exact[:] = False
+    drawn = Drawn(monkeypatch)
+    plots.plot_cv(cv, str(tmp_path / "a.png"), "t")
+    (slab,) = (c for c in drawn.axes.collections if type(c).__name__ != "LineCollection")
+    corners = np.concatenate([path.vertices for path in slab.get_paths()])
+    assert set(corners[:, 0]) == {5.0, 6.0, 7.0}
+    assert corners[:, 1].max() < 2.0 * one.cv_error.max()
+
+
 @pytest.mark.parametrize(
     "cv", [(1, (1.0,)), (2, (1e-8, 1e8)), (6, tuple(10.0**k for k in range(12)))]
 )

@@ -311,9 +311,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         SparseRidgeCV(gammas=[1.0, 30.0], rule="projected").fit(X, y),
     )
     out = " ".join(capsys.readouterr().out.split())
-    assert f"is replaced by the best {same.tau_} columns" in out
-    assert "proved the best of their size" in out
-    assert "the projection's objective" in out
+    assert f"chosen {same.tau_} of 6 features (τ = {same.tau_})" in out
+    assert f"proved no other {same.tau_} features predict more like the average" in out
+    assert f"The average of all models has CV error {same.reference_error_:.6g} ±" in out
     assert plot.stat().st_size > 5_000
     assert document["rule"] == "projected"
     assert document["chosen"]["tau"] == same.tau_
@@ -328,7 +328,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     np.testing.assert_allclose(loaded.predict(X), same.predict(X))
     assert main([*arguments, "--tau", "2"]) == 0
     assert [one["tau"] for one in json.loads(file.read_text())["sizes"]] == [2]
-    assert "best 2 columns" in " ".join(capsys.readouterr().out.split())
+    assert "chosen 2 of 6 features" in " ".join(capsys.readouterr().out.split())
     assert main([*arguments, "--method", "search"]) == 2
     assert "every tau" in capsys.readouterr().err
 

@@ -1,0 +1,236 @@
+"""What an analyst reads on the screen of ``cv`` and ``fit``, and the exit status."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_cases import Capture, hard_csv, run_json, table, write_csv
+from numpy.typing import NDArray
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cli import report
+from sparsecv.cli.main import main
+
+MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
+
+
+def words(capsys: Capture) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def many(p: int, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Independent columns whose effects fall by size, with little noise: trees are small."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p))
+    return X, X @ np.linspace(5.0, 1.0, p) + 0.1 * rng.standard_normal(n)
+
+
+# ---------------------------------------------------------------------------- the answer
+
+
+def test_the_first_line_says_the_rule_and_why(capsys: Capture) -> None:
+    write_csv(Path("t.csv"), *table())
+    assert main(["cv", "t.csv", *MINIMUM]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "Rule minimum (as --rule asks): the least CV error."
+    document = run_json("cv", "t.csv", "--folds", "3")
+    assert main(["cv", "t.csv", "--folds", "3"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith(f"Rule {document['rule']} (the default for 5 features): ")
+
+
+def test_the_answer_comes_before_the_details(capsys: Capture) -> None:
+    write_csv(Path("t.csv"), *table())
+    assert main(["cv", "t.csv", *MINIMUM]) == 0
+    out = capsys.readouterr().out
+    parts = (
+        "chosen ",
+        "CV error ",
+        "RMSE ",
+        "R² ",
+        "proved ",
+        "coefficient ",
+        "CV error by number",
+    )
+    places = [out.index(part) for part in parts]
+    assert places == sorted(places)
+    lines = out.splitlines()
+    for word in ("γ", "τ", "proved"):
+        assert any(line.split()[:1] == [word] for line in lines[-4:])
+    assert all(len(line) <= 80 for line in lines)
+    for jargon in ("γ⊥", "h(γ", "incumbent", "protocol", "MIO"):
+        assert jargon not in out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--no-intercept"],
+        ["--scale", "none"],
+        ["--scale", "unit-norm"],
+        ["--weights", "x1"],
+        ["--protocol", "paper"],
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_rmse_r2_and_standardised_coefficients(
+    options: list[str], streamed: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    X, y = table()
+    X[:, 1] = np.arange(40) % 4
+    write_csv(Path("t.csv"), X, y)
+    if streamed and "--weights" not in options:
+        monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
+    document = run_json("cv", "t.csv", *MINIMUM, *options)
+    weight = X[:, 1] if "--weights" in options else np.ones(40)
+    mean = np.average(y, weights=weight)
+    variance = float(np.average((y - mean) ** 2, weights=weight))
+    if "paper" in options:
+        variance = 1.0
+    chosen = document["chosen"]
+    assert chosen["rmse"] ** 2 == pytest.approx(chosen["cv_error"])
+    assert chosen["r2"] == pytest.approx(1.0 - chosen["cv_error"] / variance, rel=1e-9)
+    model = document["model"]
+    for name, coef, effect in zip(
+        model["support"], model["coef"], model["standardized_coef"], strict=True
+    ):
+        x = X[:, int(name[1:])]
+        spread = np.sqrt(np.average((x - np.average(x, weights=weight)) ** 2, weights=weight))
+        assert effect == pytest.approx(coef * spread, rel=1e-9)
+    assert main(["cv", "t.csv", *MINIMUM, *options]) == 0
+    out = capsys.readouterr().out
+    assert f"{chosen['r2']:.3f} = 1 − CV error / variance of y about its mean" in out
+    shown = [line.split()[1] for line in out.splitlines() if re.match("│ x[0-9]", line)]
+    order = np.argsort(-np.abs(model["standardized_coef"]))
+    assert shown == [model["support"][i] for i in order]
+
+
+def test_a_response_that_does_not_vary_has_no_r2(capsys: Capture) -> None:
+    Path("t.csv").write_text("a,b,y\n1,2,3\n2,1,3\n3,5,3\n4,4,3\n")
+    document = run_json("cv", "t.csv", "--folds", "2", "--gamma", "1")
+    assert (document["chosen"]["r2"], document["chosen"]["rmse"]) == (None, 0.0)
+    capsys.readouterr()
+    assert main(["cv", "t.csv", "--folds", "2", "--gamma", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "R²" not in out
+    assert "-0 " not in out
+
+
+def test_the_same_gammas_as_in_python() -> None:
+    X, y = table()
+    write_csv(Path("t.csv"), X, y)
+    document = run_json("cv", "t.csv", "--folds", "4", "--rule", "minimum")
+    model = SparseRidgeCV(cv=4, rule="minimum").fit(X, y)
+    assert [one["gamma"] for one in document["results"]] == model.surface_["gamma"].tolist()
+    assert document["chosen"]["gamma"] == model.gamma_
+    assert document["chosen"]["cv_error"] == pytest.approx(model.cv_error_, rel=1e-12)
+
+
+# ---------------------------------------------------------------------------- estimates
+
+
+def test_what_is_not_proved_is_marked(capsys: Capture) -> None:
+    hard_csv(Path("hard.csv"))
+    arguments = ["cv", "hard.csv", "--gamma", "0.01", "--tau", "5:20", "--rule", "minimum"]
+    document = run_json(*arguments, "--time-limit", "0", status=1)
+    assert main([*arguments, "--time-limit", "0"]) == 1
+    out = capsys.readouterr().out
+    (one,) = document["results"]
+    rows = [line for line in out.splitlines() if re.match("│ +[0-9]+ ", line)]
+    assert len(rows) == len(one["tau"])
+    for row, error, proved in zip(rows, one["incumbent"], one["cv_error"], strict=True):
+        assert f" {'' if proved is not None else '≈'}{error:.6g} " in row
+    assert out.count("an estimate, not proved") == 1
+    assert "[0, " not in out  # such an interval says nothing
+    assert not re.search("[e][+][0-9]{2}", out)
+
+
+@pytest.mark.parametrize("command", [["cv", "--rule", "minimum"], ["fit"]])
+def test_only_a_limit_that_was_named_exits_with_one(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("sparsecv.cv.settings.PROVING", 0.2)
+    hard_csv(Path("hard.csv"))
+    arguments = [command[0], "hard.csv", *command[1:], "--tau", "15", "--gamma", "0.01"]
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "60 columns: what 0.2 s of search do not prove is estimated" in err
+    assert "≈" in out
+    assert "not proved" in out
+    assert main([*arguments, "--time-limit", "0.2"]) == 1
+
+
+def test_a_limit_on_problems_exits_with_one() -> None:
+    arguments = ["cv", "diabetes", *MINIMUM, "--quiet", "--method"]
+    assert main([*arguments, "search"]) == 0
+    assert main([*arguments, "search", "--mio-limit", "1"]) == 1
+    assert main([*arguments, "bounds"]) == 0
+
+
+# ---------------------------------------------------------------------------- long tables
+
+
+def test_long_tables_are_cut_unless_asked_for(capsys: Capture) -> None:
+    p = report.MAX_TABLE_ROWS + 4
+    X, y = many(p, 60)
+    write_csv(Path("t.csv"), X, y)
+
+    def rows(text: str) -> tuple[list[str], list[int]]:
+        lines = text.splitlines()
+        sizes = [line.split()[1] for line in lines if re.match("│ +[0-9]+ ", line)]
+        return [line.split()[1] for line in lines if line.startswith("│ x")], [*map(int, sizes)]
+
+    arguments = ["cv", "t.csv", "--folds", "2", "--gamma", "1", "--rule", "minimum"]
+    arguments += ["--time-limit", "0"]
+    chosen = run_json(*arguments, status=1)["chosen"]["tau"]
+    assert main(arguments) == 1
+    out = capsys.readouterr().out
+    features, sizes = rows(out)
+    assert len(sizes) == report.ROWS_AROUND
+    assert chosen in sizes
+    assert f"… {p - report.ROWS_AROUND} more sizes: --table shows them" in out
+    assert main([*arguments, "--table"]) == 1
+    out = capsys.readouterr().out
+    assert rows(out) == (features, list(range(1, p + 1)))
+    assert len(features) == chosen <= report.MAX_TABLE_ROWS
+    assert "--table" not in out
+    fit = ["fit", "t.csv", "--tau", str(p)]
+    assert main(fit) == 0
+    out = capsys.readouterr().out
+    assert f"… {p - report.ROWS_AROUND} more features: --table shows them" in out
+    shown, _ = rows(out)
+    assert main([*fit, "--table"]) == 0
+    whole, _ = rows(capsys.readouterr().out)
+    assert len(whole) == p
+    assert whole[: report.ROWS_AROUND] == shown
+
+
+def test_sizes_that_were_left_out_are_said(capsys: Capture) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 165))
+    write_csv(Path("t.csv"), X, X[:, 0] + rng.standard_normal(30))
+    arguments = ["cv", "t.csv", *MINIMUM, "--time-limit", "0"]
+    document = run_json(*arguments, status=1)
+    most = document["results"][0]["tau"][-1]
+    assert main(arguments) == 1
+    said = f"Sizes up to {most} of 165 were searched"
+    assert said in words(capsys)
+    assert main([*arguments, "--tau", "1:4"]) == 1
+    assert "Sizes up to" not in words(capsys)
+
+
+def test_projections_fit_the_screen(capsys: Capture) -> None:
+    write_csv(Path("t.csv"), *many(8, 40))
+    assert main(["cv", "t.csv", "--rule", "projected", "--gamma", "1,10"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    rows = [line.split("│")[1:] for line in lines if re.match("│ +[0-9]+ ", line)]
+    sizes = [int(row[0]) for row in rows if "%" in "".join(row)]
+    assert sizes == list(range(1, 9))
+    assert "γ⊥" not in out

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,11 @@ class Surface:
         if kind in (ValueError, SolverUnavailable):
             raise InputError(str(error)) from error
 
+    @cached_property
+    def _proofs(self) -> Limits:
+        """The time for proofs, which begins when it is first asked for."""
+        return self.limits.within(self._proving)
+
     @property
     def spent(self) -> bool:
         """Whether the time is up."""
@@ -171,7 +177,7 @@ class Surface:
         if one_by_one:
             for i, page in enumerate(pages):
                 if not page.complete:
-                    limits = self.limits.share(len(pages) - i)
+                    limits = self._proofs.share(len(pages) - i)
                     (self._search if self.settings.searches else self._grid)(page, limits)
                 self._save([page])
 
@@ -187,7 +193,7 @@ class Surface:
         self._prover = Prover(
             self.data,
             pages,
-            self.limits.within(self._proving),
+            self._proofs,
             everything=self.settings.prove == "all",
             n_jobs=self.settings.n_jobs,
             tell=self.tell,

@@ -84,7 +84,7 @@ def search_taus(
     gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
     if status is None:
         status = Status.OPTIMAL if gap <= tol else Status.MIO_LIMIT
-    search.finish(status)
+    search.finish(status if only_bounds else search.solve_best_model(status))
 
 
 class _Search:
@@ -301,9 +301,9 @@ class _Search:
     # what is told
 
     def finish(self, status: Status) -> None:
-        """Count the trees of all rows and solve the most promising model."""
+        """Enter how the search ended, what it counted and the models of all rows."""
         page = self.table
-        page.met(self._best_of_all_rows(status))
+        page.met(status)
         page.n_mio = self.n_mio
         page.n_nodes = self.n_nodes + (self.joint.n_nodes if self.joint is not None else 0)
         page.whole_trees += self.whole_tree
@@ -315,7 +315,7 @@ class _Search:
         low, high = (float(side[t].sum()) for side in (self.table.lower, self.table.upper))
         self.history.append([self.n_mio, t, low / self.rows, high / self.rows])
 
-    def _best_of_all_rows(self, status: Status) -> Status:
+    def solve_best_model(self, status: Status) -> Status:
         """Solve the problem of all rows at the most promising τ; how everything ended."""
         t = int(np.argmin(self.table.upper.sum(axis=1)))
         if self.proved[t]:

@@ -41,9 +41,9 @@ def alternate(
     """Minimise h(γ, τ) over τ and γ in turn.
 
     The τ step is exact at the current γ (or a search, as ``settings`` say). The γ step holds every
-    fold's support and minimises over the γ between the ends of the grid, at least [1e-4, 1e4], for the best few τ: the pair with the least
-    predicted error is next. It ends when a γ comes back, when nothing is gained, or after
-    ``iterations``.
+    fold's support and minimises over γ in [1e-4, 1e4], or between the ends of a grid that went
+    further, for the best few τ: the pair with the least predicted error is next. It ends when a γ
+    comes back, when nothing is gained, or after ``iterations``.
 
     Parameters
     ----------

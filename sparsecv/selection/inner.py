@@ -1,18 +1,17 @@
 """Weights of the average inside a fold, from that fold's training rows alone.
 
-The average's weights h^(−n/10) come from CV errors of all rows. An average with those weights inside
-a fold has seen the rows that the fold holds out, and its error on them is too small. So every fold
-has weights of its own, from inner folds of its training rows. One model fitted without two folds
-serves both: its errors on either fold count for the weights of the other one, so that five folds
-need ten fits.
+The average's weights h^(−n/10) come from CV errors of all rows. With those weights the average of
+a fold's models has seen the rows that the fold holds out, and its error on them is too small. So
+every fold has weights of its own, from inner folds of its training rows. One model fitted without
+two folds serves both: its errors on either fold count for the weights of the other one, so that
+five folds need ten fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,15 +74,14 @@ def inner_weights(
     weights : list of k arrays, shape (γ, τ)
     proved : bool
     """
-    k, unit = data.folds.k, _training_rows
+    k = data.folds.k
+    unit: Callable[..., tuple[Errors, bool]] = _training_rows
     pairs = [(j, i) for j in range(k) for i in range(INNER_FOLDS)]
     if k > 2 and (data.folds.is_partition or not isinstance(data, RowFolds)):
         blocks = min(k, MAX_BLOCKS)
         data = data if blocks == k else joined(data, [range(b, k, blocks) for b in range(blocks)])
         unit, pairs = _without_two, list(combinations(range(blocks), 2))
-    # without a limit good supports serve beyond trees, as for the CV errors that they stand for
-    solver = "heuristic" if data.p > TREE_ONLY and limits.remaining() is None else "auto"
-    tasks = [(*pair, gammas, taus, solver) for pair in pairs]
+    tasks = [(*pair, gammas, taus) for pair in pairs]
     found: dict[int, tuple[Errors, bool]] = {}
     for index, one in run_units(
         unit, data, tasks, n_jobs, allot=lambda rounds: limits.share(rounds + 1.0)
@@ -115,6 +113,22 @@ def n_training(folds: Folds, j: int) -> int:
     if folds.pairs:
         return int(folds.pairs[j][0].size)
     return int(folds.sizes.sum() - folds.sizes[j])
+
+
+def enough(p: int, limits: Limits) -> str:
+    """The solver of a fold's path: beyond 45 columns good supports are enough, nothing is proved.
+
+    Parameters
+    ----------
+    p : int
+    limits : Limits
+        Where there are some, "auto", which keeps to them.
+
+    Returns
+    -------
+    str
+    """
+    return "heuristic" if p > TREE_ONLY and limits.remaining() is None else "auto"
 
 
 def joined(data: FoldData, groups: Sequence[Sequence[int]]) -> FoldData:
@@ -153,7 +167,7 @@ def _some_rows(data: RowFolds, rows: NDArray[np.intp], folds: Folds) -> RowFolds
 
 
 def _without_two(
-    data: FoldData, b: int, c: int, gammas: Array, taus: NDArray[np.intp], solver: str, limits: Any
+    data: FoldData, b: int, c: int, gammas: Array, taus: NDArray[np.intp], limits: Limits
 ) -> tuple[Errors, bool]:
     """The unit of two folds b < c: models fitted without both, and their errors on each."""
     every = [[j] for j in range(data.folds.k)]
@@ -161,14 +175,16 @@ def _without_two(
         joined(data, every[:b] + every[b + 1 :]),
         joined(data, every[:c] + every[c + 1 :]),
     )
-    path = support_path(without_b.training(c - 1), gammas, taus, solver=solver, limits=limits)
+    path = support_path(
+        without_b.training(c - 1), gammas, taus, solver=enough(data.p, limits), limits=limits
+    )
     on_c, on_b = without_b.held_out(c - 1), without_c.held_out(b)
     errors = [(b, path.squared_errors(*on_c)), (c, path.squared_errors(*on_b))]
     return errors, bool(path.proved.all())
 
 
 def _training_rows(
-    data: RowFolds, j: int, i: int, gammas: Array, taus: NDArray[np.intp], solver: str, limits: Any
+    data: RowFolds, j: int, i: int, gammas: Array, taus: NDArray[np.intp], limits: Limits
 ) -> tuple[Errors, bool]:
     """The unit of inner fold i of the training rows of fold j."""
     rows = data.folds.split(j)[0]
@@ -178,5 +194,7 @@ def _training_rows(
         return [], True
     folds = make_folds(min(parts, INNER_FOLDS), rows.size, seed=0, groups=groups)
     inner = _some_rows(data, rows, folds)
-    path = support_path(inner.training(i), gammas, taus, solver=solver, limits=limits)
+    path = support_path(
+        inner.training(i), gammas, taus, solver=enough(data.p, limits), limits=limits
+    )
     return [(j, path.squared_errors(*inner.held_out(i)))], bool(path.proved.all())

@@ -30,6 +30,7 @@ from ..design.model import FittedModel, fitted_model
 from ..solvers import Limits, SparseRidgeProblem, StopFlag, run_units, support_path
 from ..solvers.threads import one_blas_thread
 from .averaging import averaged_coefficients
+from .inner import enough
 
 PARTITIONS = 1  # in which distances are measured: the first one
 NEAR = 0.01  # of the average's CV error: a distance that is small enough
@@ -156,7 +157,9 @@ def project_fold(
     FoldSums
     """
     target = data.training(fold).predicting(coef)
-    path = support_path(target, gammas, sizes, solver="auto", limits=limits)
+    limits = limits or Limits()
+    solver = enough(data.p, limits)
+    path = support_path(target, gammas, sizes, solver=solver, limits=limits)
     rows, targets = data.held_out(fold)
     fitted = rows @ coef
     return FoldSums(

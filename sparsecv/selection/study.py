@@ -180,11 +180,15 @@ class Study:
         return np.asarray(weights > 0.0)
 
     @property
+    def _estimates_serve(self) -> bool:
+        """Whether errors may stay estimates: beyond trees, where not all proofs are asked for."""
+        settings = self.settings
+        return settings.prove == "choice" and not settings.grid and self.data.p > TREE_ONLY
+
+    @property
     def estimating(self) -> bool:
         """Whether estimates of the CV errors are all that the rule asks for."""
-        settings, p = self.settings, self.data.p
-        choice = settings.prove == "choice" and not settings.grid
-        return self.averages and choice and p > TREE_ONLY
+        return self.averages and self._estimates_serve
 
     @property
     def evaluated(self) -> list[CVResult]:
@@ -262,7 +266,7 @@ class Study:
 
     @cached_property
     def inner(self) -> tuple[list[Array], bool]:
-        """Weights (γ, τ) of the first partition's folds, and whether what they rest on is proved."""
+        """Weights (γ, τ) of the first partition's folds; whether all their models are proved."""
         found = inner_weights(
             self.data,
             self.surface.gammas,
@@ -276,7 +280,7 @@ class Study:
 
     @cached_property
     def average_error(self) -> tuple[float, float]:
-        """CV error of the average, every fold's from its training rows alone; its standard error."""
+        """CV error of the average, every fold's of its training rows alone; its standard error."""
         data, sums = self.data, []
         for j, weights in enumerate(self.inner[0]):
             coef = averaged_coefficients(data.training(j), self.surface, weights, j)
@@ -370,9 +374,8 @@ class Study:
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + self.pending).remaining()
             settings = replace(settings, time_limit=left)
-        elif (other or self.averages) and settings.prove == "choice" and data.p > TREE_ONLY:
-            if not settings.grid:
-                settings = replace(settings, time_limit=0.0)  # beyond trees estimates are enough
+        elif (other and self._estimates_serve) or self.estimating:
+            settings = replace(settings, time_limit=0.0)
         surface = Surface(data, taus, settings, checkpoint=store, progress=tell, models=self._first)
         if gammas is None and not self.averages:
             result = alternation(surface)

@@ -162,8 +162,11 @@ def joined(data: FoldData, groups: Sequence[Sequence[int]]) -> FoldData:
 
 
 def _some_rows(data: RowFolds, rows: NDArray[np.intp], folds: Folds) -> RowFolds:
+    """Some rows in other folds; their mean, which would see what a fold holds out, stays on."""
     weights = None if data.weights is None else data.weights[rows]
-    return RowFolds(data.X[rows], data.y[rows], folds, data.refit_intercept, weights)
+    found = RowFolds(data.X[rows], data.y[rows], folds, False, weights)
+    found.refit_intercept = data.refit_intercept
+    return found
 
 
 def _without_two(

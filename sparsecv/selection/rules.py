@@ -22,7 +22,8 @@ from .choice import Choice
 from .criterion import criterion
 from .inner import refuse_inner
 from .partial_errors import checked_partition
-from .study import Study, redrawn
+from .partitions import redrawn
+from .study import Study
 
 MOST_PAIRS = 25_000_000  # rows of all pairs of folds together: 200 MB
 

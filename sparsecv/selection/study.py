@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,14 @@ from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..design.model import FittedModel, fitted_model
-from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, Status, known_path, worst
 from .averaging import averaged_coefficients, model_weights, soft_least
 from .criterion import Selection, select
 from .inner import inner_weights
 from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, checked_partition, partial_errors
+from .partitions import checked_repeats as checked_repeats
+from .partitions import partition_again, redrawn
 from .projection import Projection, project_average
 
 REPEATS = 6  # partitions that are averaged, the first among them
@@ -419,64 +419,3 @@ class Study:
             if settings.searches
             else [],
         }
-
-
-def redrawn(folds: Folds) -> bool:
-    """Whether other partitions of the same kind can be drawn.
-
-    Parameters
-    ----------
-    folds : Folds
-
-    Returns
-    -------
-    bool
-    """
-    return folds.kind in ("kfold", "size")
-
-
-def checked_repeats(repeats: Any) -> int:
-    """Validate a number of partitions.
-
-    Parameters
-    ----------
-    repeats : object
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-    """
-    if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 2:
-        raise InputError(f"repeats must be a whole number >= 2; got {repeats!r}")
-    return int(repeats)
-
-
-def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
-    """Another partition of the same kind, drawn with the same source of randomness.
-
-    Parameters
-    ----------
-    folds : Folds
-        Drawn with ``seed``.
-    seed : int, RandomState or None
-    number : int
-        1, 2, ...: with a whole number as the seed each has its own partition.
-
-    Returns
-    -------
-    Folds
-
-    Raises
-    ------
-    InputError
-        The folds were not drawn at random.
-    """
-    if not redrawn(folds):
-        raise InputError("only K folds and folds of a size can be drawn again")
-    if isinstance(seed, Integral):
-        seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
-    return folds.again(seed)

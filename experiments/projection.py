@@ -171,7 +171,7 @@ def run(path: Path, splits: range, labels: list[str]) -> None:
             done = {(row["dataset"], int(row["split"])) for row in csv.DictReader(file)}
     with path.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        if not done:
+        if path.stat().st_size == 0:
             table.writerow(["dataset", "split", "way", "error", "columns", "seconds"])
         for split, label in product(splits, labels):
             if (label, split) in done:

@@ -5,6 +5,7 @@
     python experiments/projection.py --table [--base lasso] [--picture FILE] CSV ...
     python experiments/projection.py --nested data set ...
     python experiments/projection.py --time data set ...
+    python experiments/projection.py --weights data set ...
 
 Every split keeps 20 % of the rows for the test; "name:N" fits to at most N of the others. All
 models use five folds. One study of the default grid of γ (ten in 1e-4..1e4, and on past an end that
@@ -25,7 +26,9 @@ many columns: geometric means over splits, then over data sets, with 95 % interv
 of a set's splits; ``--quick`` runs seven sets of more than 45 columns and prints that table;
 ``--picture`` draws accuracy against columns. ``--nested`` compares
 ``cv_error_`` with an outer CV around the whole chain on the same folds; ``--time`` measures whole
-fits by the rules repeated and projected.
+fits by the rules repeated and projected; ``--weights`` the CV errors of the average and of its
+projection with the weights of all rows in every fold, and with those of inner folds ("noise": 20
+draws of 40 rows and 10 columns).
 """
 
 from __future__ import annotations
@@ -326,6 +329,33 @@ def nested(names: list[str]) -> None:
         print(f"{name:<16}{shown}{chain.reference_error_:>10.4g}", flush=True)
 
 
+def weighed(names: list[str]) -> None:
+    """CV errors over the variance of y by weights of all rows, and by inner weights."""
+    print(machine())
+    print(f"{'set':<16}{'average: all':>14}{'inner':>9}{'projected: all':>16}{'inner':>9}")
+    for name in names:
+        found = []
+        for seed in range(20 if name == "noise" else 1):
+            rng = np.random.default_rng(seed)
+            made = rng.standard_normal((40, 10)), rng.standard_normal(40)
+            X, y = made if name == "noise" else rows(name)
+            columns = [f"x{j}" for j in range(X.shape[1])]
+            design = make_design(Summary.of(X, y), Protocol("honest"), columns)
+            data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
+            study = Study(data, design, None, None, Settings(time_limit="auto"))
+            _, chosen = choose(study, "projected")
+            weights, inner = chosen["averaged"].weights, chosen["projected"].projection
+            study.inner = [weights] * 5, False
+            least = chosen["minimum"]
+            every = study.projection(weights, (least.tau, least.cv_error))
+            pair = [
+                [one.reference, one.of_size(one.cv_error)[one.chosen]] for one in (every, inner)
+            ]
+            found.append(np.ravel(pair, order="F") / np.var(y))
+        a, b, c, d = np.mean(found, axis=0)
+        print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
+
+
 def timed(names: list[str]) -> None:
     """CPU seconds of a whole default fit by the rules, taken in turn: the least of some."""
     print(machine())
@@ -356,6 +386,7 @@ def main() -> None:
     parser.add_argument("--picture")
     parser.add_argument("--nested", action="store_true")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--weights", action="store_true")
     given = parser.parse_args()
     if given.table:
         found = read([Path(name) for name in given.names])
@@ -364,6 +395,8 @@ def main() -> None:
             draw(found, given.picture)
     elif given.nested:
         nested(given.names)
+    elif given.weights:
+        weighed(given.names)
     elif given.time:
         timed(given.names)
     elif given.names:

@@ -1,13 +1,15 @@
 """Does projecting the average predict better? Test errors and columns beside other linear models.
 
     python experiments/projection.py [--splits 20] CSV [data set ...]
+    python experiments/projection.py --quick [--splits 5] CSV
     python experiments/projection.py --table [--base lasso] [--picture FILE] CSV ...
     python experiments/projection.py --nested data set ...
     python experiments/projection.py --time data set ...
+    python experiments/projection.py --weights data set ...
 
 Every split keeps 20 % of the rows for the test; "name:N" fits to at most N of the others. All
-models use five folds. One study of 10 γ in 1e-4..1e4 and all sizes (exact to 45 columns, good
-supports beyond) gives
+models use five folds. One study of the default grid of γ (ten in 1e-4..1e4, and on past an end that
+is best) and all sizes (exact to 45 columns, good supports beyond) gives
 
     minimum      the pair of least CV error
     repeated     that of least CV error over six partitions into five folds
@@ -16,14 +18,17 @@ supports beyond) gives
     projected@k  the same at size k
     subset@k     the best subset of k columns, γ by that error
 
-beside ridge regression and the models of penalised_paths.py and, where it is installed, abess, each
-also with at most k columns. Rows are appended to CSV split by split over all data sets, and a run
-goes on where another was cut. ``--table`` prints errors relative to the lasso's (or those of
-``--base``), at a size to those of the lasso with at most as many columns: geometric means over
-splits, then over data sets, with 95 % intervals from the spread of a set's splits; ``--picture``
-draws accuracy against columns. ``--nested`` compares
+beside ridge regression and the models of penalised_paths.py and, where they are installed, abess
+and glmnet's lasso, each but the last also with at most k columns. Rows are appended to CSV split by
+split over all data sets, and a run goes on where another was cut. ``--table`` prints errors
+relative to the lasso's (or those of ``--base``), at a size to those of the lasso with at most as
+many columns: geometric means over splits, then over data sets, with 95 % intervals from the spread
+of a set's splits; ``--quick`` runs seven sets of more than 45 columns and prints that table;
+``--picture`` draws accuracy against columns. ``--nested`` compares
 ``cv_error_`` with an outer CV around the whole chain on the same folds; ``--time`` measures whole
-fits by the rules repeated and projected.
+fits by the rules repeated and projected; ``--weights`` the CV errors of the average and of its
+projection with the weights of all rows in every fold, and with those of inner folds ("noise": 20
+draws of 40 rows and 10 columns).
 """
 
 from __future__ import annotations
@@ -63,6 +68,7 @@ NAMES = (
 )
 GAMMAS = np.geomspace(1e-4, 1e4, 10)
 SIZES = (3, 5, 8)
+QUICK = ("bardet", "topgear", "riboflavin", "vessel", "permeability", "meats", "housing2")
 
 
 class Tried(NamedTuple):
@@ -80,7 +86,7 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     names = [f"x{j}" for j in range(X.shape[1])]
     design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
     data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
-    study = Study(data, design, GAMMAS, None, Settings(time_limit="auto"), seed=seed)
+    study = Study(data, design, None, None, Settings(time_limit="auto"), seed=seed)
     _, chosen = choose(study, "projected")
     projection = chosen["projected"].projection
     assert projection is not None
@@ -137,6 +143,17 @@ def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[T
             yield Tried(name, model.predict(Z), np.count_nonzero(model.coef_), seconds)
 
 
+def glmnet(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """The lasso of glmnet at its λ of least five-fold error, where it is installed."""
+    if find_spec("glmnet"):
+        from glmnet import ElasticNet
+
+        started = time.perf_counter()
+        model = ElasticNet(1.0, n_splits=5, random_state=seed, cut_point=0.0).fit(X, y)
+        seconds = time.perf_counter() - started
+        yield Tried("glmnet", model.predict(Z), np.count_nonzero(model.coef_), seconds)
+
+
 def parts(label: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rows that are fitted, at most N of them for "name:N", and rows of the test."""
     name, _, most = label.rpartition(":")
@@ -157,7 +174,7 @@ def run(path: Path, splits: range, labels: list[str]) -> None:
             done = {(row["dataset"], int(row["split"])) for row in csv.DictReader(file)}
     with path.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        if not done:
+        if path.stat().st_size == 0:
             table.writerow(["dataset", "split", "way", "error", "columns", "seconds"])
         for split, label in product(splits, labels):
             if (label, split) in done:
@@ -173,7 +190,7 @@ def run(path: Path, splits: range, labels: list[str]) -> None:
             file.flush()
 
 
-WAYS = subsets, penalised, others
+WAYS = subsets, penalised, others, glmnet
 
 
 Found = dict[str, dict[int, dict[str, tuple[float, float]]]]
@@ -312,6 +329,33 @@ def nested(names: list[str]) -> None:
         print(f"{name:<16}{shown}{chain.reference_error_:>10.4g}", flush=True)
 
 
+def weighed(names: list[str]) -> None:
+    """CV errors over the variance of y by weights of all rows, and by inner weights."""
+    print(machine())
+    print(f"{'set':<16}{'average: all':>14}{'inner':>9}{'projected: all':>16}{'inner':>9}")
+    for name in names:
+        found = []
+        for seed in range(20 if name == "noise" else 1):
+            rng = np.random.default_rng(seed)
+            made = rng.standard_normal((40, 10)), rng.standard_normal(40)
+            X, y = made if name == "noise" else rows(name)
+            columns = [f"x{j}" for j in range(X.shape[1])]
+            design = make_design(Summary.of(X, y), Protocol("honest"), columns)
+            data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
+            study = Study(data, design, None, None, Settings(time_limit="auto"))
+            _, chosen = choose(study, "projected")
+            weights, inner = chosen["averaged"].weights, chosen["projected"].projection
+            study.inner = [weights] * 5, False
+            least = chosen["minimum"]
+            every = study.projection(weights, (least.tau, least.cv_error))
+            pair = [
+                [one.reference, one.of_size(one.cv_error)[one.chosen]] for one in (every, inner)
+            ]
+            found.append(np.ravel(pair, order="F") / np.var(y))
+        a, b, c, d = np.mean(found, axis=0)
+        print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
+
+
 def timed(names: list[str]) -> None:
     """CPU seconds of a whole default fit by the rules, taken in turn: the least of some."""
     print(machine())
@@ -335,12 +379,14 @@ def timed(names: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--splits", type=int)
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--base", default="lasso")
     parser.add_argument("--picture")
     parser.add_argument("--nested", action="store_true")
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--weights", action="store_true")
     given = parser.parse_args()
     if given.table:
         found = read([Path(name) for name in given.names])
@@ -349,10 +395,15 @@ def main() -> None:
             draw(found, given.picture)
     elif given.nested:
         nested(given.names)
+    elif given.weights:
+        weighed(given.names)
     elif given.time:
         timed(given.names)
     elif given.names:
-        run(Path(given.names[0]), range(given.splits), given.names[1:] or list(NAMES))
+        splits = range(given.splits or (5 if given.quick else 20))
+        run(Path(given.names[0]), splits, given.names[1:] or list(QUICK if given.quick else NAMES))
+        if given.quick:
+            summarise(read([Path(given.names[0])]), given.base)
     else:
         raise SystemExit(__doc__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from .pace import Tell
 from .results import Array, CVResult, GammaResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 
+LEAST_GAMMA = 1e-10  # The default grid goes no lower: a ridge that small changes nothing.
 ITERATIONS = 10
 SAME = 1e-6  # relative difference of γ that counts as none
 MINIMA = 3  # of the first grid that are started from
@@ -40,9 +41,9 @@ def alternate(
     """Minimise h(γ, τ) over τ and γ in turn.
 
     The τ step is exact at the current γ (or a search, as ``settings`` say). The γ step holds every
-    fold's support and minimises over γ in [1e-4, 1e4], for the best few τ: the pair with the least
-    predicted error is next. It ends when a γ comes back, when nothing is gained, or after
-    ``iterations``.
+    fold's support and minimises over γ in [1e-4, 1e4], or between the ends of a grid that went
+    further, for the best few τ: the pair with the least predicted error is next. It ends when a γ
+    comes back, when nothing is gained, or after ``iterations``.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def alternate(
     taus : sequence of int
     settings : Settings, optional
     start : float, optional
-        First γ. By default the best local minimum among ten values from 1e-4 to 1e4; up to 45
+        First γ. By default the best local minimum of :func:`visit_default_grid`; up to 45
         columns, where one tree serves every τ, the best few, one after the other, and then up to 40
         values between them where folds change their supports.
     iterations : int
@@ -70,6 +71,58 @@ def alternate(
     """
     surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
     return alternation(surface, start=start, iterations=iterations)
+
+
+def visit_default_grid(
+    surface: Surface, score: Callable[[Array], float] = lambda errors: float(errors.min())
+) -> str:
+    """Visit ten γ from 1e-4 to 1e4, and go on past an end while that improves the best of all.
+
+    Parameters
+    ----------
+    surface : Surface
+    score : callable
+        Gives one number for the CV errors of all τ at one γ; the least is the best.
+
+    Returns
+    -------
+    str
+        Why the grid could go no further although the best γ is at its end, in words; else "".
+    """
+    start, ratio = DEFAULT_GAMMAS, float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
+    while start.size and not _told_from_zero(surface, start):
+        start = start[1:]
+    scores = {g: score(surface.pages[g].summary().cv_error) for g in start.tolist()}
+    timed = surface.settings.time_limit != 0  # 0 asks for estimates, whatever they take
+    for step in (1.0 / ratio, ratio):
+        while len(scores) > 1:
+            order = sorted(scores, reverse=step > 1.0)
+            edge, gamma, best = order[0], order[0] * step, min(scores.values())
+            if scores[edge] > best or not best < scores[order[1]] * (1.0 - WORTH):
+                break
+            at_end = f"the best γ of the grid is at its end, {edge:.3g}: "
+            if gamma < LEAST_GAMMA:
+                return f"{at_end}the grid goes no lower than {LEAST_GAMMA:g}"
+            if timed and surface.spent:
+                return f"{at_end}the time was up before other γ"
+            if not _told_from_zero(surface, [gamma]):
+                return f"{at_end}double precision cannot tell a smaller γ from zero here"
+            scores[gamma] = score(surface.pages[gamma].summary().cv_error)
+    return ""
+
+
+def _told_from_zero(surface: Surface, gammas: Sequence[float] | Array) -> bool:
+    """Visit some γ, and forget them where double precision cannot tell one from zero."""
+    try:
+        surface.visit(gammas)
+    except ValueError as error:
+        if "too small to tell from zero" not in str(error):
+            raise
+        for gamma in np.asarray(gammas).tolist():
+            surface.pages.pop(gamma, None)
+        surface.order = [gamma for gamma in surface.order if gamma in surface.pages]
+        return False
+    return True
 
 
 def alternation(
@@ -101,15 +154,8 @@ def alternation(
     with surface:
         ended = walk.run(start)
         surface.prove()
-    result = surface.result()
-    order = np.argsort(result.gammas, kind="stable")
-    return replace(
-        result,
-        gammas=result.gammas[order],
-        by_gamma=[result.by_gamma[i] for i in order],
-        trace=walk.trace,
-        ended=ended,
-    )
+    surface.order.sort()
+    return replace(surface.result(), trace=walk.trace, ended=ended, edge=walk.edge)
 
 
 class _Alternation:
@@ -120,12 +166,14 @@ class _Alternation:
         self.data, self.settings = surface.data, surface.settings
         self.visited: dict[float, GammaResult] = {}
         self.trace: list[Step] = []
+        self.edge = ""
 
     def run(self, start: float | None) -> str:
         """From one γ, or the best few minima of the default grid; how it ended."""
         trees = self.data.p <= TREE_ONLY
         if start is None:
-            self.visit(DEFAULT_GAMMAS)
+            self.edge = visit_default_grid(self.surface)
+            self.visited = {g: page.summary() for g, page in self.surface.pages.items()}
             starts = _minima(self.visited)[: MINIMA if trees else 1]
         else:
             starts = [float(start)]
@@ -159,7 +207,8 @@ class _Alternation:
             )
             best, spent = alone.best(), self.surface.spent
             here = (gamma, best.tau, best.cv_error)
-            proposal = here if spent else _next(self.data, one, gamma)
+            within = min(LOW, *self.visited), max(HIGH, *self.visited)
+            proposal = here if spent else _next(self.data, one, gamma, within)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
             if self.surface.spent:
@@ -195,12 +244,14 @@ class _Alternation:
             self.descend(best)
 
 
-def _next(data: FoldData, one: GammaResult, gamma: float) -> tuple[float, int, float]:
-    """The γ step at the best few τ; γ, τ and the error predicted there."""
+def _next(
+    data: FoldData, one: GammaResult, gamma: float, within: tuple[float, float]
+) -> tuple[float, int, float]:
+    """The γ step at the best few τ, γ within an interval; γ, τ and the error predicted there."""
     found: list[tuple[float, float, int]] = []
     for t in np.argsort(one.cv_error, kind="stable")[:CANDIDATES]:
         supports = [one.supports[int(c)] for c in one.choice[t]]
-        step = gamma_step(FixedSupports.of(data, supports), gamma, low=LOW, high=HIGH)
+        step = gamma_step(FixedSupports.of(data, supports), gamma, low=within[0], high=within[1])
         found.append((step.error, step.gamma, int(one.taus[t])))
     error, best, tau = min(found)
     return best, tau, error

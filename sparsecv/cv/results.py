@@ -238,7 +238,8 @@ class CVResult:
     ``tolerance`` is a relative one of the least CV error at each γ where only that was searched
     for; h(γ, τ) then is an interval where τ could be ruled out early. Where τ and γ were minimised
     in turn ``trace`` has the iterations and ``ended`` says how they did: "converged", "cycle",
-    "iterations" or "time limit".
+    "iterations" or "time limit". Where the best γ is at the end of the default grid and the grid
+    could not go on, ``edge`` says why, in words.
     """
 
     folds: Folds
@@ -250,6 +251,7 @@ class CVResult:
     prove: str = "choice"
     trace: list[Step] = field(default_factory=list)
     ended: str = ""
+    edge: str = ""
 
     @property
     def complete(self) -> bool:

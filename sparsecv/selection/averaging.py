@@ -41,6 +41,32 @@ def model_weights(surface: Array, gammas: Array, n: int) -> Array:
     return np.asarray(weight / weight.sum())
 
 
+def soft_least(errors: Array, n: int) -> float:
+    """The CV error h that alone would carry the mean weight h^(−n/10) of these errors.
+
+    Parameters
+    ----------
+    errors : ndarray
+        CV errors ≥ 0.
+    n : int
+        Rows.
+
+    Returns
+    -------
+    float
+        Between the least of the errors and the largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(soft_least(np.array([2.0, 2.0, 50.0]), 1000), 2)
+    2.01
+    """
+    logs = np.log(np.maximum(errors, np.finfo(np.float64).tiny))
+    share = np.mean(np.exp(-(logs - logs.min()) * (n / TEMPERATURE)))
+    return float(np.exp(logs.min() - np.log(share) * (TEMPERATURE / n)))
+
+
 def _stretches(gammas: Array) -> Array:
     """Half the distance between the neighbours of every log γ, the ends their own half."""
     order = np.argsort(gammas, kind="stable")

@@ -24,7 +24,7 @@ class Choice:
         Bounds on it.
     criterion : float
         What the rule minimises: h, h + λ·stability, the corrected error or the mean of h over
-        partitions. Of the rule averaged: Σ w·h, which the CV error of the average does not exceed.
+        partitions. Of the rule averaged: Σ w·h.
     certified : bool
         Whether no pair that was looked at can be better by that criterion: of the grid, or after
         an alternation, with repeated, of the γ that are not too close. For one-se and averaged,
@@ -33,8 +33,8 @@ class Choice:
         λ of the rule stability, chosen by nested folds.
     weights : ndarray, shape (γ, τ), or None
         Of the rule averaged (:mod:`sparsecv.selection.averaging`); ``tau`` then is the number of
-        columns in the average, ``gamma`` is NaN, and ``cv_error`` is the same bound as
-        ``criterion``.
+        columns in the average, ``gamma`` is NaN, and ``cv_error`` is that of averages whose weights
+        come from the folds' training rows (:mod:`sparsecv.selection.inner`).
     projection : Projection or None
         Of the rule projected (:mod:`sparsecv.selection.projection`); ``gamma`` then is γ⊥,
         ``cv_error`` is that of the projections as they were found, and ``criterion`` their

@@ -15,7 +15,6 @@ than rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,12 +30,11 @@ from ..design.model import FittedModel, fitted_model
 from ..solvers import Limits, SparseRidgeProblem, StopFlag, run_units, support_path
 from ..solvers.threads import one_blas_thread
 from .averaging import averaged_coefficients
+from .inner import enough
 
-PARTITIONS = 2  # in which distances are measured
+PARTITIONS = 1  # in which distances are measured: the first one
 NEAR = 0.01  # of the average's CV error: a distance that is small enough
 RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)  # γ⊥ in hundredths of a column's squared length
-
-Partition = tuple[FoldData, CVResult]
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,7 @@ class Projection:
         Mean squared distance of the projected predictions to the average's on held-out rows.
     cv_error, std_error : ndarray, shape (γ⊥, τ)
         Mean squared error of the projected models against y on the same rows, and its standard
-        error. Every fold's average and projections come from its training rows; the weights of the
-        average come from the CV errors of all rows.
+        error. Every fold's average, with its weights, and projections come from its training rows.
     reference, reference_std : float
         The average's own CV error on the same rows, and its standard error.
     at : ndarray of int, shape (τ,)
@@ -105,43 +102,50 @@ class FoldSums(NamedTuple):
     proved: bool
 
 
-def projection_gammas(problem: SparseRidgeProblem) -> Array:
-    """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns.
+def projection_gammas(problem: SparseRidgeProblem, least: float) -> Array:
+    """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns, and lower ones.
+
+    Where columns are nearly dependent, models of tiny γ can carry the average, and only projections
+    of such a γ come near it: γ⊥ goes down by tens until it passes the least γ in the average.
 
     Parameters
     ----------
     problem : SparseRidgeProblem
         All rows.
+    least : float
+        The least γ whose models carry weight.
 
     Returns
     -------
-    ndarray, shape (7,)
+    ndarray, shape (γ⊥,)
         Increasing. Columns of unit variance have squared length n.
 
     Examples
     --------
     >>> problem = SparseRidgeProblem(10.0 * np.eye(2), [1.0, 2.0], gamma=1.0, tau=1)
-    >>> projection_gammas(problem).tolist()
-    [0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
+    >>> projection_gammas(problem, 5e-4).round(4).tolist()
+    [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
-    return np.asarray(np.array(RIDGES) * (problem.squared_lengths.mean() / 100.0))
+    found = np.array(RIDGES) * (problem.squared_lengths.mean() / 100.0)
+    lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
+    return np.append(found[0] * 10.0 ** -np.arange(lower, 0, -1), found)
 
 
 def project_fold(
-    partition: Partition,
-    weights: Array,
+    data: FoldData,
+    coef: Array,
     gammas: Array,
     sizes: NDArray[np.intp],
     fold: int,
     limits: Limits | None = None,
 ) -> FoldSums:
-    """Average a fold's models, project them, and measure both on its held-out rows.
+    """Project a fold's average, and measure both on its held-out rows.
 
     Parameters
     ----------
-    partition : FoldData and CVResult
-    weights : ndarray, shape (γ, τ)
-        Of the models of the grid, summing to 1.
+    data : FoldData
+    coef : ndarray, shape (p,)
+        Of the average of the fold's models.
     gammas : ndarray, shape (γ⊥,)
     sizes : ndarray of int, shape (τ,)
     fold : int
@@ -152,10 +156,10 @@ def project_fold(
     -------
     FoldSums
     """
-    data, result = partition
-    problem = data.training(fold)
-    coef = averaged_coefficients(problem, result, weights, fold)
-    path = support_path(problem.predicting(coef), gammas, sizes, solver="auto", limits=limits)
+    target = data.training(fold).predicting(coef)
+    limits = limits or Limits()
+    solver = enough(data.p, limits)
+    path = support_path(target, gammas, sizes, solver=solver, limits=limits)
     rows, targets = data.held_out(fold)
     fitted = rows @ coef
     return FoldSums(
@@ -166,19 +170,23 @@ def project_fold(
     )
 
 
-def choose_size(distance: Array, enough: float) -> tuple[NDArray[np.intp], int]:
+def choose_size(
+    distance: Array, enough: float, allowed: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.intp], int]:
     """The γ⊥ of least distance for every size, and the least size whose distance is small enough.
 
     Parameters
     ----------
     distance : ndarray, shape (γ⊥, τ)
     enough : float
+    allowed : ndarray of bool, shape (γ⊥, τ), optional
+        Sizes at a γ⊥ that may be chosen where no distance is small enough.
 
     Returns
     -------
     at : ndarray of int, shape (τ,)
     chosen : int
-        Where no distance is small enough, the size of least distance.
+        Where no distance is small enough, the size of least distance among those allowed.
 
     Examples
     --------
@@ -186,33 +194,42 @@ def choose_size(distance: Array, enough: float) -> tuple[NDArray[np.intp], int]:
     >>> at.tolist(), chosen
     ([1, 0, 0], 1)
     """
-    least = distance.min(axis=0)
+    at, least = distance.argmin(axis=0), distance.min(axis=0)
     near = np.flatnonzero(least <= enough)
-    return distance.argmin(axis=0), int(near[0] if near.size else least.argmin())
+    if near.size:
+        return at, int(near[0])
+    if allowed is not None:
+        here = allowed[at, np.arange(at.size)]
+        least = np.where(here, least, np.inf) if here.any() else least
+    return at, int(least.argmin())
 
 
 @dataclass(frozen=True, eq=False)
 class Averages:
-    """What the units of a projection share: the partitions and what is averaged over them."""
+    """What the units of a projection share: a partition, its folds' weights, and what is wanted."""
 
-    partitions: tuple[Partition, ...]
-    weights: Array
+    data: FoldData
+    result: CVResult
+    weights: list[Array]
     gammas: Array
     sizes: NDArray[np.intp]
 
 
-def _project(average: Averages, r: int, j: int, limits: Limits) -> FoldSums:
-    """The unit of one fold of one partition."""
-    return project_fold(
-        average.partitions[r], average.weights, average.gammas, average.sizes, j, limits
-    )
+def _project(average: Averages, j: int, limits: Limits) -> FoldSums:
+    """The unit of one fold."""
+    data = average.data
+    coef = averaged_coefficients(data.training(j), average.result, average.weights[j], j)
+    return project_fold(data, coef, average.gammas, average.sizes, j, limits)
 
 
 def project_average(
-    partitions: Sequence[Partition],
+    data: FoldData,
+    result: CVResult,
     design: Design,
     weights: Array,
+    of_folds: list[Array],
     sizes: NDArray[np.intp],
+    most: tuple[int, float],
     *,
     limits: Limits | None = None,
     n_jobs: int | None = None,
@@ -222,13 +239,17 @@ def project_average(
 
     Parameters
     ----------
-    partitions : list of FoldData and CVResult
-        Evaluated at the same γ and τ; the first one's models of all rows are averaged.
+    data : FoldData
+    result : CVResult
     design : Design
     weights : ndarray, shape (γ, τ)
-        :func:`sparsecv.selection.averaging.model_weights`.
+        Of the models of all rows (:func:`sparsecv.selection.averaging.model_weights`).
+    of_folds : list of k arrays, shape (γ, τ)
+        Of every fold's models (:func:`sparsecv.selection.inner.inner_weights`).
     sizes : ndarray of int
         Increasing, in 1..p.
+    most : int and float
+        Columns and CV error of another choice.
     limits : Limits, optional
     n_jobs : int, optional
         Threads over folds.
@@ -239,17 +260,18 @@ def project_average(
     -------
     Projection
         The chosen size is the least whose held-out distance is at most a hundredth of the
-        average's CV error, else the one of least distance.
+        average's CV error. Where there is none it is the one of least distance among those that do
+        not have both more columns and more CV error than ``most``.
     """
-    first, result = partitions[0]
-    full = first.full()
-    gammas = projection_gammas(full)
+    full = data.full()
+    gammas = projection_gammas(full, float(result.gammas[weights.any(axis=1)].min()))
     with interruptible(StopFlag()) as stop, one_blas_thread():
         clock = Limits(None if limits is None else limits.remaining(), None, stop)
-        average = Averages(tuple(partitions), weights, gammas, sizes)
-        held_out, folds_proved = _held_out(average, clock, n_jobs, tell)
-        distance, error, spread, reference, reference_std = held_out
-        at, chosen = choose_size(distance, NEAR * float(reference))
+        average = Averages(data, result, of_folds, gammas, sizes)
+        folds = _held_out(average, clock, n_jobs, tell)
+        distance, error, spread, reference, reference_std = _means(folds, data.fold_weight)
+        allowed = (sizes <= most[0]) | (error <= most[1])
+        at, chosen = choose_size(distance, NEAR * float(reference), allowed)
         target = full.predicting(averaged_coefficients(full, result, weights))
         used, place = np.unique(at, return_inverse=True)
         path = support_path(target, gammas[used], sizes, solver="auto", limits=clock)
@@ -263,7 +285,7 @@ def project_average(
         )
         for t, g in enumerate(place)
     ]
-    proved = folds_proved and all(m.proved for m in models)
+    proved = all(one.proved for one in folds) and all(m.proved for m in models)
     return Projection(
         sizes,
         gammas,
@@ -281,10 +303,9 @@ def project_average(
 
 def _held_out(
     average: Averages, clock: Limits, n_jobs: int | None, tell: Tell | None
-) -> tuple[list[Array], bool]:
-    """What :func:`_means` gives, averaged over partitions, and whether every fold is proved."""
-    partitions = average.partitions
-    tasks = [(r, j) for r, (data, _) in enumerate(partitions) for j in range(data.folds.k)]
+) -> list[FoldSums]:
+    """The sums of every fold."""
+    tasks = [(j,) for j in range(average.data.folds.k)]
     found: dict[int, FoldSums] = {}
     for index, one in run_units(
         _project, average, tasks, n_jobs, allot=lambda rounds: clock.share(rounds + 1.0)
@@ -292,12 +313,7 @@ def _held_out(
         found[index] = one
         if tell is not None:
             tell("projecting", len(found), len(tasks))
-    sums = [
-        _means([found[i] for i, task in enumerate(tasks) if task[0] == r], data.fold_weight)
-        for r, (data, _) in enumerate(partitions)
-    ]
-    means = [np.asarray(np.mean(part, axis=0)) for part in zip(*sums, strict=True)]
-    return means, all(one.proved for one in found.values())
+    return [found[j] for j in range(len(tasks))]
 
 
 def _means(folds: list[FoldSums], weight: Array) -> tuple[Array, Array, Array, Array, Array]:

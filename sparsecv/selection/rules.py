@@ -20,11 +20,11 @@ from ..solvers import TREE_ONLY
 from .averaging import averaged_model, model_weights
 from .choice import Choice
 from .criterion import criterion
+from .inner import refuse_inner
 from .partial_errors import checked_partition
-from .study import Study, redrawn
+from .partitions import redrawn
+from .study import Study
 
-AUTO_COLUMNS, AUTO_NODES = 30, 5_000_000  # up to which other partitions are solved by default
-AUTO_CELLS = 300_000  # numbers in a table up to which the average is projected by default
 MOST_PAIRS = 25_000_000  # rows of all pairs of folds together: 200 MB
 
 
@@ -38,8 +38,10 @@ class Rule(ABC):
         What is least, for a table.
     every_tau : bool
         It needs h at every τ, not only the best.
-    estimates : bool
-        Beyond 45 columns it asks for good models, not for proofs of the least CV error.
+    partitions : bool
+        It asks for the surfaces of other partitions.
+    averages : bool
+        It averages models: beyond 45 columns good ones, not proofs of the least CV error.
     all_sizes : bool
         It needs the models of all sizes, whichever were asked for.
     """
@@ -47,7 +49,8 @@ class Rule(ABC):
     name: str
     least: str
     every_tau = True
-    estimates = False
+    partitions = False
+    averages = False
     all_sizes = False
 
     def refuse(self, data: FoldData) -> None:  # noqa: B027 - most rules take any folds
@@ -57,19 +60,6 @@ class Rule(ABC):
         ----------
         data : FoldData
         """
-
-    def surfaces(self, study: Study) -> float:
-        """Surfaces it asks for beyond the first, which then leaves them their share of the time.
-
-        Parameters
-        ----------
-        study : Study
-
-        Returns
-        -------
-        float
-        """
-        return 0.0
 
     def free(self, study: Study) -> bool:
         """Whether the study knows by now all that the rule needs.
@@ -175,7 +165,7 @@ class _Corrected(Rule):
 class _Repeated(Rule):
     """Least h on average over several partitions; leave-one-out has only one."""
 
-    name, least = "repeated", "CV error averaged over partitions"
+    name, least, partitions = "repeated", "CV error averaged over partitions", True
 
     def refuse(self, data: FoldData) -> None:
         if not (data.folds.leave_one_out or redrawn(data.folds)):
@@ -184,11 +174,8 @@ class _Repeated(Rule):
                 "size:M"
             )
 
-    def surfaces(self, study: Study) -> float:
-        return study.repeats - 1.0 if redrawn(study.data.folds) else 0.0
-
     def free(self, study: Study) -> bool:
-        return "others" in vars(study) and redrawn(study.data.folds)
+        return "others" in vars(study) and study.redraws
 
     def choose(self, study: Study) -> Choice:
         result, at = study.surface, study.apart
@@ -201,14 +188,13 @@ class _Repeated(Rule):
 class _Averaged(_Repeated):
     """The average of the grid's models with weights h^(−n/10), h averaged over partitions."""
 
-    name, least, estimates = "averaged", "no pair: all models, weighted by their errors", True
+    name, least, averages = "averaged", "no pair: all models, weighted by their errors", True
 
     def refuse(self, data: FoldData) -> None:
-        """Any folds serve: one partition, where no others can be drawn."""
+        refuse_inner(data)  # else any folds serve: one partition, where no others can be drawn
 
     def free(self, study: Study) -> bool:
-        once = study.data.folds.leave_one_out and not study.settings.searches
-        return once or super().free(study)
+        return "inner" in vars(study)
 
     def choose(self, study: Study) -> Choice:
         found = super().choose(study)
@@ -226,11 +212,14 @@ class _Averaged(_Repeated):
             found,
             gamma=float("nan"),
             tau=int(np.unique(np.concatenate(columns)).size),
-            cv_error=bound,
-            lower=0.0,
-            upper=bound,
+            cv_error=study.average_error[0],
+            lower=study.average_error[0],
+            upper=study.average_error[0],
             criterion=bound,
-            certified=_whole(study) and models and all(one.complete for one in every),
+            certified=_whole(study)
+            and models
+            and study.inner[1]
+            and all(one.complete for one in every),
             weights=weights,
         )
 
@@ -246,7 +235,8 @@ class _Projected(_Averaged):
     def choose(self, study: Study) -> Choice:
         found = super().choose(study)
         assert found.weights is not None
-        projection = study.projection(found.weights[study.apart])
+        best = study.surface.best()
+        projection = study.projection(found.weights, (best.tau, best.cv_error))
         t, error = projection.chosen, projection.of_size(projection.cv_error)
         return replace(
             found,
@@ -291,6 +281,53 @@ def checked_rule(rule: str) -> None:
         raise InputError(f"rule must be auto or one of {', '.join(RULES)}; got {rule!r}")
 
 
+def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
+    """The rule that "auto" stands for: projected beyond 45 columns that vary, else minimum.
+
+    The methods search and bounds look for the least CV error and nothing else, so that "auto"
+    stands for minimum there.
+
+    Parameters
+    ----------
+    rule : str
+    data, settings : FoldData and Settings
+
+    Returns
+    -------
+    str
+    """
+    if rule != "auto":
+        return rule
+    return "projected" if data.p > TREE_ONLY and not settings.searches else "minimum"
+
+
+def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
+    """One sentence that names the rule and says why it is taken.
+
+    Parameters
+    ----------
+    rule : str
+        As it was asked for.
+    data, settings : FoldData and Settings
+
+    Returns
+    -------
+    str
+    """
+    taken, p = resolved_rule(rule, data, settings), data.p
+    if rule != "auto":
+        return f"rule: {taken} (as asked)"
+    if settings.searches:
+        return f"rule: {taken} (method {settings.method} looks for the least CV error alone)"
+    columns = f"{p} column{'s' if p > 1 else ''}"
+    if taken == "minimum":
+        return f"rule: minimum ({columns}, up to {TREE_ONLY}: the least CV error)"
+    return (
+        f"rule: projected ({columns}, more than {TREE_ONLY}: the average of all models, projected "
+        "onto few columns)"
+    )
+
+
 def refuse_rule(rule: str, data: FoldData, settings: Settings) -> None:
     """Refuse what cannot be chosen by here, before anything is computed.
 
@@ -306,8 +343,7 @@ def refuse_rule(rule: str, data: FoldData, settings: Settings) -> None:
         only the best is searched for.
     """
     checked_rule(rule)
-    if rule == "auto":
-        return
+    rule = resolved_rule(rule, data, settings)
     if RULES[rule].every_tau and settings.searches:
         raise InputError(f"rule {rule} needs h at every tau: use method exact or grid")
     RULES[rule].refuse(data)
@@ -320,10 +356,7 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
     ----------
     study : Study
     rule : str
-        "auto", where partitions of rows in memory are drawn here: "repeated" up to 30 columns where
-        the first partition took few nodes, whose models had the least test errors of all that
-        choose one pair (docs/benchmarks); "projected" beyond 45 columns of a table that is not
-        large, where neither sizes nor proofs are asked for (docs/projection); else "minimum".
+        "auto": see :func:`resolved_rule`.
     compare : bool
         Also evaluate what the other rules need.
 
@@ -340,17 +373,15 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
         A rule that is unknown or that these folds do not allow.
     """
     refuse_rule(rule, study.data, study.settings)
-    likely = _likely(study) if rule == "auto" else rule
-    asked = RULES[likely]
-    study.expect(asked.surfaces(study), asked.estimates, asked.all_sizes)
-    if rule == "auto" and likely == "repeated":
-        nodes = sum(one.n_nodes for one in study.surface.by_gamma)
-        likely = "repeated" if nodes <= AUTO_NODES else "minimum"
-    rule = likely
+    rule = resolved_rule(rule, study.data, study.settings)
+    asked = RULES[rule]
+    study.expect(asked.partitions, asked.averages, asked.all_sizes)
     choices = {rule: RULES[rule].choose(study)}
     for name, other in RULES.items():
         if name in choices or not (compare or other.free(study)):
             continue
+        if name == "repeated" and redrawn(study.data.folds) and not study.redraws:
+            continue  # the average took one partition
         try:
             refuse_rule(name, study.data, study.settings)
         except InputError:
@@ -379,26 +410,13 @@ def chosen_model(study: Study, choice: Choice) -> FittedModel:
     )
 
 
-def _likely(study: Study) -> str:
-    """The rule "auto" stands for, as far as can be told before anything is solved."""
-    data, settings = study.data, study.settings
-    drawn = redrawn(data.folds) and isinstance(data, RowFolds)
-    if drawn and not (settings.grid or settings.searches):
-        if data.p <= AUTO_COLUMNS:
-            return "repeated"
-        proofs = settings.time_limit != "auto" or settings.prove != "choice"
-        if data.p > TREE_ONLY and data.total * data.p <= AUTO_CELLS:
-            return "minimum" if proofs or study.sizes_named else "projected"
-    return "minimum"
-
-
 def _models_proved(result: CVResult) -> bool:
     return all(bool(one.model_proved.all()) for one in result.by_gamma)
 
 
 def _whole(study: Study) -> bool:
     """Whether all partitions asked for are there."""
-    return len(study.others) == (study.repeats - 1 if redrawn(study.data.folds) else 0)
+    return len(study.others) == (study.repeats - 1 if study.redraws else 0)
 
 
 def _least(rule: Rule, result: CVResult, surface: Array, certified: bool) -> Choice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..cv.alternating import alternation
+from ..cv.alternating import alternation, visit_default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
 from ..cv.pace import Pace, Tell
-from ..cv.results import Array, CVResult
+from ..cv.results import Array, CVResult, mean_over_folds
 from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..design.model import FittedModel, fitted_model
-from ..errors import InputError
 from ..solvers import TREE_ONLY, Limits, Status, known_path, worst
-from .averaging import model_weights
+from .averaging import averaged_coefficients, model_weights, soft_least
 from .criterion import Selection, select
+from .inner import inner_weights
 from .learner import SparseRidgeLearner
 from .partial_errors import PartialErrors, checked_partition, partial_errors
-from .projection import PARTITIONS, Projection, project_average
+from .partitions import checked_repeats as checked_repeats
+from .partitions import partition_again, redrawn
+from .projection import Projection, project_average
 
 REPEATS = 6  # partitions that are averaged, the first among them
 APART = 1.5  # least ratio of neighbouring γ that other partitions are asked about
@@ -44,7 +45,7 @@ class Study:
         The first partition.
     design : Design
     gammas : array or None
-        None alternates between τ and γ.
+        None: the default grid; a rule that takes a pair then alternates between τ and γ.
     taus : array of int or None
         None: :func:`sparsecv.cv.settings.default_taus`.
     settings : Settings
@@ -84,28 +85,40 @@ class Study:
         self.folder, self._progress = checkpoint, progress
         self.limits = Limits(settings.seconds(data.p)[0])
         self.pending = 0.0  # surfaces that a rule will ask for after the one that is worked on
-        self.estimates = False  # beyond trees the rule needs no proof of the least error
+        self.averages = False  # the rule averages models: no proof of the least error is needed
         self.reused: list[float] = []
         self._first: Surface | None = None
         self._statuses: list[Status] = []
         self._nodes = 0
 
-    def expect(self, surfaces: float, estimates: bool, all_sizes: bool) -> None:
+    def expect(self, partitions: bool, averages: bool, all_sizes: bool) -> None:
         """Hear what a rule will ask for, before anything is evaluated.
 
         Parameters
         ----------
-        surfaces : float
-            Those after the first, which leaves them their share of the time.
-        estimates : bool
-            Beyond 45 columns the least CV error need not be proved.
+        partitions : bool
+            Surfaces of other partitions, which the first one leaves their share of the time.
+        averages : bool
+            Models are averaged: beyond 45 columns the least CV error need not be proved.
         all_sizes : bool
             Models of all sizes, whichever were asked for.
         """
-        self.pending, self.estimates = surfaces, estimates
+        self.averages = averages
+        others = self.repeats - 1.0 if partitions and self.redraws else 0.0
+        self.pending = others + 2.0 * averages  # inner folds and projections, too
         if all_sizes:
             asked = checked_taus(self.sizes, self.data.p)
             self.taus = np.union1d(default_taus(self.data.folds.n, self.data.p), asked)
+
+    @property
+    def redraws(self) -> bool:
+        """Whether other partitions are drawn; for an average only where that costs estimates.
+
+        An average takes the one partition of a table that is read by chunks, which would be read
+        again, and of problems that are solved one by one.
+        """
+        dear = self.settings.grid or not isinstance(self.data, RowFolds)
+        return redrawn(self.data.folds) and not (self.averages and dear)
 
     # surfaces
 
@@ -121,8 +134,8 @@ class Study:
         """The same of other partitions, at γ that are not too close; shorter where time ran out."""
         found: list[CVResult] = []
         gammas, taus = self.surface.gammas[self.apart], self.surface.taus[: self.reach]
-        for number in range(1, self.repeats if redrawn(self.data.folds) else 1):
-            self.pending = float(self.repeats - 1 - number)
+        for number in range(1, self.repeats if self.redraws else 1):
+            self.pending = self.repeats - 1 - number + 2.0 * self.averages
             if self.limits.reached(0) is not None:
                 self._statuses.append(Status.TIME_LIMIT)
                 break
@@ -167,10 +180,15 @@ class Study:
         return np.asarray(weights > 0.0)
 
     @property
+    def _estimates_serve(self) -> bool:
+        """Whether errors may stay estimates: beyond trees, where not all proofs are asked for."""
+        settings = self.settings
+        return settings.prove == "choice" and not settings.grid and self.data.p > TREE_ONLY
+
+    @property
     def estimating(self) -> bool:
         """Whether estimates of the CV errors are all that the rule asks for."""
-        settings, p = self.settings, self.data.p
-        return self.estimates and settings.prove == "choice" and p > TREE_ONLY
+        return self.averages and self._estimates_serve
 
     @property
     def evaluated(self) -> list[CVResult]:
@@ -246,34 +264,64 @@ class Study:
         penalty = 0.5 * result.gammas[:, None] * (path.coef**2).sum(axis=2)
         return np.asarray(path.objective - penalty)
 
-    def projection(self, weights: Array) -> Projection:
-        """The average of the models at the γ apart, projected onto the sizes asked for.
+    @cached_property
+    def inner(self) -> tuple[list[Array], bool]:
+        """Weights (γ, τ) of the first partition's folds; whether all their models are proved."""
+        found = inner_weights(
+            self.data,
+            self.surface.gammas,
+            self.surface.taus,
+            limits=self.limits,
+            n_jobs=self.settings.n_jobs,
+            tell=Pace(self._tell, self.limits),
+        )
+        self._met(found[1])
+        return found
+
+    @cached_property
+    def average_error(self) -> tuple[float, float]:
+        """CV error of the average, every fold's of its training rows alone; its standard error."""
+        data, sums = self.data, []
+        for j, weights in enumerate(self.inner[0]):
+            coef = averaged_coefficients(data.training(j), self.surface, weights, j)
+            rows, targets = data.held_out(j)
+            sums.append(float(np.sum((targets - rows @ coef) ** 2)))
+        error, spread = mean_over_folds(np.array(sums), data.fold_weight)
+        return float(error), float(spread)
+
+    def projection(self, weights: Array, most: tuple[int, float]) -> Projection:
+        """The average of the models, projected onto the sizes asked for.
 
         Parameters
         ----------
         weights : array, shape (γ, τ)
-            Of the average; they sum to 1.
+            Of the models of all rows; they sum to 1.
+        most : int and float
+            Columns and CV error that are not both exceeded where no size comes close.
 
         Returns
         -------
         Projection
         """
-        partitions = [
-            (self.data.with_folds(result.folds) if number else self.data, result)
-            for number, result in enumerate(self.evaluated[:PARTITIONS])
-        ]
         found = project_average(
-            partitions,
+            self.data,
+            self.surface,
             self.design,
             weights,
+            self.inner[0],
             checked_taus(self.sizes, self.data.p),
+            most,
             limits=self.limits,
             n_jobs=self.settings.n_jobs,
             tell=Pace(self._tell, self.limits),
         )
-        if not found.proved and (reached := self.limits.reached(0)) is not None:
-            self._statuses.append(reached)
+        self._met(found.proved)
         return found
+
+    def _met(self, proved: bool) -> None:
+        """Remember the limit that was reached where something is not proved."""
+        if not proved and (reached := self.limits.reached(0)) is not None:
+            self._statuses.append(reached)
 
     # the model
 
@@ -326,17 +374,24 @@ class Study:
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + self.pending).remaining()
             settings = replace(settings, time_limit=left)
-        elif (other or self.estimates) and settings.prove == "choice" and data.p > TREE_ONLY:
-            settings = replace(settings, time_limit=0.0)  # beyond trees estimates are enough
+        elif (other and self._estimates_serve) or self.estimating:
+            settings = replace(settings, time_limit=0.0)
         surface = Surface(data, taus, settings, checkpoint=store, progress=tell, models=self._first)
-        if gammas is None:
+        if gammas is None and not self.averages:
             result = alternation(surface)
         else:
+            edge, n = "", data.folds.n
             with surface:
-                surface.visit(gammas)
-                if not (other and self.estimating):  # nobody asks for bounds
+                if gammas is None:
+                    edge = visit_default_grid(surface, lambda errors: soft_least(errors, n))
+                    surface.order.sort()
+                else:
+                    surface.visit(gammas)
+                if self.estimating:  # nobody asks for proofs, whatever time is left
+                    surface.limits = surface.limits.within(0.0)
+                if not (other and self.estimating):  # nor for bounds
                     surface.prove()
-            result = surface.result()
+            result = replace(surface.result(), edge=edge)
         self._nodes += sum(one.n_nodes for one in result.by_gamma)
         self._statuses.append(result.status)
         if store is not None:
@@ -364,64 +419,3 @@ class Study:
             if settings.searches
             else [],
         }
-
-
-def redrawn(folds: Folds) -> bool:
-    """Whether other partitions of the same kind can be drawn.
-
-    Parameters
-    ----------
-    folds : Folds
-
-    Returns
-    -------
-    bool
-    """
-    return folds.kind in ("kfold", "size")
-
-
-def checked_repeats(repeats: Any) -> int:
-    """Validate a number of partitions.
-
-    Parameters
-    ----------
-    repeats : object
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-    """
-    if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 2:
-        raise InputError(f"repeats must be a whole number >= 2; got {repeats!r}")
-    return int(repeats)
-
-
-def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
-    """Another partition of the same kind, drawn with the same source of randomness.
-
-    Parameters
-    ----------
-    folds : Folds
-        Drawn with ``seed``.
-    seed : int, RandomState or None
-    number : int
-        1, 2, ...: with a whole number as the seed each has its own partition.
-
-    Returns
-    -------
-    Folds
-
-    Raises
-    ------
-    InputError
-        The folds were not drawn at random.
-    """
-    if not redrawn(folds):
-        raise InputError("only K folds and folds of a size can be drawn again")
-    if isinstance(seed, Integral):
-        seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
-    return folds.again(seed)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.alternating import alternate
+from sparsecv.cv.alternating import alternate, visit_default_grid
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.gamma_step import FixedSupports, gamma_step
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
+from sparsecv.selection.averaging import soft_least
 from sparsecv.tables.synthetic import make_synthetic
+
+Array = NDArray[np.float64]
 
 
 def folds_of(seed: int, cv: str | int = "loo", n: int = 40, p: int = 8) -> RowFolds:
@@ -140,3 +147,92 @@ def test_estimator_keeps_the_trace() -> None:
     assert model.gamma_ in model.cv_results_["gamma"]
     assert min(step.cv_error for step in model.trace_) == model.cv_error_
     assert not hasattr(SparseRidgeCV(gammas=1.0).fit(made.X, made.y), "trace_")
+
+
+class Curve:
+    """A surface of one size whose CV error is a function of log10 γ."""
+
+    def __init__(self, error: Any, least: float = 0.0) -> None:
+        self.error, self.least = error, least
+        self.settings, self.spent = Settings(), False
+        self.pages: dict[float, Any] = {}
+        self.order: list[float] = []
+
+    def visit(self, gammas: Any) -> None:
+        self.order += np.asarray(gammas).tolist()
+        if min(gammas) < self.least:
+            raise ValueError("gamma = 1 is too small to tell from zero")
+        for gamma in np.asarray(gammas).tolist():
+            error = np.array([self.error(np.log10(gamma))])
+            self.pages[gamma] = SimpleNamespace(
+                summary=lambda error=error: SimpleNamespace(cv_error=error)
+            )
+
+
+def visited(curve: Curve, **options: Any) -> tuple[Array, str]:
+    said = visit_default_grid(curve, **options)  # type: ignore[arg-type]
+    assert sorted(curve.order) == sorted(curve.pages)
+    return np.sort(list(curve.pages)), said
+
+
+def test_the_default_grid_goes_on_past_an_end_while_that_helps() -> None:
+    inside, said = visited(Curve(lambda x: 1.0 + (x - 1.0) ** 2))
+    np.testing.assert_allclose(inside, DEFAULT_GAMMAS)
+    assert said == ""
+    flat, said = visited(Curve(lambda x: 1.0 + 1e-6 * x))  # least at the end, by nothing
+    assert (flat.size, said) == (10, "")
+    low, said = visited(Curve(lambda x: 1.0 + (x + 7.0) ** 2))
+    assert low[0] < 1e-7 < low[1] * 10.0
+    assert (low[-1], said) == (1e4, "")
+    np.testing.assert_allclose(low[1:] / low[:-1], 10.0 ** (8.0 / 9.0))  # the same ratio
+    high, said = visited(Curve(lambda x: 1.0 + (x - 6.0) ** 2))
+    assert high[0] == pytest.approx(1e-4)
+    assert 1e6 < high[-1] < 1e8
+    assert said == ""
+    bottom, said = visited(Curve(lambda x: 20.0 + x))
+    assert 1e-10 <= bottom[0] < 1e-9
+    assert "the grid goes no lower than 1e-10" in said
+
+
+def test_the_default_grid_ends_where_digits_do() -> None:
+    found, said = visited(Curve(lambda x: 20.0 + x, least=1e-7))
+    assert 1e-7 <= found[0] < 1e-6
+    assert "double precision cannot tell a smaller γ from zero" in said
+    found, said = visited(Curve(lambda x: 20.0 + x, least=1.0))
+    assert found[0] > 1.0
+    assert found[-1] == 1e4
+    spent = Curve(lambda x: 20.0 + x)
+    spent.spent = True
+    assert "the time was up" in visited(spent)[1]
+    spent.settings = Settings(time_limit=0.0)  # estimates, whatever they take
+    spent.pages.clear()
+    spent.order.clear()
+    assert "no lower" in visited(spent)[1]
+
+
+def test_an_average_goes_on_where_its_weight_is() -> None:
+    """One size that is best at the end, where all others are far worse, carries little weight."""
+
+    class Two(Curve):
+        def visit(self, gammas: Any) -> None:
+            super().visit(gammas)
+            for gamma, page in self.pages.items():
+                x = np.log10(gamma)
+                errors = np.append(3.0 + 0.01 * x, np.full(999, 3.2 + (x - 1.0) ** 2))
+                page.summary = lambda errors=errors: SimpleNamespace(cv_error=errors)
+
+    assert visited(Two(float))[0][0] < 1e-4
+    averaged = visited(Two(float), score=lambda errors: soft_least(errors, 100))[0]
+    np.testing.assert_allclose(averaged, DEFAULT_GAMMAS)
+
+
+def test_nearly_dependent_columns_take_a_small_gamma() -> None:
+    rng = np.random.default_rng(0)
+    parts = rng.standard_normal((60, 3))
+    X = np.column_stack([parts, parts + 1e-3 * rng.standard_normal((60, 3))])
+    y = 1e3 * (X[:, 3] - X[:, 0]) + 0.01 * rng.standard_normal(60)
+    model = SparseRidgeCV(rule="minimum").fit(X, y)
+    assert model.gamma_ < 1e-5
+    assert {0, 3} <= set(model.support_.tolist())
+    huge = SparseRidgeCV(rule="minimum", standardize=False, taus=[2]).fit(1e12 * X[:, [0, 0, 1]], y)
+    assert np.isfinite(huge.cv_error_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,41 +22,66 @@ from sparsecv.selection.partial_errors import partial_errors
 from sparsecv.selection.study import partition_again
 
 
-def test_what_auto_means() -> None:
-    X, y = made(30, 5)
-    assert SparseRidgeCV(gammas=1.0).fit(X, y).rule_ == "repeated"
-    assert SparseRidgeCV(gammas=1.0, cv="size:6").fit(X, y).rule_ == "repeated"
+def test_auto_depends_on_the_number_of_columns_alone() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 46))
+    y = X[:, 0]
+    pairs = [(np.arange(10, 30), np.arange(10)), (np.arange(20), np.arange(20, 30))]
     options: tuple[dict[str, Any], ...] = (
+        {},
+        {"cv": "size:6"},
         {"cv": "loo"},
         {"cv": KFold(3)},
-        {"method": "search"},
-        {"method": "grid"},
+        {"cv": pairs},
+        {"taus": [1]},
+        {"time_limit": 60.0},
+        {"time_limit": None},
+        {"prove": "all", "time_limit": 0.5},
+        {"method": "grid", "taus": [1], "time_limit": 0.5},
     )
     for one in options:
-        assert SparseRidgeCV(gammas=1.0, **one).fit(X, y).rule_ == "minimum"
-    assert SparseRidgeCV(gammas=1.0, time_limit=60.0).fit(X, y).rule_ == "repeated"
-    wide = np.random.default_rng(0).standard_normal((30, 46))
-    for one in ({"taus": [1]}, {"time_limit": 1.0}, {"prove": "all"}, {"cv": "loo"}):
-        study = study_of(wide, y, one.get("cv", 5), 100.0, one.get("taus"), time_limit="auto")
-        study.settings = replace(study.settings, **_settings(one))
-        assert rules._likely(study) == "minimum"
-    found = SparseRidgeCV(gammas=100.0).fit(wide, y)
+        for p, rule in ((45, "minimum"), (46, "projected")):
+            own = dict(one)
+            cv, taus = own.pop("cv", 5), own.pop("taus", None)
+            study = study_of(X[:, :p], y, cv, 100.0, taus, **({"time_limit": "auto"} | own))
+            assert rules.resolved_rule("auto", study.data, study.settings) == rule, one
+            for other in rules.RULES:
+                assert rules.resolved_rule(other, study.data, study.settings) == other
+    for method in ("search", "bounds"):
+        study = study_of(X, y, 5, 100.0, method=method)
+        assert rules.resolved_rule("auto", study.data, study.settings) == "minimum"
+        reason = rules.rule_reason("auto", study.data, study.settings)
+        assert reason == f"rule: minimum (method {method} looks for the least CV error alone)"
+    constant = np.column_stack([X, np.ones((30, 60))])
+    with pytest.warns(UserWarning, match="constant"):
+        assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(constant[:, 1:], y).rule_ == "minimum"
+    found = SparseRidgeCV(gammas=100.0, repeats=2).fit(X, y)
     assert found.rule_ == "projected"
     assert found.choices_["minimum"].tau >= 1  # beside it
 
 
-def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name in ("time_limit", "prove")}
+def test_the_reason_for_a_rule() -> None:
+    X, y = np.random.default_rng(0).standard_normal((30, 46)), np.zeros(30)
+    few, many = study_of(X[:, :45], y), study_of(X, y)
+    assert rules.rule_reason("auto", few.data, few.settings) == (
+        "rule: minimum (45 columns, up to 45: the least CV error)"
+    )
+    assert "projected (46 columns, more than 45:" in rules.rule_reason(
+        "auto", many.data, many.settings
+    )
+    assert rules.rule_reason("one-se", many.data, many.settings) == "rule: one-se (as asked)"
 
 
-def test_large_tables_are_not_projected_by_default() -> None:
-    X = np.random.default_rng(0).standard_normal((30, 46))
-    y = X[:, 0]
-    study = study_of(X, y, 5, 100.0, time_limit="auto")
-    assert rules._likely(study) == "projected"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rules, "AUTO_CELLS", 30 * 46 - 1)
-        assert rules._likely(study) == "minimum"
+@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])
+def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
+    X, y = made(30, 50)
+    study = study_of(X, y, cv, 100.0, [1, 2], time_limit="auto", repeats=3)
+    rule, choices = rules.choose(study, "auto")
+    assert rule == "projected"
+    assert study.others == []
+    assert "repeated" not in choices
+    assert choices["averaged"].cv_error == pytest.approx(study.average_error[0])
+    assert choices["projected"].projection is not None
+    assert choices["projected"].projection.reference == pytest.approx(study.average_error[0])
 
 
 @pytest.mark.parametrize("cv", [4, "loo", KFold(3)])

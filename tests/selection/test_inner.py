@@ -1,0 +1,98 @@
+"""Weights of the average inside a fold: of its training rows alone, for every kind of folds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import ShuffleSplit
+from study_cases import Array, made
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.settings import Settings
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import MomentFolds, RowFolds
+from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.moments import FoldMoments, Moments
+from sparsecv.errors import InputError
+from sparsecv.selection.averaging import averaged_coefficients
+from sparsecv.selection.inner import inner_weights, refuse_inner
+from sparsecv.selection.projection import project_fold
+from sparsecv.solvers import Limits
+
+
+@pytest.mark.parametrize(
+    ("p", "cv"),
+    [(p, cv) for p in (5, 50) for cv in (2, 5, ShuffleSplit(3, random_state=0))] + [(5, "loo")],
+)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_held_out_rows_change_nothing_before_they_are_predicted(
+    cv: Any, intercept: bool, p: int
+) -> None:
+    """A fold's weights, average and projections are the same bit for bit, whatever y it holds out.
+
+    Whole numbers in another order keep sums of all rows, which columns may be centred by, exact.
+    """
+    rng = np.random.default_rng(p)
+    X = rng.integers(-9, 10, (24, p)).astype(np.float64)
+    y = X[:, 0] - X[:, 1] + rng.integers(-3, 4, 24)
+    folds, gammas, sizes = make_folds(cv, 24, seed=0, X=X), np.array([0.5, 20.0]), np.arange(1, 5)
+    j = folds.k // 2
+    held = folds.split(j)[1]
+
+    def fold(y: Array) -> tuple[Any, ...]:
+        data = RowFolds(X, y, folds, intercept)
+        solver = Settings(time_limit=0.0) if p > 45 else Settings()
+        result = cross_validate(data, gammas, sizes, solver)
+        weights = inner_weights(data, gammas, sizes, limits=Limits())[0][j]
+        coef = averaged_coefficients(data.training(j), result, weights, j)
+        return weights, coef, project_fold(data, coef, gammas, sizes, j)
+
+    weights, coef, sums = fold(y)
+    other = y.copy()
+    if held.size > 1:
+        other[held] = np.roll(y[held], 1) + np.append([60.0, -60.0], np.zeros(held.size - 2))
+    else:  # another y of a single row changes the mean of all rows, and with it last digits
+        other[held] += 0.0 if intercept else 64.0
+    far_weights, far_coef, far = fold(other)
+    np.testing.assert_array_equal(far_weights, weights)
+    np.testing.assert_array_equal(far_coef, coef)
+    np.testing.assert_array_equal(far.distance, sums.distance)
+    assert np.unique(weights).size > 1
+
+
+def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
+    X, y = made(40, 5)
+    label = np.arange(40) % 7
+    folds = Folds("custom", 40, np.bincount(label).astype(np.intp), label)
+    design = make_design(Summary.of(X, y), Protocol(), list("abcde"))
+    rows = RowFolds(*design.apply(X, y), folds, True)
+    parts = [Moments.of(np.column_stack([X, y])[label == j]) for j in range(7)]
+    low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
+    chunks = MomentFolds(FoldMoments(parts, low, high), design, replace(folds, label=None))
+    gammas, sizes = np.array([0.5, 20.0]), np.arange(1, 6)
+    found, same = (inner_weights(one, gammas, sizes, limits=Limits())[0] for one in (rows, chunks))
+    for one, other in zip(found, same, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-7)
+    np.testing.assert_array_equal(found[0], found[5])  # folds of one block
+    assert not np.array_equal(found[0], found[1])
+    two = MomentFolds(
+        FoldMoments(parts[:2], low, high), design, replace(folds, sizes=folds.sizes[:2])
+    )
+    with pytest.raises(InputError, match="at least 3 folds"):
+        refuse_inner(two)
+
+
+def test_the_error_of_noise_is_not_below_its_variance() -> None:
+    """With weights from all rows the error of the average is, over these draws."""
+    ratios = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((30, 8)), rng.standard_normal(30)
+        model = SparseRidgeCV(rule="averaged", gammas=[0.1, 3.0, 100.0], repeats=2).fit(X, y)
+        ratios.append(model.cv_error_ / np.var(y))
+    spread = np.std(ratios, ddof=1) / np.sqrt(len(ratios))
+    assert np.mean(ratios) > 1.0 - 2.0 * spread

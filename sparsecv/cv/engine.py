@@ -123,8 +123,7 @@ class Surface:
         self._context.close()
         if isinstance(error, KeyboardInterrupt) and self.pages:
             error.partial = self.result()  # type: ignore[attr-defined]
-        # γ below what double precision can tell from zero, or no licence for a fold
-        if kind in (ValueError, SolverUnavailable):
+        if isinstance(error, SolverUnavailable):  # no licence for a fold
             raise InputError(str(error)) from error
 
     @property

@@ -210,10 +210,9 @@ class RowFolds:
         Returns
         -------
         H, t : ndarrays, shape (m, p) and (m,)
+            A row of weight 0 is a row of zeros.
         """
         train, test = self.folds.split(j)
-        if self.weights is not None:
-            test = test[self.weights[test] > 0.0]
         return self._weighted(*self.about(train, test), test)
 
     def about(

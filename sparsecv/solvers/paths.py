@@ -82,7 +82,9 @@ def support_path(
     Raises
     ------
     ValueError
-        Sizes out of 1..p, γ ≤ 0, γ too small to tell from zero, or an unknown solver.
+        Sizes out of 1..p, γ ≤ 0, or an unknown solver.
+    GammaTooSmall
+        Beside dependent columns a γ cannot be told from zero.
 
     Examples
     --------
@@ -274,6 +276,8 @@ class _Walk:
             best = objective[exact]
             margin = rounding_margin(best, self.problem.yy, ties)
             self.lower[exact] = np.maximum(best - margin, 0.0)
+        if not self.proved.all():
+            self.statuses.append(Status.UNPROVED)
         return SupportPath(
             self.gammas,
             self.sizes,

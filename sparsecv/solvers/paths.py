@@ -60,12 +60,12 @@ def support_path(
     problem : SparseRidgeProblem
         Gives the data; its γ and τ are not used.
     gammas : sequence of float
-        Ridge weights, best in order: each starts from the one before.
+        Ridge weights, best in order: trees start from the γ before.
     sizes : sequence of int
         In 1..p.
     solver : str
-        "exact": every problem to optimality. "heuristic": forward steps and swaps, warm starts
-        along τ. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
+        "exact": every problem to optimality. "heuristic": see :func:`heuristic_path`; every γ for
+        itself. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
         exact up to 45 columns and where supports are few enough to look at each; else heuristic,
         with what a short tree proves of the sizes near p.
     warm_starts : iterable of supports, optional
@@ -238,7 +238,8 @@ class _Walk:
         else:
             if self.grower is None:
                 self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
-            by_size = self.grower.at(problem.gamma, self.known, self._for_swaps(solver, g))
+            starts = [] if self.done.any() else self.known
+            by_size = self.grower.at(problem.gamma, starts, self._for_swaps(solver, g))
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             tree = best_subsets(

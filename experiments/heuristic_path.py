@@ -1,6 +1,6 @@
 """Supports of every size without a proof: how far above what trees find, and at what cost.
 
-    python experiments/heuristic_path.py problems [--seconds 4] [--first 0] [--last 240] [--known FILE]
+    python experiments/heuristic_path.py problems [--seconds 4] [--last 240] [--known FILE]
     python experiments/heuristic_path.py data [--names bardet,vessel,topgear,riboflavin,housing2]
 
 "problems": 240 tables of 46 to 59 columns; the path of all sizes at one γ against branch and bound
@@ -95,7 +95,9 @@ def data(names: str) -> None:
         path = support_path(problem, np.logspace(-4, 4, 10), taus, solver="heuristic")
         took = time.process_time() - started
         level = float(np.log(path.objective).mean())
-        print(f"{name:<12} {X.shape} τ ≤ {taus[-1]}: {took:.3f} s, mean log {level:.6f}", flush=True)
+        print(
+            f"{name:<12} {X.shape} τ ≤ {taus[-1]}: {took:.3f} s, mean log {level:.6f}", flush=True
+        )
 
 
 def main() -> None:

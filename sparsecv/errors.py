@@ -12,6 +12,10 @@ class InputError(ValueError):
     """Bad input: one line that names the column, row or option at fault and what to do."""
 
 
+class GammaTooSmall(InputError):
+    """γ cannot be told from zero in double precision beside dependent columns of this length."""
+
+
 class ClusterError(RuntimeError):
     """A cluster could not do its part: one line that says what happened and what to do."""
 

@@ -36,7 +36,7 @@ def fit(
     """Fit the best model of at most τ features, with its certificate."""
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.prepare import versions
-    from ..solvers import Status, solve
+    from ..solvers import SolverUnavailable, Status, solve
     from . import documents, report
 
     console = shared.open_console(quiet, json_file)
@@ -60,7 +60,7 @@ def fit(
         problem = prepared.data.full().replace(gamma=gamma, tau=tau)
         try:
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
-        except ValueError as error:  # γ below what double precision can tell from zero
+        except SolverUnavailable as error:
             raise InputError(str(error)) from error
     proved = solution.status is Status.OPTIMAL
     model = prepared.model(gamma, solution.support, solution.lower_bound, proved)

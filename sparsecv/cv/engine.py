@@ -127,8 +127,7 @@ class Surface:
                 if not page.complete:
                     page.met(Status.INTERRUPTED)
             error.partial = self.result()  # type: ignore[attr-defined]
-        # γ below what double precision can tell from zero, or no licence for a fold
-        if kind in (ValueError, SolverUnavailable):
+        if isinstance(error, SolverUnavailable):  # no licence for a fold
             raise InputError(str(error)) from error
 
     @cached_property

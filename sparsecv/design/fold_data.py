@@ -264,10 +264,9 @@ class RowFolds:
         Returns
         -------
         H, t : ndarrays, shape (m, p) and (m,)
+            A row of weight 0 is a row of zeros.
         """
         _, test = self.folds.split(j)
-        if self.weights is not None:
-            test = test[self.weights[test] > 0.0]
         return self._weighted(*self._about(self._training_means(j), test), test)
 
     def digest(self) -> bytes:

@@ -8,7 +8,7 @@ from ..cv.settings import checked_jobs
 from ..design.design import weighted_rows
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..solvers import SparseRidgeProblem, Status, solve
+from ..solvers import SolverUnavailable, SparseRidgeProblem, Status, solve
 from .base import SparseLinearModel
 from .validation import (
     checked_number,
@@ -138,7 +138,7 @@ class SparseRidge(SparseLinearModel):
             solution = solve(
                 problem, backend=self.backend, time_limit=limit, tol=tol, n_jobs=self.n_jobs
             )
-        except ValueError as error:  # γ below what double precision can tell from zero
+        except SolverUnavailable as error:
             raise InputError(str(error)) from error
         proved = solution.status is Status.OPTIMAL
         self._keep(fitted_model(design, problem, solution.support, solution.lower_bound, proved))

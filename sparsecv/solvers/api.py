@@ -157,6 +157,8 @@ def solve(
         An outside solver's package or licence is missing; also a ValueError.
     ValueError
         Unknown backend, a negative tolerance or limit, or a warm start outside 0..p−1.
+    GammaTooSmall
+        Beside dependent columns γ cannot be told from zero.
 
     Examples
     --------

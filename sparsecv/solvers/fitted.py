@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import GammaTooSmall
 from .kernels import fits
 from .kernels.linalg import EPS, Array
 from .leaps.all_sizes import TREE_ONLY, BestSubsets
@@ -40,7 +41,7 @@ class SupportPath:
         Something was branched on for this size.
     n_nodes, n_trees : ndarray of int, shape (γ,)
     status : Status
-        Optimal, or the limit that was met.
+        Optimal where everything is proved, else the limit that was met; unproved without one.
     unfinished : dict of int to BestSubsets
         By position of γ: trees that were left, with their open nodes.
     """
@@ -161,7 +162,7 @@ def known_path(
         nothing,
         none,
         none,
-        Status.OPTIMAL,
+        Status.UNPROVED,
     )
 
 
@@ -186,8 +187,8 @@ def fit_supports(
 
     Raises
     ------
-    ValueError
-        γ too small to tell from zero beside dependent columns.
+    GammaTooSmall
+        Beside dependent columns a γ cannot be told from zero.
 
     Examples
     --------
@@ -227,5 +228,5 @@ def fit_supports(
         if failed >= 0:  # raises, with the reason
             row = supports[g, failed]
             problem.replace(gamma=float(gamma)).fit(row[row >= 0])
-            raise ValueError(f"gamma = {gamma:g} is too small to tell from zero")
+            raise GammaTooSmall(f"gamma = {gamma:g} is too small to tell from zero")
     return coef, objective

@@ -60,12 +60,12 @@ def support_path(
     problem : SparseRidgeProblem
         Gives the data; its γ and τ are not used.
     gammas : sequence of float
-        Ridge weights, best in order: each starts from the one before.
+        Ridge weights, best in order: trees start from the γ before.
     sizes : sequence of int
         In 1..p.
     solver : str
-        "exact": every problem to optimality. "heuristic": forward steps and swaps, warm starts
-        along τ. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
+        "exact": every problem to optimality. "heuristic": see :func:`heuristic_path`; every γ for
+        itself. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
         exact up to 45 columns and where supports are few enough to look at each; else heuristic,
         with what a short tree proves of the sizes near p.
     warm_starts : iterable of supports, optional
@@ -82,7 +82,9 @@ def support_path(
     Raises
     ------
     ValueError
-        Sizes out of 1..p, γ ≤ 0, γ too small to tell from zero, or an unknown solver.
+        Sizes out of 1..p, γ ≤ 0, or an unknown solver.
+    GammaTooSmall
+        Beside dependent columns a γ cannot be told from zero.
 
     Examples
     --------
@@ -236,7 +238,8 @@ class _Walk:
         else:
             if self.grower is None:
                 self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
-            by_size = self.grower.at(problem.gamma, self.known, self._for_swaps(g))
+            starts = [] if self.done.any() else self.known
+            by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             tree = best_subsets(
@@ -274,6 +277,8 @@ class _Walk:
             best = objective[exact]
             margin = rounding_margin(best, self.problem.yy, ties)
             self.lower[exact] = np.maximum(best - margin, 0.0)
+        if not self.proved.all():
+            self.statuses.append(Status.UNPROVED)
         return SupportPath(
             self.gammas,
             self.sizes,

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import GammaTooSmall
+
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
@@ -314,8 +316,8 @@ class SparseRidgeProblem:
 
         Raises
         ------
-        ValueError
-            γ is too small to tell from zero beside dependent columns.
+        GammaTooSmall
+            Beside dependent columns γ cannot be told from zero.
         """
         columns = np.asarray(support, dtype=np.intp).ravel()
         s = columns.size
@@ -366,7 +368,7 @@ class SparseRidgeProblem:
         pivot = R[np.arange(s), np.arange(s)]
         resolution = 32.0 * np.finfo(np.float64).eps * np.sqrt(squares)
         if (np.abs(pivot) < np.maximum(resolution, 0.5 * math.sqrt(ridge))).any():
-            raise ValueError(
+            raise GammaTooSmall(
                 f"gamma = {self.gamma:g} is too small to tell from zero beside dependent columns "
                 "of this length: raise it, or rescale X"
             )

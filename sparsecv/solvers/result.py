@@ -20,6 +20,7 @@ class Status(str, Enum):
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
     PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
+    UNPROVED = "not proved"  # no limit was met: nothing more was asked for
     FAILED = "solver failure"  # an outside solver contradicted what is known to hold
 
     def __str__(self) -> str:
@@ -90,6 +91,7 @@ def worst(statuses: Iterable[Status]) -> Status:
         Status.NODE_LIMIT,
         Status.MIO_LIMIT,
         Status.PRECISION,
+        Status.UNPROVED,
         Status.OPTIMAL,
     ]
     return min(statuses, key=order.index, default=Status.OPTIMAL)

@@ -128,6 +128,23 @@ def test_weights_beyond_the_trees() -> None:
         assert_same(weighted, repeated)
 
 
+def test_a_row_of_weight_zero_is_bracketed_as_if_it_were_not_there() -> None:
+    """Beyond 45 columns every fold of leave-one-out takes one row out, if only of zeros."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((70, 48))
+    y = X[:, 3] - X[:, 40] + 0.3 * rng.standard_normal(70)
+    weights = np.ones(70)
+    weights[[0, 9, 69]] = 0.0
+    there = weights > 0.0
+    common: dict[str, Any] = {"cv": "loo", "gammas": [1.0], "taus": [2, 4], "method": "bounds"}
+    with_them = SparseRidgeCV(**common).fit(X, y, sample_weight=weights)
+    without = SparseRidgeCV(**common).fit(X[there], y[there])
+    for name in ("lower", "upper", "cv_error"):
+        np.testing.assert_allclose(
+            with_them.cv_results_[name], without.cv_results_[name], rtol=1e-6, atol=1e-9
+        )
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_one_pair(seed: int) -> None:
     one = Problem(seed)

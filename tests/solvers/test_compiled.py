@@ -274,3 +274,50 @@ def test_ctrl_c_waits_for_the_compiler(modules: Path, monkeypatch: pytest.Monkey
     assert saved == ["below", "above"]  # compiled to the end
     assert signal.getsignal(signal.SIGINT) is before
     assert above(1, 2) == 22
+
+
+GONE = """
+import numba.core.caching
+del numba.core.caching.CompileResultCacheImpl
+import numpy as np
+from sparsecv.solvers.kernels.compiled import Kernel
+"""
+FIT = """
+from sparsecv import SparseRidge
+X = np.random.default_rng(0).standard_normal((20, 4))
+assert SparseRidge(tau=2, gamma=1e-6).fit(X, X[:, 0] + X[:, 3]).support_.tolist() == [0, 3]
+"""
+CALLS = """
+from caller import above
+assert above(1, 2) == 22
+assert above(1.5, 2) == 23.0
+assert not isinstance(above, Kernel)
+"""
+
+
+@pytest.mark.parametrize(
+    "then", [CALLS, pytest.param(FIT, marks=pytest.mark.slow)], ids=["a kernel", "a fit"]
+)
+def test_a_numba_without_its_internals(then: str, modules: Path) -> None:
+    paths = os.pathsep.join([str(ROOT), str(modules)])
+    environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(modules)}
+    subprocess.check_call([sys.executable, "-c", GONE + then], env=environment)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_newer_numba_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = compiled._own_serve.__wrapped__
+    plain, changed = compiled._probed, compiled.NamedByContent
+    for version, expected in (("0.60.0", True), ("99.1.0rc1", True)):
+        monkeypatch.setattr("numba.__version__", version)
+        monkeypatch.setattr(compiled, "_probed", plain)
+        assert serve() is expected
+
+    def fails(self: Any) -> Any:
+        raise TypeError("an interface that has changed")
+
+    monkeypatch.setattr(changed, "_compile_bytecode", fails)
+    monkeypatch.setattr(compiled, "KernelCache", fails)
+    monkeypatch.setattr(compiled, "_probed", plain)
+    assert not serve()
+    assert compiled.COPIED == 400

@@ -143,6 +143,18 @@ def test_a_path_without_time_proves_nothing(solver: str, p: int) -> None:
     assert not np.allclose(path.coef[1], path.coef[0])
 
 
+@pytest.mark.parametrize("solver", ["auto", "heuristic", "rounding"])
+@pytest.mark.parametrize("p", [12, 60])
+def test_a_path_is_optimal_where_everything_is_proved(solver: str, p: int) -> None:
+    X, y, _ = plain(6, 25, p, noise=2.0)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    for sizes in ([1], [8, 9, 10]):
+        path = support_path(problem, [0.01, 1.0], sizes, solver=solver)
+        assert (path.status is Status.OPTIMAL) == path.proved.all()
+        known = known_path(problem, path.gammas, path.sizes, path.supports)
+        assert known.status is Status.UNPROVED
+
+
 def test_columns_of_zeros() -> None:
     X, y, _ = plain(1, 9, 4)
     X[:, 2] = 0.0

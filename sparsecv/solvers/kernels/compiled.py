@@ -6,6 +6,9 @@ damaged file counts as none, and where nothing can be written a temporary folder
 
 numba links a copy of what a function calls into it and optimises it again, all the way down. Here
 only small kernels are copied; others are called where they are, and loaded before their callers.
+
+All this rests on internals of numba. Where they are not what they were, numba's own decorator
+serves: kernels then take longer to compile, and time limits count that time.
 """
 
 from __future__ import annotations
@@ -27,12 +30,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import llvmlite.binding as llvm
-from numba import config, types
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.compiler import Compiler
-from numba.core.registry import CPUDispatcher
+import numba
+from numba import config, njit, types
 
+try:
+    import llvmlite.binding as llvm
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
+    from numba.core.compiler import Compiler
+    from numba.core.registry import CPUDispatcher
+except ImportError:
+    CompileResultCacheImpl = FunctionCache = Compiler = CPUDispatcher = object
+    INTERNALS = False
+else:
+    INTERNALS = True
+
+TRIED = (0, 68)  # newest numba these internals are known from: of a newer one they are tried first
 OPTIONS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,
@@ -40,6 +52,7 @@ OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,  # called from Python and from kernels, never from C
     "_nrt": False,  # nothing is allocated, so no references are counted
 }
+PUBLIC = ("nogil", "error_model", "fastmath")  # of the options, what numba documents
 REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
 COPIED = 400  # bytes of bytecode up to which a kernel is copied into its callers
 BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
@@ -87,14 +100,50 @@ def kernel(
     options = {**OPTIONS, "forceinline": inline, "no_cpython_wrapper": inner}
     if reorder:
         options["fastmath"] = REORDER
+    return _own(function, options, inner) if _own_serve() else _plain(function, options)
+
+
+def _own(function: Callable[..., Any], options: dict[str, Any], inner: bool) -> Kernel:
     made = (InnerKernel if inner else Kernel)(
         py_func=function, locals={}, targetoptions=options, pipeline_class=NamedByContent
     )
-    with suppress(
-        OSError, RuntimeError
-    ):  # not even a temporary folder: compiled anew in every process
+    # where there is not even a temporary folder, it is compiled anew in every process
+    with suppress(OSError, RuntimeError):
         made._cache = KernelCache(function)
     return made
+
+
+def _plain(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """The function compiled by numba's own decorator."""
+    public = {name: options[name] for name in PUBLIC if name in options}
+    try:
+        return njit(cache=True, **public)(function)
+    except RuntimeError:  # nothing can be written, or the function was typed in
+        return njit(**public)(function)
+
+
+@cache
+def _own_serve() -> bool:
+    """Whether numba has the internals used here, and they do what they did."""
+    if not INTERNALS or tuple(map(int, numba.__version__.split(".")[:2])) <= TRIED:
+        return INTERNALS
+    global _probed, COPIED
+    limit, COPIED = COPIED, 0  # the one probe calls the other where it is
+    try:
+        _probed = _own(_probed, {**OPTIONS, "no_cpython_wrapper": True}, True)
+        return bool(_own(_probe, OPTIONS, False)(1.0, 2) == 12.0)
+    except Exception:  # whatever a changed interface raises
+        return False
+    finally:
+        COPIED = limit
+
+
+def _probed(x: Any, k: Any) -> Any:
+    return x + k
+
+
+def _probe(x: Any, k: Any) -> Any:
+    return _probed(x, 0) + _probed(x, k) * _probed(x, k) + k
 
 
 class _Clock:

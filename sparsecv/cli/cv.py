@@ -137,7 +137,7 @@ def cv(
     if plot is not None:
         kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
         _draw(study, choice, plot, f"{source.name}, {kind}")
-    shown = {"by_default": rule == "auto", "whole": table, "compare": compare}
+    shown = {"asked": rule, "whole": table, "compare": compare}
     _print(console, prepared, study, model, choices, used, **shown)  # its reader may have gone
     raise typer.Exit(_status(study, choice, model))
 
@@ -171,7 +171,7 @@ def _print(
     choices: dict[str, Choice],
     rule: str,
     *,
-    by_default: bool,
+    asked: str,
     whole: bool,
     compare: bool,
 ) -> None:
@@ -181,7 +181,7 @@ def _print(
     choice = choices[rule]
     if study.reused:
         shared.note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    report.print_answer(console, prepared, study, choice, model, by_default)
+    report.print_answer(console, prepared, study, choice, model, asked)
     report.print_model(console, prepared, model, whole)
     details.print_details(console, prepared, study, choices, rule, whole=whole, compare=compare)
     report.print_signs(console, not (study.surface.complete and choice.certified and model.proved))

@@ -75,6 +75,8 @@ def print_details(
             f"Sizes up to {study.sizes[-1]} of {prepared.design.p} were searched, as beyond "
             f"{MAX_COLUMNS} features by default; --tau 1:{prepared.design.p} searches all."
         )
+    if result.edge:
+        console.print(escape(result.edge))
     if compare or whole:
         _print_choices(console, choices, rule)
     _print_grid(console, result, whole)
@@ -190,7 +192,7 @@ def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> N
         exact = choice.lower == choice.upper if found is None else found.proved
         row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error, exact), aim]
         if choice.weights is not None:
-            row[2:] = ["", f"≤ {number(choice.cv_error)}", RULES[name].least]
+            row[2:] = ["", number(choice.cv_error), RULES[name].least]
         if not choice.certified:
             row[-1] += ", not proved"
         table.add_row(*row, style="bold" if name == rule else None)

@@ -13,6 +13,7 @@ from ..cv.results import bounds_text
 from ..design.model import FittedModel
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
+from ..selection.rules import rule_reason
 from ..selection.study import Study
 from .figures import quality, standardized
 
@@ -127,7 +128,7 @@ def print_answer(
     study: Study,
     choice: Choice,
     model: FittedModel,
-    by_default: bool,
+    asked: str,
 ) -> None:
     """Print the rule, the model it chooses, the errors of that, and what is proved.
 
@@ -135,10 +136,10 @@ def print_answer(
     ----------
     console, prepared, study, choice, model
         Of the run.
-    by_default : bool
-        The user has named no rule.
+    asked : str
+        The rule that was asked for, "auto" where none was named.
     """
-    why = f"the default for {counted(prepared.design.p)}" if by_default else "as --rule asks"
+    why = rule_reason(asked, study.data, study.settings)
     console.print(f"[bold]Rule {choice.rule}[/] ({why}): {AIMS[choice.rule]}.")
     print_data(console, prepared)
     lines = Table.grid(padding=(0, 2))
@@ -167,10 +168,8 @@ def _errors(prepared: Prepared, study: Study, choice: Choice) -> Iterator[tuple[
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
     held_out, known = f"mean squared held-out error, {kind}", ""
     if choice.weights is not None:
-        yield "CV error", f"[bold]≤ {number(choice.cv_error)}[/], {held_out}"
-        yield "", ONLY_COMPARES
-        return
-    if (found := choice.projection) is not None:
+        spread, exact = study.average_error[1], choice.certified
+    elif (found := choice.projection) is not None:
         spread, exact = found.of_size(found.std_error)[found.chosen], found.proved
     else:
         one, t = study.surface.by_gamma[choice.gamma_index], choice.tau_index

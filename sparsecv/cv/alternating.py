@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..errors import InputError
+from ..errors import GammaTooSmall, InputError
 from ..solvers import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
@@ -100,7 +100,7 @@ def visit_default_grid(
             edge, gamma, best = order[0], order[0] * step, min(scores.values())
             if scores[edge] > best or not best < scores[order[1]] * (1.0 - WORTH):
                 break
-            at_end = f"the best γ of the grid is at its end, {edge:.3g}: "
+            at_end = f"The best γ of the grid is at its end, {edge:.3g}: "
             if gamma < LEAST_GAMMA:
                 return f"{at_end}the grid goes no lower than {LEAST_GAMMA:g}"
             if timed and surface.spent:
@@ -115,9 +115,7 @@ def _told_from_zero(surface: Surface, gammas: Sequence[float] | Array) -> bool:
     """Visit some γ, and forget them where double precision cannot tell one from zero."""
     try:
         surface.visit(gammas)
-    except ValueError as error:
-        if "too small to tell from zero" not in str(error):
-            raise
+    except GammaTooSmall:
         for gamma in np.asarray(gammas).tolist():
             surface.pages.pop(gamma, None)
         surface.order = [gamma for gamma in surface.order if gamma in surface.pages]

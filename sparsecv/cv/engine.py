@@ -264,7 +264,7 @@ class Surface:
 
     def _search(self, page: Page, limits: Limits) -> None:
         """Algorithm 1 in place of the exact h at every τ."""
-        clock = Limits()
+        clock, page.status = Limits(), Status.OPTIMAL  # until the search meets a limit
 
         def tell(done: int) -> None:
             self._paced(f"γ = {page.gamma:.4g}", done, self.data.folds.k)

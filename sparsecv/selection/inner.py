@@ -162,11 +162,10 @@ def joined(data: FoldData, groups: Sequence[Sequence[int]]) -> FoldData:
 
 
 def _some_rows(data: RowFolds, rows: NDArray[np.intp], folds: Folds) -> RowFolds:
-    """Some rows in other folds; their mean, which would see what a fold holds out, stays on."""
+    """Some rows in other folds."""
     weights = None if data.weights is None else data.weights[rows]
-    found = RowFolds(data.X[rows], data.y[rows], folds, False, weights)
-    found.refit_intercept = data.refit_intercept
-    return found
+    X, y = (values[rows] for values in data._rows)
+    return RowFolds(X, y, folds, data.refit_intercept, weights, data._scale)
 
 
 def _without_two(

@@ -180,13 +180,14 @@ def choose_size(
     distance : ndarray, shape (γ⊥, τ)
     enough : float
     allowed : ndarray of bool, shape (γ⊥, τ), optional
-        Sizes at a γ⊥ that may be chosen where no distance is small enough.
+        Sizes at a γ⊥ that may be chosen.
 
     Returns
     -------
     at : ndarray of int, shape (τ,)
     chosen : int
-        Where no distance is small enough, the size of least distance among those allowed.
+        Among those allowed the least size whose distance is small enough, else the one of least
+        distance. Where none is allowed all are.
 
     Examples
     --------
@@ -195,13 +196,11 @@ def choose_size(
     ([1, 0, 0], 1)
     """
     at, least = distance.argmin(axis=0), distance.min(axis=0)
-    near = np.flatnonzero(least <= enough)
-    if near.size:
-        return at, int(near[0])
     if allowed is not None:
         here = allowed[at, np.arange(at.size)]
         least = np.where(here, least, np.inf) if here.any() else least
-    return at, int(least.argmin())
+    near = np.flatnonzero(least <= enough)
+    return at, int(near[0] if near.size else least.argmin())
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,8 +259,8 @@ def project_average(
     -------
     Projection
         The chosen size is the least whose held-out distance is at most a hundredth of the
-        average's CV error. Where there is none it is the one of least distance among those that do
-        not have both more columns and more CV error than ``most``.
+        average's CV error, else the one of least distance; among the sizes that do not have both
+        more columns and more CV error than ``most``.
     """
     full = data.full()
     gammas = projection_gammas(full, float(result.gammas[weights.any(axis=1)].min()))

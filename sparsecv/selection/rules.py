@@ -302,7 +302,7 @@ def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
 
 
 def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
-    """One sentence that names the rule and says why it is taken.
+    """Why a rule is taken, in words that can stand behind its name.
 
     Parameters
     ----------
@@ -314,18 +314,12 @@ def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
     -------
     str
     """
-    taken, p = resolved_rule(rule, data, settings), data.p
     if rule != "auto":
-        return f"rule: {taken} (as asked)"
+        return "as asked"
     if settings.searches:
-        return f"rule: {taken} (method {settings.method} looks for the least CV error alone)"
-    columns = f"{p} column{'s' if p > 1 else ''}"
-    if taken == "minimum":
-        return f"rule: minimum ({columns}, up to {TREE_ONLY}: the least CV error)"
-    return (
-        f"rule: projected ({columns}, more than {TREE_ONLY}: the average of all models, projected "
-        "onto few columns)"
-    )
+        return f"method {settings.method} looks for the least CV error alone"
+    many = f"more than {TREE_ONLY}" if data.p > TREE_ONLY else f"at most {TREE_ONLY}"
+    return f"the default for {data.p} feature{'s' if data.p > 1 else ''}, {many}"
 
 
 def refuse_rule(rule: str, data: FoldData, settings: Settings) -> None:

@@ -231,7 +231,8 @@ def test_choice_of_the_size() -> None:
     assert choose_size(np.zeros((2, 3)), 0.0)[1] == 0
     allowed = np.array([[True, True, True, False], [True, True, True, True]])
     assert choose_size(distance, 0.1, allowed)[1] == 2  # where nothing is near
-    assert choose_size(distance, 0.9, allowed)[1] == 3
+    assert choose_size(distance, 0.9, allowed)[1] == 2
+    assert choose_size(distance, 1.5, allowed)[1] == 2
     assert choose_size(distance, 0.1, ~allowed)[1] == 3  # the fourth alone is left at its γ⊥
     assert choose_size(distance, 0.1, np.zeros((2, 4), dtype=bool))[1] == 3
 

@@ -50,7 +50,7 @@ def test_auto_depends_on_the_number_of_columns_alone() -> None:
         study = study_of(X, y, 5, 100.0, method=method)
         assert rules.resolved_rule("auto", study.data, study.settings) == "minimum"
         reason = rules.rule_reason("auto", study.data, study.settings)
-        assert reason == f"rule: minimum (method {method} looks for the least CV error alone)"
+        assert reason == f"method {method} looks for the least CV error alone"
     constant = np.column_stack([X, np.ones((30, 60))])
     with pytest.warns(UserWarning, match="constant"):
         assert SparseRidgeCV(gammas=100.0, taus=[1]).fit(constant[:, 1:], y).rule_ == "minimum"
@@ -62,13 +62,10 @@ def test_auto_depends_on_the_number_of_columns_alone() -> None:
 def test_the_reason_for_a_rule() -> None:
     X, y = np.random.default_rng(0).standard_normal((30, 46)), np.zeros(30)
     few, many = study_of(X[:, :45], y), study_of(X, y)
-    assert rules.rule_reason("auto", few.data, few.settings) == (
-        "rule: minimum (45 columns, up to 45: the least CV error)"
-    )
-    assert "projected (46 columns, more than 45:" in rules.rule_reason(
-        "auto", many.data, many.settings
-    )
-    assert rules.rule_reason("one-se", many.data, many.settings) == "rule: one-se (as asked)"
+    for study, count in ((few, "45 features, at most 45"), (many, "46 features, more than 45")):
+        reason = rules.rule_reason("auto", study.data, study.settings)
+        assert reason == f"the default for {count}"
+    assert rules.rule_reason("one-se", many.data, many.settings) == "as asked"
 
 
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])

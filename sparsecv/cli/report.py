@@ -13,6 +13,7 @@ from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
+from ..selection.nested import NestedError
 from ..selection.rules import RULES
 
 BAR = 24  # characters of the longest bar
@@ -145,6 +146,25 @@ def print_cv(console: Console, prepared: Prepared, result: CVResult, choice: Cho
         f"{problems:,} training problems by {trees}, {nodes:,} nodes, {result.seconds:.2f} s",
         style="dim",
     )
+
+
+def print_expected(console: Console, expected: NestedError | None) -> None:
+    """Say which figure to quote, and what the CV errors are for.
+
+    Parameters
+    ----------
+    console, expected : Console and NestedError
+    """
+    purpose = "a CV error serves to choose: the least of many is below what new data give"
+    if expected is None:
+        console.print(f"{purpose} (--nested: the error to expect)", style="dim")
+        return
+    figure = f"{number(expected.error)}[/] ± {number(expected.std_error)}"
+    console.print(
+        f"[bold]error to expect on new data: {figure} (the whole procedure cross-validated in "
+        f"{expected.folds} outer folds; the figure to quote)"
+    )
+    console.print(purpose, style="dim")
 
 
 def _chosen(result: CVResult, choice: Choice) -> str:

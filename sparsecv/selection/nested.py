@@ -1,8 +1,8 @@
 """The error to expect on new data: the whole fit, its rule included, cross-validated.
 
-The least of many CV errors is below what new data give, because the same folds chose the model. Here
-every outer fold is predicted by a model that is found anew from the other rows alone: their own
-scaling, inner folds, weights, values of γ and choice.
+The least of many CV errors is below what new data give, because the same folds chose the model.
+Here every outer fold is predicted by a model that is found anew from the other rows alone: their
+own scaling, inner folds, weights, values of γ and choice.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from .study import Study
 
 # The number of outer folds where none is named; of fewer rows or groups each is an outer fold.
 OUTER_FOLDS = 10
+# A command whose fit took more nodes does not nest it unasked: every outer fit takes about as many,
+# half a second for so many.
+MAX_NODES_BY_DEFAULT = 5_000_000
 
 
 class NestedError(NamedTuple):
@@ -73,9 +76,14 @@ def nested_by_default(study: Study) -> bool:
     -------
     bool
     """
-    settings, rows = study.settings, isinstance(study.data, RowFolds)
-    quick = study.data.p <= TREE_ONLY and not (settings.grid or settings.searches)
-    return rows and quick and study.limits.reached(0) is None
+    settings = study.settings
+    return (
+        isinstance(study.data, RowFolds)
+        and study.data.p <= TREE_ONLY
+        and not (settings.grid or settings.searches)
+        and study.n_nodes <= MAX_NODES_BY_DEFAULT
+        and study.limits.reached(0) is None
+    )
 
 
 def nested_error(
@@ -109,7 +117,9 @@ def nested_error(
     refuse_nested(study.data, cv, nested)
     assert isinstance(study.data, RowFolds)
     assert study.data.raw is not None
-    rows = _Rows(*study.data.raw, study.data.weights, None if groups is None else np.asarray(groups))
+    rows = _Rows(
+        *study.data.raw, study.data.weights, None if groups is None else np.asarray(groups)
+    )
     folds = _outer_folds(study, rows, cv, nested)
     sums, weight = np.empty((2, folds.k))
     for j in range(folds.k):
@@ -127,8 +137,8 @@ def nested_error(
         counts = np.ones(test.size) if held.weights is None else held.weights
         sums[j] = counts @ (held.y - (held.X @ model.coef + model.intercept)) ** 2
         weight[j] = counts.sum()
-    error, spread = mean_over_folds(sums / study.design.y_scale**2, weight)
-    return NestedError(float(error), float(spread), folds.k)
+    mean, spread = mean_over_folds(sums / study.design.y_scale**2, weight)
+    return NestedError(float(mean), float(spread), folds.k)
 
 
 class _Rows(NamedTuple):
@@ -141,7 +151,13 @@ class _Rows(NamedTuple):
 
     def at(self, index: NDArray[np.intp]) -> _Rows:
         """Some of the rows."""
-        return _Rows(*(None if part is None else part[index] for part in self))
+        X, y, weights, groups = self
+        return _Rows(
+            X[index],
+            y[index],
+            None if weights is None else weights[index],
+            None if groups is None else groups[index],
+        )
 
 
 def _outer_folds(study: Study, rows: _Rows, cv: Any, nested: bool | int) -> Folds:
@@ -149,13 +165,13 @@ def _outer_folds(study: Study, rows: _Rows, cv: Any, nested: bool | int) -> Fold
     X, y, _, groups = rows
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
-    elif not hasattr(cv, "split"):
+    elif isinstance(cv, (str, Integral)):
         cv = min(OUTER_FOLDS, y.size if groups is None else np.unique(groups).size)
     return make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
 
 
 def _fitted(study: Study, rule: str, cv: Any, rows: _Rows, at: tuple[int, int]) -> FittedModel:
-    """The model of some rows, found as the study's was, in an even share of the time that is left."""
+    """The model of some rows, found as the study's was, in an even share of the time left."""
     (X, y, weights, groups), (j, k) = rows, at
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")

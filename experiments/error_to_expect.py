@@ -6,11 +6,11 @@ A draw is a table; what is reported on it is compared with the error of the same
 rows: for made tables its exact expectation, for real ones the error on the half of the rows that
 was not drawn. Every figure is the mean over draws of what is reported, divided by the mean of the
 fresh errors (a ratio of means; 1 is unbiased). Five folds, ten γ from 1e-4 to 1e4, every size.
-Columns: the CV error of every rule's choice, over the fresh error of that choice; the bias-corrected
-criterion ("criterion") of the rule corrected; the outer cross-validation of the rule minimum by 5
-and by 10 folds, over the fresh error of its choice, with the standard error of the last ratio; the
-least CV error of LassoCV over its own fresh error. Beyond 45 columns the nested figures are those of
-the rule projected.
+Columns: the CV error of every rule's choice, over the fresh error of that choice; the
+bias-corrected criterion ("criterion") of the rule corrected; the outer cross-validation of the rule
+minimum by 5 and by 10 folds, over the fresh error of its choice, with the standard error of the last
+ratio; the least CV error of LassoCV over its own fresh error. Beyond 45 columns the nested figures
+are those of the rule projected.
 
 A made table has normal columns with correlations ρ^|i−j|; y has three true columns, or all
 ("dense"). --quick draws a tenth of the tables.

@@ -58,7 +58,7 @@ Nested = Annotated[
     bool | None,
     typer.Option(
         "--nested/--no-nested",
-        help="Cross-validate the whole fit by ten outer folds: the error to expect on new data. "
+        help="Cross-validate the whole fit by outer folds: the error to expect on new data. "
         "By default up to 45 columns, where it is quick.",
     ),
 ]

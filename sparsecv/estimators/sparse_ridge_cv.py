@@ -90,8 +90,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Also find what every other rule would choose.
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
-        to expect on new data: True for ten (or those of a splitter), or their number. Each costs a
-        fit, and they share the time that the fit itself has left of ``time_limit``.
+        to expect on new data: True for ten (up to 30 rows or groups: each; of a splitter: its own),
+        or their number. Each costs a fit; they share what the fit leaves of ``time_limit``.
     client : distributed.Client, str or None
         Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
         same. Where the estimator is cloned, as in a grid search, give the address.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..design.model import FittedModel
     from ..design.prepare import Prepared
     from ..selection.choice import Choice
+    from ..selection.nested import NestedError
     from ..selection.study import Study
 
 Folds = Annotated[str, typer.Option(help="loo, a number K or size:M.")]
@@ -56,6 +57,14 @@ Repeats = Annotated[
 Compare = Annotated[
     bool, typer.Option("--compare", help="Also show what every other rule would choose.")
 ]
+Nested = Annotated[
+    bool | None,
+    typer.Option(
+        "--nested/--no-nested",
+        help="Cross-validate the whole fit by outer folds: the error to expect on new data. "
+        "By default up to 45 columns, where it is quick.",
+    ),
+]
 Prove = Annotated[str, typer.Option(help="Beyond 45 columns: choice, or all (every error).")]
 Plot = Annotated[
     Path | None,
@@ -77,6 +86,7 @@ def cv(
     rule: Rule = "auto",
     repeats: Repeats = 6,
     compare: Compare = False,
+    nested: Nested = None,
     prove: Prove = "choice",
     protocol: shared.ProtocolName = "honest",
     scale: shared.Scale = "unit-variance",
@@ -121,10 +131,11 @@ def cv(
     source = shared.read(data, target, one_hot, all_levels, drop, encoding, quiet, weights, groups)
     with on_client(dask), shared.progress(quiet) as bar:
         prepared = shared.prepared(source, folds, layout, bar, seed, jobs, quiet)
-        study = _study(prepared, rule, gammas, taus, settings, progress=bar, **options)
+        study = _study(prepared, rule, gammas, taus, settings, nested, progress=bar, **options)
         try:
             used, choices = choose(study, rule, compare=compare)
             model = chosen_model(study, choices[used])
+            expected = _expected(study, rule, folds, source.groups, nested)
         except KeyboardInterrupt as interrupt:
             _tell_partial(console, prepared, interrupt, json_file)
             raise
@@ -132,13 +143,23 @@ def cv(
     if save is not None:
         shared.save_model(save, source, model, choice.tau, choice.gamma)
     if json_file is not None:
-        made = documents.cv_document(prepared, study, model, choices, used)
+        made = documents.cv_document(prepared, study, model, choices, used, expected)
         shared.write_json(json_file, made | {"seconds": clock.elapsed()})
     if plot is not None:
         kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
         _draw(study, choice, plot, f"{source.name}, {kind}")
-    shown = {"asked": rule, "whole": table, "compare": compare}
-    _print(console, prepared, study, model, choices, used, **shown)  # its reader may have gone
+    _print(  # last: its reader may have gone
+        console,
+        prepared,
+        study,
+        model,
+        choices,
+        used,
+        asked=rule,
+        whole=table,
+        compare=compare,
+        expected=expected,
+    )
     raise typer.Exit(_status(study, choice, model))
 
 
@@ -152,15 +173,41 @@ def _status(study: Study, choice: Choice, model: FittedModel) -> int:
 
 
 def _study(
-    prepared: Prepared, rule: str, gammas: Any, taus: Any, settings: Any, **options: Any
+    prepared: Prepared,
+    rule: str,
+    gammas: Any,
+    taus: Any,
+    settings: Any,
+    nested: bool | None,
+    **options: Any,
 ) -> Study:
-    """The run, where its table allows the rule."""
+    """The run, where its table allows the rule and the outer folds."""
+    from ..selection.nested import refuse_nested
     from ..selection.rules import refuse_rule
     from ..selection.study import Study
 
     shared.announce_limit(prepared.design.p, settings.time_limit)
     refuse_rule(rule, prepared.data, settings)
+    refuse_nested(prepared.data, "5", bool(nested))
     return Study(prepared.data, prepared.design, gammas, taus, settings, **options)
+
+
+def _expected(
+    study: Study, rule: str, folds: str, groups: Any, nested: bool | None
+) -> NestedError | None:
+    """The error to expect on new data, where it is asked for or quick."""
+    from ..errors import InputError
+    from ..selection.nested import nested_by_default, nested_error
+
+    if not (nested_by_default(study) if nested is None else nested):
+        return None
+    try:
+        return nested_error(study, rule, folds, groups=groups)
+    except InputError as error:
+        if nested:
+            raise
+        shared.note(f"the error to expect on new data is not known: {error}")
+        return None
 
 
 def _print(
@@ -174,6 +221,7 @@ def _print(
     asked: str,
     whole: bool,
     compare: bool,
+    expected: NestedError | None,
 ) -> None:
     """The answer, the coefficients, then how they were found."""
     from . import details, report
@@ -181,7 +229,7 @@ def _print(
     choice = choices[rule]
     if study.reused:
         shared.note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    report.print_answer(console, prepared, study, choice, model, asked)
+    report.print_answer(console, prepared, study, choice, model, asked, expected)
     report.print_model(console, prepared, model, whole)
     details.print_details(console, prepared, study, choices, rule, whole=whole, compare=compare)
     report.print_signs(console, not (study.surface.complete and choice.certified and model.proved))

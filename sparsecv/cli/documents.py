@@ -12,13 +12,19 @@ from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, versions
 from ..selection.choice import Choice
+from ..selection.nested import NestedError
 from ..selection.projection import Projection
 from ..selection.study import Study
 from .figures import quality, standardized
 
 
 def cv_document(
-    prepared: Prepared, study: Study, model: FittedModel, choices: dict[str, Choice], rule: str
+    prepared: Prepared,
+    study: Study,
+    model: FittedModel,
+    choices: dict[str, Choice],
+    rule: str,
+    expected: NestedError | None,
 ) -> dict[str, Any]:
     """The document ``sparsecv cv --json`` writes, but for the seconds.
 
@@ -27,6 +33,7 @@ def cv_document(
     prepared, study, model : Prepared, Study and FittedModel
     choices : dict of str to Choice, what each rule chooses
     rule : str, the one that was asked for
+    expected : NestedError, the error to expect on new data, where it is known
 
     Returns
     -------
@@ -55,6 +62,7 @@ def cv_document(
             }
             for name, c in choices.items()
         },
+        "nested": None if expected is None else expected._asdict(),
         "model": model_document(prepared, model),
         "cpu_count": os.cpu_count(),
         "versions": versions(),

@@ -13,6 +13,7 @@ from ..cv.results import bounds_text
 from ..design.model import FittedModel
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
+from ..selection.nested import NestedError
 from ..selection.rules import rule_reason
 from ..selection.study import Study
 from .figures import quality, standardized
@@ -29,7 +30,7 @@ AIMS = {  # what a rule takes
     "averaged": "all models together, weighted by their CV errors",
     "projected": "the fewest features that predict nearly like the average of all models",
 }
-ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
+ONLY_COMPARES = "It compares models and chose among them: expect more on new data (--nested)."
 SIGNS = (
     ("τ", "the largest number of features that a model may have"),
     ("γ", "the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
@@ -129,6 +130,7 @@ def print_answer(
     choice: Choice,
     model: FittedModel,
     asked: str,
+    expected: NestedError | None,
 ) -> None:
     """Print the rule, the model it chooses, the errors of that, and what is proved.
 
@@ -138,18 +140,23 @@ def print_answer(
         Of the run.
     asked : str
         The rule that was asked for, "auto" where none was named.
+    expected : NestedError or None
     """
     why = rule_reason(asked, study.data, study.settings)
     console.print(f"[bold]Rule {choice.rule}[/] ({why}): {AIMS[choice.rule]}.")
     print_data(console, prepared)
     lines = Table.grid(padding=(0, 2))
-    for label, text in _lines(prepared, study, choice, model):
+    for label, text in _lines(prepared, study, choice, model, expected):
         lines.add_row(f"[bold]{label}[/]", text)
     console.print(lines)
 
 
 def _lines(
-    prepared: Prepared, study: Study, choice: Choice, model: FittedModel
+    prepared: Prepared,
+    study: Study,
+    choice: Choice,
+    model: FittedModel,
+    expected: NestedError | None,
 ) -> Iterator[tuple[str, str]]:
     """The answer: a label and a text for every line."""
     what = f"{choice.tau} of {counted(prepared.design.p)}"
@@ -159,6 +166,10 @@ def _lines(
         what = f"the average of all models, {what}"
     yield "chosen", f"[bold green]{what}[/]"
     yield from _errors(prepared, study, choice)
+    if expected is not None:
+        figure = f"[bold]{number(expected.error)}[/] ± {number(expected.std_error)} (s.e.)"
+        yield "to quote", f"{figure}, the error to expect on new data: the whole"
+        yield "", f"procedure, choice included, held out in {expected.folds} outer folds"
     yield from _proofs(study, choice, model)
 
 

@@ -48,6 +48,8 @@ class Settings:
         search: most mixed-integer problems at each γ (r in Algorithm 1).
     prove : str
         Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
+    proving : float
+        Seconds of proving beyond 45 columns where ``time_limit`` is "auto".
     """
 
     method: str = "auto"
@@ -58,6 +60,7 @@ class Settings:
     bounds: str = "best"
     mio_limit: int | None = None
     prove: str = "choice"
+    proving: float = PROVING
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -95,7 +98,7 @@ class Settings:
         total, proving : float or None
         """
         if self.time_limit == "auto":
-            return None, None if p <= TREE_ONLY else PROVING
+            return None, None if p <= TREE_ONLY else self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
 
     @property

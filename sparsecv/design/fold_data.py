@@ -100,6 +100,8 @@ class RowFolds:
         Columns are divided by it once they are centred; only where the intercept is refitted.
     """
 
+    raw: tuple[Array, Array] | None = None  # X and y in the user's units, of :meth:`of`
+
     def __init__(
         self,
         X: Array,
@@ -131,7 +133,7 @@ class RowFolds:
 
     def __getstate__(self) -> dict[str, Any]:
         kept = self._cache is not None  # to another process go the rows, not what is made of them
-        return {**self.__dict__, "_full": None, "_cache": {} if kept else None}
+        return {**self.__dict__, "_full": None, "_cache": {} if kept else None, "raw": None}
 
     @property
     def total(self) -> float:
@@ -157,9 +159,12 @@ class RowFolds:
         RowFolds
         """
         if not design.protocol.refit_intercept:
-            return cls(*design.apply(X, y), folds, False, weights)
-        columns = X if design.p == design.p_raw else X[:, design.kept]
-        return cls(columns, y, folds, True, weights, design.x_scale)
+            made = cls(*design.apply(X, y), folds, False, weights)
+        else:
+            columns = X if design.p == design.p_raw else X[:, design.kept]
+            made = cls(columns, y, folds, True, weights, design.x_scale)
+        made.raw = X, y
+        return made
 
     def _means_of(self, rows: NDArray[np.intp] | slice) -> tuple[Array, ...]:
         """Weighted means of X and y over some rows, and what rounding took off them."""

@@ -16,6 +16,7 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..selection.nested import nested_error, refuse_nested
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
@@ -24,6 +25,8 @@ from ..tables.lazy import LazySource, is_lazy
 from .base import SparseLinearModel
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .validation import frame_names
+
+NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
 
 class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[misc]
@@ -85,6 +88,10 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         limit is shared.
     compare : bool
         Also find what every other rule would choose.
+    nested : bool or int
+        Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
+        to expect on new data: True for ten (up to 30 rows or groups: each; of a splitter: its own),
+        or their number. Each costs a fit; they share what the fit leaves of ``time_limit``.
     client : distributed.Client, str or None
         Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
         same. Where the estimator is cloned, as in a grid search, give the address.
@@ -102,6 +109,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions;
         of a projection, the CV error of averaging and projecting over two partitions, with the
         weights of the average found once, from all rows.
+    nested_error_, nested_std_error_ : float
+        Only with ``nested``: the error to expect on new data, which is the figure to quote, and its
+        standard error; ``cv_error_`` serves to choose and is lower, as the least of many.
     tau_1se_ : int
         Smallest τ of the whole surface whose CV error is within one standard error of the least.
     certified_ : bool
@@ -160,6 +170,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         repeats: int = REPEATS,
         prove: str = "choice",
         compare: bool = False,
+        nested: bool | int = False,
         client: Any = None,
     ) -> None:
         self.cv = cv
@@ -178,6 +189,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.repeats = repeats
         self.prove = prove
         self.compare = compare
+        self.nested = nested
         self.client = client
 
     @with_callbacks  # type: ignore[untyped-decorator]
@@ -225,6 +237,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             else:
                 design, data = self._folds(X, y, sample_weight, groups)
             refuse_rule(self.rule, data, settings)
+            refuse_nested(data, self.cv, self.nested)
             study = Study(
                 data,
                 design,
@@ -239,6 +252,10 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         if gammas is None:
             self.trace_ = study.surface.trace
         self._choose(study)
+        if self.nested:
+            with on_client(self.client):
+                found = nested_error(study, self.rule, self.cv, self.nested, groups)
+            self.nested_error_, self.nested_std_error_ = found.error, found.std_error
         told.end()
         return self
 
@@ -311,6 +328,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         other._keep(self._models[t])
         other.tau_, other.gamma_ = int(sizes["tau"][t]), float(sizes["gamma"][t])
         other.cv_error_ = float(sizes["cv_error"][t])
+        for name in NESTED:  # of the whole fit, not of this size
+            other.__dict__.pop(name, None)
         return other
 
     def _keep_sizes(self, found: Projection) -> None:
@@ -330,7 +349,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()
-        for name in ("sizes_", "reference_error_", "_models"):  # of a fit before
+        for name in ("sizes_", "reference_error_", "_models", *NESTED):  # of a fit before
             self.__dict__.pop(name, None)
         if choice.projection is not None:
             self._keep_sizes(choice.projection)

@@ -1,0 +1,203 @@
+"""The error to expect on new data is an outer cross-validation of the whole fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+from study_cases import Array, made, study_of
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import MomentFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError
+from sparsecv.selection import nested
+from sparsecv.selection.study import Study
+
+OPTIONS: list[dict[str, Any]] = [
+    {"nested": 3},
+    {"nested": True, "cv": "loo"},
+    {"nested": 4, "cv": "size:6", "rule": "repeated", "repeats": 2},
+    {"nested": True, "cv": KFold(3, shuffle=True, random_state=1)},
+    {"nested": True, "cv": TimeSeriesSplit(3)},
+    {"nested": 3, "rule": "corrected", "gammas": None},
+    {"nested": 3, "rule": "stability", "cv": 3},
+    {"nested": 3, "rule": "averaged", "fit_intercept": False},
+    {"nested": 3, "rule": "projected", "standardize": False},
+    {"nested": 3, "method": "search", "taus": [1, 2, 4]},
+]
+
+
+def by_hand(model: SparseRidgeCV, X: Array, y: Array, weights: Any, groups: Any) -> Array:
+    """Error and standard error, by a loop over fits of the model itself."""
+    n, cv = y.size, model.cv
+    drawn = isinstance(cv, (int, str))
+    units = n if groups is None else np.unique(groups).size
+    outer: Any = model.nested
+    if outer is True:
+        outer = cv if not drawn else units if units <= 30 else 10
+    folds = make_folds(outer, n, X=X, groups=groups)
+    inner = clone(model).set_params(nested=False)
+    sums, sizes = [], []
+    for j in range(folds.k):
+        train, test = folds.split(j)
+        given = {"sample_weight": weights, "groups": groups}
+        part = {name: None if v is None else v[train] for name, v in given.items()}
+        predicted = inner.fit(X[train], y[train], **part).predict(X[test])
+        counts = np.ones(test.size) if weights is None else weights[test]
+        sums.append(counts @ (y[test] - predicted) ** 2)
+        sizes.append(counts.sum())
+    error = np.sum(sums) / np.sum(sizes)
+    means = np.array(sums) / sizes
+    variance = np.average((means - error) ** 2, weights=sizes) / (len(sizes) - 1)
+    return np.array([error, np.sqrt(variance)])
+
+
+@pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_it_is_a_loop_over_fits(options: dict[str, Any]) -> None:
+    X, y = made(31, 4)
+    model = SparseRidgeCV(**{"gammas": [1.0, 30.0], "rule": "minimum"} | options).fit(X, y)
+    expected = by_hand(model, X, y, None, None)
+    assert model.nested_error_ == expected[0]
+    np.testing.assert_allclose(model.nested_std_error_, expected[1], rtol=1e-12)
+    plain = clone(model).set_params(nested=False).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, model.coef_)  # the fit itself is the same
+    assert not hasattr(plain, "nested_error_")
+
+
+@pytest.mark.parametrize("cv", [2, "loo", GroupKFold(3)])
+def test_weights_and_groups_go_along(cv: Any) -> None:
+    X, y = made(24, 3)
+    rng = np.random.default_rng(3)
+    groups, weights = np.array(list("abcdef") * 4), rng.uniform(0.5, 2.0, 24)
+    weights[0] = 0.0
+    model = SparseRidgeCV(cv=cv, gammas=[1.0, 30.0], rule="minimum", nested=True)
+    model.fit(X, y, sample_weight=weights, groups=groups)
+    expected = by_hand(model, X, y, weights, groups)
+    found = [model.nested_error_, model.nested_std_error_]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["auto", "minimum", "stability", "repeated", "projected"])
+def test_held_out_rows_leave_no_trace(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = made(30, 5)
+    models: list[Array] = []
+    inside = nested._fitted
+
+    def kept(*args: Any) -> Any:
+        model = inside(*args)
+        models.append(np.append(model.coef, model.intercept))
+        return model
+
+    monkeypatch.setattr(nested, "_fitted", kept)
+    held = make_folds(3, 30, seed=0).split(1)[1]
+    for change in (0.0, 1e3):
+        z, Z = y.copy(), X.copy()
+        z[held] += change
+        Z[held] *= 1.0 + change
+        nested.nested_error(study_of(Z, z, repeats=2, time_limit="auto"), rule, 5, 3)
+    np.testing.assert_array_equal(models[1], models[4])
+    assert (models[0] != models[3]).any()
+
+
+def test_noise_is_not_explained() -> None:
+    errors, spread = [], []
+    for draw in range(30):
+        rng = np.random.default_rng([7, draw])
+        X, y = rng.standard_normal((24, 6)), rng.standard_normal(24)
+        model = SparseRidgeCV(gammas=[0.1, 1.0, 10.0], rule="minimum", nested=True).fit(X, y)
+        errors.append(model.nested_error_)
+        spread.append(model.cv_error_)
+    error = np.std(errors, ddof=1) / np.sqrt(30)
+    assert np.mean(errors) > 1.0 - 2.0 * error
+    assert np.mean(spread) < np.mean(errors)
+
+
+def test_paper_units_are_those_of_the_cv_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = made(40, 4)
+    Path("t.csv").write_text(
+        "a,b,c,d,y\n" + "\n".join(",".join(map(repr, map(float, r))) for r in np.c_[X, y])
+    )
+    found = []
+    for more in ([], ["--protocol", "paper"], ["--protocol", "paper", "--no-nested"]):
+        assert main(["cv", "t.csv", "--gamma", "1", "--json", "o.json", *more]) == 0
+        found.append(json.loads(Path("o.json").read_text())["nested"])
+    assert found[0]["folds"] == found[1]["folds"] == 10
+    # both take the mean of y and its spread from training rows
+    assert found[1]["error"] * y.var() == pytest.approx(found[0]["error"], rel=0.2)
+    assert found[2] is None
+
+
+def test_sizes_are_cut_where_a_rare_column_is_constant() -> None:
+    X, y = made(24, 3)
+    X[:, 2] = 0.0
+    X[4, 2] = 1.0
+    model = SparseRidgeCV(cv="loo", gammas=1.0, taus=[3], rule="minimum", nested=6).fit(X, y)
+    assert np.isfinite(model.nested_error_)
+
+
+def test_what_is_refused() -> None:
+    X, y = made(20, 3)
+    pairs = [(np.arange(10), np.arange(10, 20))]
+    for options, said in (
+        ({"nested": 1}, "nested must be True, False or outer folds >= 2; got 1"),
+        ({"nested": "yes"}, "nested must be"),
+        ({"cv": pairs}, "not as pairs of row indices"),
+        ({"cv": 20}, "outer fold 1 of 20, fitted to 19 rows: 20 folds need at least 20 rows"),
+        ({"nested": 21}, "21 folds need at least 21 rows"),
+    ):
+        with pytest.raises(InputError, match=said):
+            SparseRidgeCV(**{"gammas": 1.0, "nested": True, **options}).fit(X, y)  # type: ignore[arg-type]
+    data = MomentFolds.__new__(MomentFolds)
+    with pytest.raises(InputError, match="nested needs the rows in memory"):
+        nested.refuse_nested(data, 5, True)
+
+
+def test_a_time_limit_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[Any] = []
+
+    class Seen(Study):
+        def __init__(self, data: Any, design: Any, g: Any, t: Any, settings: Settings, **o: Any):
+            limits.append((settings.time_limit, settings.proving))
+            super().__init__(data, design, g, t, settings, **o)
+
+    monkeypatch.setattr(nested, "Study", Seen)
+    X, y = made(20, 3)
+    study = study_of(X, y, time_limit=600.0)
+    nested.nested_error(study, "minimum", 5, 4)
+    assert all(0.0 < seconds <= 600.0 / (4 - j) for j, (seconds, _) in enumerate(limits))
+    assert limits[0][0] < 151.0
+    limits.clear()
+    nested.nested_error(study_of(X, y, time_limit="auto"), "minimum", 5, 4)
+    assert limits == [("auto", 15.0)] * 4
+
+
+def test_at_size_and_refits_forget_it() -> None:
+    X, y = made(30, 4)
+    model = SparseRidgeCV(gammas=1.0, rule="projected", nested=3).fit(X, y)
+    assert model.nested_error_ > 0.0
+    assert not hasattr(model.at_size(2), "nested_error_")
+    assert hasattr(model, "nested_std_error_")
+    assert not hasattr(model.set_params(nested=False).fit(X, y), "nested_error_")
+
+
+def test_the_command_says_which_figure_to_quote(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cv", "diabetes", "--gamma", "1", "--rule", "minimum"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "error to expect on new data: " in out
+    assert "cross-validated in 10 outer folds; the figure to quote" in out
+    assert "the least of many is below what new data give" in out
+    assert main(["cv", "diabetes", "--gamma", "1", "--no-nested", "--rule", "minimum"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "error to expect on new data" not in out

@@ -164,6 +164,7 @@ class _Alternation:
         self.data, self.settings = surface.data, surface.settings
         self.visited: dict[float, GammaResult] = {}
         self.trace: list[Step] = []
+        self.fixed: dict[tuple[int, bytes], FixedSupports] = {}
         self.edge = ""
 
     def run(self, start: float | None) -> str:
@@ -206,7 +207,7 @@ class _Alternation:
             best, spent = alone.best(), self.surface.spent
             here = (gamma, best.tau, best.cv_error)
             within = min(LOW, *self.visited), max(HIGH, *self.visited)
-            proposal = here if spent else _next(self.data, one, gamma, within)
+            proposal = here if spent else self.propose(one, gamma, within)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
             if self.surface.spent:
@@ -217,6 +218,21 @@ class _Alternation:
                 return "cycle"
             gamma = following
         return "iterations"
+
+    def propose(
+        self, one: GammaResult, gamma: float, within: tuple[float, float]
+    ) -> tuple[float, int, float]:
+        """Take the γ step at the best few τ, γ within an interval: γ, τ and the predicted error."""
+        found: list[tuple[float, float, int]] = []
+        for t in np.argsort(one.cv_error, kind="stable")[:CANDIDATES]:
+            supports = [one.supports[int(c)] for c in one.choice[t]]
+            key = b"".join(support.tobytes() for support in supports)
+            if (t, key) not in self.fixed:
+                self.fixed[t, key] = FixedSupports.of(self.data, supports)
+            step = gamma_step(self.fixed[t, key], gamma, low=within[0], high=within[1])
+            found.append((step.error, step.gamma, int(one.taus[t])))
+        error, best, tau = min(found)
+        return best, tau, error
 
     def refine(self) -> None:
         """Look between visited γ where folds keep different supports: h jumps with them.
@@ -240,19 +256,6 @@ class _Alternation:
         best = min(visited, key=lambda g: float(visited[g].cv_error.min()))
         if not any(step.gamma == best for step in self.trace):
             self.descend(best)
-
-
-def _next(
-    data: FoldData, one: GammaResult, gamma: float, within: tuple[float, float]
-) -> tuple[float, int, float]:
-    """The γ step at the best few τ, γ within an interval; γ, τ and the error predicted there."""
-    found: list[tuple[float, float, int]] = []
-    for t in np.argsort(one.cv_error, kind="stable")[:CANDIDATES]:
-        supports = [one.supports[int(c)] for c in one.choice[t]]
-        step = gamma_step(FixedSupports.of(data, supports), gamma, low=within[0], high=within[1])
-        found.append((step.error, step.gamma, int(one.taus[t])))
-    error, best, tau = min(found)
-    return best, tau, error
 
 
 def _minima(visited: dict[float, GammaResult]) -> list[float]:

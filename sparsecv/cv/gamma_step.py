@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
@@ -43,27 +42,29 @@ class FixedSupports:
         -------
         FixedSupports
         """
-        most = max(support.size for support in supports)
-        coefs, squares, targets = [], [], []
+        k, most = len(supports), max(support.size for support in supports)
+        bases = []
         for j, support in enumerate(supports):
             problem = data.training(j)
             few = 4 * support.size < data.p  # a long table need not be factored for them
             base = problem._rows if few else problem._base
-            U, s, Vt = sla.svd(base[:, support], full_matrices=False, check_finite=False)
+            bases.append(base[:, np.append(support, problem.p)])
+        # Rows and columns of zeros make all folds one stack, and change no singular value but by 0.
+        stack = np.zeros((k, max(base.shape[0] for base in bases), most))
+        y = np.zeros(stack.shape[:2])
+        for j, base in enumerate(bases):
+            stack[j, : base.shape[0], : base.shape[1] - 1] = base[:, :-1]
+            y[j, : base.shape[0]] = base[:, -1]
+        U, s, Vt = np.linalg.svd(stack, full_matrices=False)
+        turned = s * np.einsum("jrm,jr->jm", U, y)
+        coefs, targets, sizes = [], [], []
+        for j, support in enumerate(supports):
             H, t = data.held_out(j)
-            coef = np.zeros((t.size, most))
-            square = np.ones((t.size, most))
-            coef[:, : s.size] = (H[:, support] @ Vt.T) * (s * (U.T @ base[:, problem.p]))
-            square[:, : s.size] = s * s
-            coefs.append(coef)
-            squares.append(square)
+            coefs.append((H[:, support] @ Vt[j, :, : support.size].T) * turned[j])
             targets.append(t)
-        return cls(
-            np.vstack(coefs),
-            np.vstack(squares),
-            np.concatenate(targets),
-            data.total,
-        )
+            sizes.append(t.size)
+        squares = np.repeat(s * s, sizes, axis=0)
+        return cls(np.vstack(coefs), squares, np.concatenate(targets), data.total)
 
     def error(self, gamma: float) -> float:
         """h(γ) with the supports fixed.

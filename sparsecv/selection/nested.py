@@ -24,8 +24,9 @@ from ..solvers import TREE_ONLY
 from .rules import choose, chosen_model
 from .study import Study
 
-# The number of outer folds where none is named.
-OUTER_FOLDS = 10
+# The number of outer folds where none is named, up to so many rows and beyond: models of five folds
+# lack a fifth of the rows, which matters where rows are few.
+OUTER_FOLDS, MAX_ROWS_OF_TEN_FOLDS, OUTER_FOLDS_OF_MORE_ROWS = 10, 200, 5
 # With so many rows (or groups) or fewer each is an outer fold: models of ten folds lack a tenth of
 # the rows, which at 20 rows makes the figure 11 to 14 % too large (docs/benchmarks.md).
 LEAVE_ONE_OUT_ROWS = 30
@@ -171,7 +172,9 @@ def _outer_folds(study: Study, rows: _Rows, cv: Any, nested: bool | int) -> Fold
         cv = int(nested)
     elif isinstance(cv, (str, Integral)):
         units = y.size if groups is None else np.unique(groups).size
-        cv = units if units <= LEAVE_ONE_OUT_ROWS else OUTER_FOLDS
+        many = units > MAX_ROWS_OF_TEN_FOLDS
+        cv = OUTER_FOLDS_OF_MORE_ROWS if many else OUTER_FOLDS
+        cv = units if units <= LEAVE_ONE_OUT_ROWS else cv
     return make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
 
 

@@ -196,7 +196,7 @@ def test_the_command_says_which_figure_to_quote(capsys: pytest.CaptureFixture[st
     assert main(["cv", "diabetes", "--gamma", "1", "--rule", "minimum"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "error to expect on new data: " in out
-    assert "cross-validated in 10 outer folds; the figure to quote" in out
+    assert "held out in 10 outer folds" in out
     assert "the least of many is below what new data give" in out
     assert main(["cv", "diabetes", "--gamma", "1", "--no-nested", "--rule", "minimum"]) == 0
     out = " ".join(capsys.readouterr().out.split())

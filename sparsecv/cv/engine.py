@@ -69,7 +69,7 @@ def cross_validate(
     """
     surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
     with surface:
-        surface.visit(checked_gammas(gammas))
+        surface.visit(gammas)
         surface.prove()
     return surface.result()
 
@@ -148,9 +148,9 @@ class Surface:
         gammas : sequence of float
             Those visited before cost nothing.
         """
-        fresh = [float(g) for g in dict.fromkeys(np.asarray(gammas, dtype=np.float64).tolist())]
-        fresh = [g for g in fresh if g not in self.pages]
-        self.order += np.asarray(gammas, dtype=np.float64).tolist()
+        asked = checked_gammas(gammas).tolist()
+        fresh = [gamma for gamma in dict.fromkeys(asked) if gamma not in self.pages]
+        self.order += asked
         pages = [Page(self.data, gamma, self.taus) for gamma in fresh]
         for page in pages:
             if self._models is not None and page.gamma in self._models.pages:

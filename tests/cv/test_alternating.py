@@ -18,7 +18,7 @@ from sparsecv.cv.gamma_step import FixedSupports, gamma_step
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.errors import InputError
+from sparsecv.errors import GammaTooSmall, InputError
 from sparsecv.selection.averaging import soft_least
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -161,7 +161,7 @@ class Curve:
     def visit(self, gammas: Any) -> None:
         self.order += np.asarray(gammas).tolist()
         if min(gammas) < self.least:
-            raise ValueError("gamma = 1 is too small to tell from zero")
+            raise GammaTooSmall("gamma = 1 is too small to tell from zero")
         for gamma in np.asarray(gammas).tolist():
             error = np.array([self.error(np.log10(gamma))])
             self.pages[gamma] = SimpleNamespace(

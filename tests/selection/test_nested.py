@@ -195,9 +195,9 @@ def test_at_size_and_refits_forget_it() -> None:
 def test_the_command_says_which_figure_to_quote(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cv", "diabetes", "--gamma", "1", "--rule", "minimum"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "error to expect on new data: " in out
-    assert "held out in 10 outer folds" in out
-    assert "the least of many is below what new data give" in out
+    assert "the error to expect on new data" in out
+    assert "held out in 5 outer folds" in out
+    assert "compares models and chose among them: expect more on new data" in out
     assert main(["cv", "diabetes", "--gamma", "1", "--no-nested", "--rule", "minimum"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "error to expect on new data" not in out
+    assert "the error to expect" not in out

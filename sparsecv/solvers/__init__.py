@@ -9,7 +9,7 @@ from .branching.enumeration import best_by_enumeration, few_supports
 from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
-from .branching.sizes import certificates_of, solve_sizes
+from .branching.sizes import solve_sizes
 from .executor import on_client, run_units, workers
 from .fitted import SupportPath, fit_supports, known_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets, pad_support
@@ -58,7 +58,6 @@ __all__ = [
     "best_subsets_rows_deleted",
     "branch_and_bound",
     "centre_bound",
-    "certificates_of",
     "certify",
     "checked_backend",
     "conic_relaxation",

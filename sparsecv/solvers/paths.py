@@ -200,9 +200,7 @@ class _Walk:
         )
         self.enter(g, found.supports)
         self.lower[g], self.proved[g] = found.lower_bound, found.proved
-        self.searched[g] = found.n_trees > 0
-        if found.settled is not None:
-            self.searched[g] &= ~found.settled
+        self.searched[g] = True
         self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
         self.statuses.append(found.status)
         if not found.proved.all():

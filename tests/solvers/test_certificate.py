@@ -17,11 +17,8 @@ from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
     branch_and_bound,
-    certificates_of,
     certify,
-    solve_sizes,
 )
-from sparsecv.solvers.branching import sizes as sizes_module
 from sparsecv.solvers.limits import Limits
 
 
@@ -137,39 +134,3 @@ def test_too_large_a_tree_is_not_carried(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sparsecv.solvers.branching.certificate.MOST_LEAVES", 3)
     problem = wide(0)
     assert certify(problem, branch_and_bound(problem).support, margin=0.3) is None
-
-
-def test_sizes_settled_by_certificates() -> None:
-    problem = wide(1, tau=4)
-    sizes = np.arange(1, 5)
-    whole = solve_sizes(problem, sizes=sizes)
-    assert whole.proved.all()
-    certificates = certificates_of(problem, whole, 0.02, None)
-    assert set(certificates) <= {1, 2, 3, 4}
-    assert certificates
-    assert certificates_of(problem, whole, 0.02, 0.0) == {}
-    for i in range(6):
-        fold = without_row(problem, i)
-        alone = solve_sizes(fold, sizes=sizes)
-        carried = solve_sizes(
-            fold, sizes=sizes, warm_starts=whole.supports, certificates=certificates
-        )
-        np.testing.assert_allclose(carried.objective, alone.objective, rtol=1e-9)
-        assert carried.proved.all()
-        assert carried.status is Status.OPTIMAL
-        assert carried.settled is not None
-        assert carried.n_trees <= 1 + int((~carried.settled).sum())
-    cut = solve_sizes(
-        fold,
-        sizes=sizes,
-        warm_starts=whole.supports,
-        certificates=certificates,
-        time_limit=1e-9,
-    )
-    assert (cut.lower_bound <= alone.objective * (1 + 1e-12)).all()
-    assert [s.size for s in cut.supports] == [1, 2, 3, 4]
-
-
-def test_small_problems_have_no_certificates() -> None:
-    problem = wide(0, p=sizes_module.TREE_ONLY, tau=2)
-    assert certificates_of(problem, solve_sizes(problem), 0.01, None) == {}

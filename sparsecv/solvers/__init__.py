@@ -5,7 +5,7 @@ Nothing here knows of folds or cross-validation.
 
 from .api import available_backends, checked_backend, register_backend, solve
 from .branching.certificate import Certificate, certify
-from .branching.enumeration import best_by_enumeration, few_supports
+from .branching.enumeration import few_supports
 from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
@@ -27,7 +27,6 @@ from .relaxation.perspective import Relaxation, perspective_relaxation, relaxati
 from .relaxation.screening import Screening, dual_bounds, screen
 from .result import Solution, Status, relative_gap, worst
 from .supports.beam import heuristic_support
-from .supports.path import heuristic_path
 
 __all__ = [
     "MAX_COLUMNS",
@@ -53,7 +52,6 @@ __all__ = [
     "SubsetFit",
     "SupportPath",
     "available_backends",
-    "best_by_enumeration",
     "best_subsets",
     "best_subsets_rows_deleted",
     "branch_and_bound",
@@ -68,7 +66,6 @@ __all__ = [
     "few_supports",
     "fit_supports",
     "gram_root",
-    "heuristic_path",
     "heuristic_support",
     "known_path",
     "node_bounds",

@@ -64,7 +64,7 @@ def support_path(
     sizes : sequence of int
         In 1..p.
     solver : str
-        "exact": every problem to optimality. "heuristic": see :func:`heuristic_path`; every γ for
+        "exact": every problem to optimality. "heuristic": see :class:`SupportGrower`; every γ for
         itself. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
         exact up to 45 columns and where supports are few enough to look at each; else heuristic,
         with what a short tree proves of the sizes near p.

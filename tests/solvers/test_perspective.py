@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum
 
-from sparsecv.solvers import GramForm, SparseRidgeProblem
+from sparsecv.solvers import GramForm, LeftOut, SparseRidgeProblem
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation.perspective import perspective_relaxation, relaxation_path
 from sparsecv.solvers.relaxation.screening import dual_bounds
@@ -148,12 +148,15 @@ def test_rows_left_out_without_copying(extract: bool) -> None:
     X, y = rng.normal(size=(40, 12)), rng.normal(size=40)
     whole = SparseRidgeProblem(X, y, gamma=2.0, tau=4)
     rest = SparseRidgeProblem(X[5:], y[5:], gamma=2.0, tau=4)
-    gram = GramForm.of(whole).without(X[:5], y[:5])
+    gram = LeftOut(GramForm.of(whole), X[:5], y[:5], np.array([0, 5]), 40).form(0)
     found = perspective_relaxation(whole, gram=gram, extract=extract)
     expected = perspective_relaxation(rest, extract=extract)
-    assert found.value == pytest.approx(expected.value, rel=1e-7)
-    assert found.bound <= expected.value * (1 + 1e-9)
-    np.testing.assert_allclose(gram.D, GramForm.of(rest).D, rtol=1e-6)
+    if extract:  # a multiple of the identity, which costs no factorisation, is worth less
+        assert found.bound <= expected.value * (1 + 1e-9)
+        assert found.bound >= perspective_relaxation(rest).bound * (1 - 1e-7)
+    else:
+        assert found.value == pytest.approx(expected.value, rel=1e-7)
+        assert found.bound <= expected.value * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -201,7 +204,7 @@ def test_leaving_out_heavy_rows_keeps_the_bound(heavy: float, extract: bool) -> 
         y[:3] *= heavy
         whole = SparseRidgeProblem(X, y, gamma=0.1, tau=2)
         rest = SparseRidgeProblem(X[3:], y[3:], gamma=0.1, tau=2)
-        gram = GramForm.of(whole).without(X[:3], y[:3])
+        gram = LeftOut(GramForm.of(whole), X[:3], y[:3], np.array([0, 3]), 20).form(0)
         found = perspective_relaxation(whole, gram=gram, extract=extract)
         best = min(rest.objective(S) for S in itertools.combinations(range(5), 2))
         assert found.bound <= best * (1 + 1e-12)

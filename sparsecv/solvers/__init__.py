@@ -24,7 +24,7 @@ from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .relaxation.gram import GramForm, wants_gram
 from .relaxation.perspective import Relaxation, perspective_relaxation, relaxation_path
-from .relaxation.screening import Screening, dual_bounds, screen
+from .relaxation.screening import Screening, screen
 from .result import Solution, Status, relative_gap, worst
 from .supports.beam import heuristic_support
 
@@ -60,7 +60,6 @@ __all__ = [
     "checked_backend",
     "conic_relaxation",
     "deleted_fits",
-    "dual_bounds",
     "ellipsoid",
     "export_mosek",
     "few_supports",

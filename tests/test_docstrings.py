@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "sparsecv"
 # compiled code
 LEFT_OUT = ("solvers/kernels",)
-NEEDS_AN_EXTRA = ["conic_relaxation", "export_mosek", "solve_conic", "xgboost"]  # no doctest
+NEEDS_AN_EXTRA = ["solve_conic", "xgboost"]  # no doctest
 DESCRIBED_ELSEWHERE = {"property", "cached_property", "overload", "kernel"}
 COMMANDS = [f"cli/{n}.py" for n in ["benchmark", "cv", "datasets", "fit", "predict", "stability"]]
 EXPORTING = ("sparsecv", "sparsecv.risk", "sparsecv.solvers", "sparsecv.stability")

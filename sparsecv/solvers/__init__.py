@@ -17,7 +17,7 @@ from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, de
 from .leaps.open_nodes import OpenNode, prediction_ranges
 from .limits import Limits, StopFlag
 from .outside.benders import outer_approximation
-from .outside.conic import conic_relaxation, export_mosek, solve_conic
+from .outside.conic import solve_conic
 from .outside.extras import SolverUnavailable
 from .paths import support_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
@@ -58,10 +58,8 @@ __all__ = [
     "centre_bound",
     "certify",
     "checked_backend",
-    "conic_relaxation",
     "deleted_fits",
     "ellipsoid",
-    "export_mosek",
     "few_supports",
     "fit_supports",
     "gram_root",

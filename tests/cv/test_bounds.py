@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def in_region(region: Ellipsoid, beta: np.ndarray) -> bool:
     return value <= region.radius**2 * (1.0 + 1e-6) + 1e-300
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.integers(0, 2**31))
 def test_every_bound_holds_the_truth(seed: int) -> None:
     full, training, H, t = fold_problem(seed)
@@ -105,7 +106,7 @@ def test_every_bound_holds_the_truth(seed: int) -> None:
     assert holds(low, high, errors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**31))
 def test_propositions_one_and_two(seed: int) -> None:
     full, training, H, t = fold_problem(seed)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def without_row(problem: SparseRidgeProblem, i: int) -> SparseRidgeProblem:
     return SparseRidgeProblem(rows[:, :-1], rows[:, -1], gamma=problem.gamma, tau=problem.tau)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100))
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.01, 0.5]), st.sampled_from([0, 1, 5, None])
 )
@@ -67,7 +68,7 @@ def test_leaves_of_a_larger_tree_are_a_partition() -> None:
         assert sum(holds(leaf, chosen) for leaf in found.leaves) == 1
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 4, None]))
 def test_any_certificate_of_the_right_shape_is_sound(
     seed: int, other: int, nodes: int | None

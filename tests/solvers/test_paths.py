@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from brute_force import Data, plain, ugly
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import ugly_problem
@@ -51,7 +52,7 @@ def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) ->
             assert (path.coef[g, t, size:] == 0.0).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=ugly(), more=st.lists(st.floats(-3.0, 8.0), min_size=0, max_size=3))
 def test_ugly_data(data: Data, more: list[float]) -> None:
     p = data.X.shape[1]
@@ -193,7 +194,7 @@ def test_coefficients_of_many_supports(gamma: float) -> None:
             assert objective[0, c] == pytest.approx(fit.objective, rel=1e-8, abs=1e-13 * whole.yy)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=ugly(mild=True), warm=st.booleans())
 def test_enumeration(data: Data, warm: bool) -> None:
     p = data.X.shape[1]

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum
@@ -28,7 +29,7 @@ def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
     return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.floats(0.0, 0.9))
 def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part: float) -> None:
     problem = random_problem(seed)
@@ -52,7 +53,7 @@ def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part:
         assert found.value <= best * (1 + 2e-8) + 1e-11 * problem.yy
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80))
 @given(st.integers(0, 2**32 - 1))
 def test_screening_bounds_hold_for_any_coefficients(seed: int) -> None:
     problem = random_problem(seed, most=7)

@@ -103,6 +103,19 @@ def plot_cv(
     ------
     InputError
         matplotlib is missing, or the file cannot be written in that format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsecv.cv.engine import cross_validate
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.plots.curves import plot_cv
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=20, p=3, tau_true=1)
+    >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
+    >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
+    ...     plot_cv(cross_validate(data, [1.0], [1, 2, 3]), file.name, "CV error of made data")
     """
     plt = pyplot()
     best = result.best()

@@ -1,4 +1,4 @@
-"""Pictures (extra ``plot``)."""
+"""The picture of the CV error against τ, and what all pictures share (extra ``plot``)."""
 
 from __future__ import annotations
 

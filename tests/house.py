@@ -1,6 +1,6 @@
 """Six numbers that say how large sparsecv is.
 
-    python experiments/house.py [FOLDER] [--list]
+    python tests/house.py [FOLDER] [--list]
 
 Of the package, or of FOLDER: lines of code (neither blank, comment nor docstring), all lines,
 public names in all ``__all__``, module-level numbers (a name that is given a number or a tuple of

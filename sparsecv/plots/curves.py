@@ -107,13 +107,12 @@ def plot_cv(
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> from sparsecv.cv.engine import cross_validate
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
     >>> from sparsecv.plots.curves import plot_cv
-    >>> from sparsecv.tables.synthetic import make_synthetic
-    >>> made = make_synthetic(n=20, p=3, tau_true=1)
-    >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
+    >>> data = RowFolds(np.eye(20)[:, :3], np.arange(20.0), make_folds("loo", 20), False)
     >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
     ...     plot_cv(cross_validate(data, [1.0], [1, 2, 3]), file.name, "CV error of made data")
     """

@@ -34,7 +34,7 @@ from common import machine, rows
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.study import REPEATS
-from sparsecv.stability import SparseRidgeLearner, at_weight, largest_tau, partial_errors, select
+from sparsecv.stability import SparseRidgeLearner, criterion, largest_tau, partial_errors, select
 
 NAMES = (
     "toxicity",
@@ -87,8 +87,8 @@ def choices(
         "minimum": best,
         "one-se": int(least[np.argmin(cv[least])]),
         "stability": select(errors).theta,
-        "λ=0.1": at_weight(errors, 0.1),
-        "λ=1": at_weight(errors, 1.0),
+        "λ=0.1": int(np.argmin(criterion(errors, 0.1))),
+        "λ=1": int(np.argmin(criterion(errors, 1.0))),
         "corrected": int(np.argmin(errors.corrected)),
         "repeated": int(np.argmin(total)),
     }, weights

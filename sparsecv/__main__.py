@@ -1,4 +1,4 @@
-"""``python -m sparsecv``."""
+"""The command line as ``python -m sparsecv``."""
 
 from .cli.main import main
 

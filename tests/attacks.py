@@ -20,7 +20,6 @@ from sparsecv.solvers import (
     Spectrum,
     best_subsets,
     centre_bound,
-    dual_bounds,
     ellipsoid,
     perspective_relaxation,
     solve,
@@ -102,8 +101,6 @@ def family_attack(name: str, grid: bool = False) -> Attack:
             yield from above(relaxed.bound, value, f"relaxation, extract={extract}")
             betas.append(relaxed.beta)
         for beta in betas:
-            bound = float(dual_bounds(problem, beta)[problem.tau - 1])
-            yield from above(bound, value, "dual_bounds")
             yield from above(centre_bound(problem, beta), value, "centre_bound")
             yield from above(screen(problem, beta, found.objective).bound, value, "screen")
 

@@ -1,16 +1,24 @@
 """Puts this folder on the import path; hypothesis draws the same examples in every run.
 
+Tests run in one process per core (pytest-xdist; ``-n 0`` runs them in this one), so that numpy's
+linear algebra keeps to one thread in each. Tests that start clusters, send signals or look at a
+clock share one of these processes: there they follow one another.
+
 ``pytest --hypothesis-profile fresh`` draws others each time: a failing one is printed with what
 repeats it, and kept below .hypothesis/. A shell's background job ignores Ctrl-C, until a solver's
 library puts back what is not there and the run ends without a word: a handler is set in any case.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, settings
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # read once, where numpy is imported
+
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 COMMON = settings(
     deadline=None,
@@ -21,6 +29,25 @@ settings.register_profile("repeatable", COMMON, derandomize=True, database=None)
 settings.register_profile("fresh", COMMON, print_blob=True)
 settings.load_profile("repeatable")
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+ONE_AFTER_THE_OTHER = {
+    "test_chosen.py",
+    "test_cluster_faults.py",
+    "test_compiled.py",
+    "test_executor.py",
+    "test_executors.py",
+    "test_limits.py",
+    "test_parts.py",
+    "test_process.py",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give these files to one process; every other test goes to the process that is free."""
+    for item in items:
+        if item.path.name in ONE_AFTER_THE_OTHER:
+            item.add_marker(pytest.mark.xdist_group("clusters, signals and clocks"))
 
 
 @pytest.fixture(scope="session")

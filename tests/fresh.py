@@ -1,4 +1,4 @@
-"""Seeds that differ from run to run, and can be given: what families of ugly problems draw from.
+"""What differs from run to run: seeds, which can be given, and how many examples are drawn.
 
 SPARSECV_SEED repeats a run, SPARSECV_DRAWS multiplies the number of problems of every family.
 """
@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Iterator
 
 import numpy as np
+from hypothesis import settings
 
 SEED = int(os.environ.get("SPARSECV_SEED", "0")) or secrets.randbits(48) | 1
 DRAWS = float(os.environ.get("SPARSECV_DRAWS", "1"))
@@ -20,3 +21,8 @@ def draws(count: int, family: int) -> Iterator[tuple[str, np.random.Generator]]:
     for i in range(max(1, round(DRAWS * count))):
         note = f"SPARSECV_SEED={SEED}, family {family}, problem {i}"
         yield note, np.random.default_rng([SEED, family, i])
+
+
+def examples(count: int) -> int:
+    """How many examples hypothesis draws: more than 60 in the profile ``fresh`` alone."""
+    return min(count, 60) if settings.default.derandomize else count

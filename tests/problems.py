@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers import Limits, SparseRidgeProblem
+from sparsecv.solvers.supports.path import SupportGrower
+
+Support = NDArray[np.intp]
+
+
+def grown(
+    problem: SparseRidgeProblem, sizes: Iterable[int], starts: Sequence[Support] = ()
+) -> dict[int, Support]:
+    """Good supports of several sizes at the problem's γ."""
+    return SupportGrower(problem, sizes, starts).at(problem.gamma, starts, Limits())
 
 
 def optimum(problem: SparseRidgeProblem) -> float:

@@ -1,7 +1,6 @@
-"""Public functions say what they take, return and raise; what the package exports shows an example.
+"""What a user imports is documented in full and shows an example; every module says what it is for.
 
-Read from the sources alone (ast), so that nothing has to be imported or compiled. A property is
-documented as the attribute it is; kernels are described where they are built.
+Inside, a sentence does: which parameters have shapes, units or conditions is for the author to say.
 """
 
 import ast
@@ -14,45 +13,68 @@ from typing import Any
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "sparsecv"
-# compiled code
-LEFT_OUT = ("solvers/kernels",)
-NEEDS_AN_EXTRA = ["conic_relaxation", "export_mosek", "solve_conic", "xgboost"]  # no doctest
-DESCRIBED_ELSEWHERE = {"property", "cached_property", "overload", "kernel"}
-COMMANDS = [f"cli/{n}.py" for n in ["benchmark", "cv", "datasets", "fit", "predict", "stability"]]
-EXPORTING = ("sparsecv", "sparsecv.risk", "sparsecv.solvers", "sparsecv.stability")
+MODULES = [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
+# functions and classes that a user calls, by the module they are imported from
+CALLED = {
+    "sparsecv": "SparseRidge SparseRidgeCV StabilityCV",
+    "sparsecv.bounds": (
+        "compute_bounds fold_bounds full_objective_bound in_sample_bound objective_gap_bound "
+        "region_bounds row_bounds spread_bounds squared_error_bounds"
+    ),
+    "sparsecv.cv.alternating": "alternate",
+    "sparsecv.cv.engine": "cross_validate",
+    "sparsecv.plots.bounds": "animate_bounds plot_bounds",
+    "sparsecv.plots.curves": "plot_cv",
+    "sparsecv.risk": (
+        "corrected_deviation corrected_k_fold corrected_k_fold_deviation cv_deviation "
+        "development_set development_set_bound k_fold k_fold_deviation k_fold_lower_bound "
+        "leave_one_out leave_p_out leave_p_out_deviation lower_bound_example nested_cv "
+        "repeated_k_fold ridge_stability selection_excess stability_bound training_error_bound"
+    ),
+    "sparsecv.solvers": (
+        "SparseRidgeProblem available_backends best_subsets best_subsets_rows_deleted "
+        "branch_and_bound ellipsoid heuristic_support on_client outer_approximation "
+        "perspective_relaxation register_backend relaxation_path screen solve solve_conic "
+        "solve_sizes support_path"
+    ),
+    "sparsecv.stability": (
+        "EstimatorLearner SparseRidgeLearner cart criterion largest_tau partial_errors select svm "
+        "xgboost"
+    ),
+    "sparsecv.tables.datasets": "list_datasets load_dataset",
+    "sparsecv.tables.sources": "open_table",
+    "sparsecv.tables.synthetic": "make_synthetic",
+}
+RETURNED = {  # records, whose attributes are read
+    "sparsecv.risk": "Development LowerBoundExample NestedEstimate RiskEstimate",
+    "sparsecv.solvers": "Solution SupportPath",
+    "sparsecv.stability": "PartialErrors Selection",
+}
+NEEDS_AN_EXTRA = {"solve_conic", "xgboost"}  # no doctest
 
 
-def _modules() -> list[str]:
-    names = (path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py")))
-    return [n for n in names if not n.startswith(LEFT_OUT) and not n.endswith("_kernels.py")]
-
-
-def _decorators(function: ast.FunctionDef) -> set[str]:
-    called = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
-    return {ast.unparse(d).split(".")[-1] for d in called}
-
-
-def _public(body: list[ast.stmt], above: str = "") -> Iterator[tuple[str, ast.FunctionDef, str]]:
-    """Each public function below ``body``: its dotted name, its definition, its docstring."""
-    for item in body:
-        if isinstance(item, ast.ClassDef) and not item.name.startswith("_"):
-            for name, function, text in _public(item.body, f"{item.name}."):
-                yield name, function, text
-            for function in item.body:  # a constructor's parameters stand in the class docstring
-                if isinstance(function, ast.FunctionDef) and function.name == "__init__":
-                    yield item.name, function, ast.get_docstring(item) or ""
-        elif isinstance(item, ast.FunctionDef) and not (
-            item.name.startswith("_") or _decorators(item) & DESCRIBED_ELSEWHERE
-        ):
-            yield above + item.name, item, ast.get_docstring(item) or ""
-
-
-def _takes_something(function: ast.FunctionDef) -> bool:
-    a = function.args
-    named = [
-        x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs) if x.arg not in ("self", "cls")
+def _named(names: dict[str, str]) -> list[Any]:
+    return [
+        pytest.param(module, name, id=f"{module}.{name}")
+        for module, listed in names.items()
+        for name in listed.split()
     ]
-    return bool(named or a.vararg or a.kwarg)
+
+
+def _imported(module: str, name: str) -> Any:
+    found: Any = importlib.import_module("sparsecv")
+    for part in [*module.split(".")[1:], name]:
+        if not hasattr(found, part):
+            importlib.import_module(f"{found.__name__}.{part}")
+        found = getattr(found, part)
+    return found
+
+
+def _definition(function: Any) -> ast.FunctionDef:
+    source = inspect.cleandoc("\n" + inspect.getsource(inspect.unwrap(function)))
+    node = ast.parse(source).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return node
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
@@ -73,42 +95,52 @@ def _raises(function: ast.FunctionDef) -> bool:
     return any(isinstance(e, ast.Name) and e.id in ("InputError", "ValueError") for e in errors)
 
 
-def _lacking(function: ast.FunctionDef, text: str) -> list[str]:
-    def has(section: str) -> bool:
-        return f"\n{section}\n{'-' * len(section)}" in text
+def _has(section: str, text: str) -> bool:
+    return f"\n{section}\n{'-' * len(section)}" in text
 
-    returned = ast.unparse(function.returns) if function.returns else "None"
+
+def _lacking(function: Any, text: str) -> list[str]:
+    """Sections that a function's docstring, or that of the class it makes, does not have."""
+    node = _definition(function)
+    a = node.args
+    named = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)} - {"self", "cls"}
+    returned = ast.unparse(node.returns) if node.returns else "None"
     wanted = {
-        "Parameters": _takes_something(function),
-        "Returns": returned not in ("None", "NoReturn") and not has("Yields"),
-        "Raises": _raises(function),
+        "Parameters": bool(named or a.vararg or a.kwarg),
+        "Returns": returned not in ("None", "NoReturn") and not _has("Yields", text),
+        "Raises": _raises(node),
     }
-    return [section for section, needed in wanted.items() if needed and not has(section)]
+    return [section for section, needed in wanted.items() if needed and not _has(section, text)]
 
 
-@pytest.mark.parametrize("module", _modules())
-def test_public_functions_are_documented(module: str) -> None:
-    tree = ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
-    lacking = {name: _lacking(function, text) for name, function, text in _public(tree.body)}
-    if module in COMMANDS:  # its docstring is the help text, its options explain themselves
-        lacking.pop(Path(module).stem)
-    assert {name: sections for name, sections in lacking.items() if sections} == {}
+@pytest.mark.parametrize(("module", "name"), _named(CALLED))
+def test_what_a_user_calls_is_documented_in_full(module: str, name: str) -> None:
+    value = _imported(module, name)
+    text = inspect.getdoc(value) or ""
+    assert ">>>" in text or name in NEEDS_AN_EXTRA
+    if not inspect.isclass(value):
+        assert _lacking(value, text) == []
+        return
+    assert _lacking(value.__init__, text) == []
+    methods = {
+        f"{one.__name__}.{each}": inspect.unwrap(getattr(value, each))
+        for one in value.__mro__
+        if one.__module__.startswith("sparsecv.")
+        for each in vars(one)
+        if not each.startswith("_") and inspect.isroutine(getattr(value, each))
+    }
+    lacking = {each: _lacking(f, inspect.getdoc(f) or "") for each, f in methods.items()}
+    assert {each: sections for each, sections in lacking.items() if sections} == {}
 
 
-def _exported() -> list[Any]:
-    """Functions, and the estimators, with the names they are exported by."""
-    found = []
-    for package in EXPORTING:
-        module = importlib.import_module(package)
-        for name in module.__all__:
-            value = getattr(module, name)
-            home = getattr(value, "__module__", "").removeprefix("sparsecv.").replace(".", "/")
-            wanted = inspect.isfunction(value) and not home.startswith(LEFT_OUT)
-            if wanted or (package == "sparsecv" and inspect.isclass(value)):
-                found.append(pytest.param(value, id=f"{package}.{name}"))
-    return found
+@pytest.mark.parametrize(("module", "name"), _named(RETURNED))
+def test_what_a_user_is_given_names_its_attributes(module: str, name: str) -> None:
+    assert _has("Attributes", inspect.getdoc(_imported(module, name)) or "")
 
 
-@pytest.mark.parametrize("value", _exported())
-def test_what_is_exported_shows_an_example(value: Any) -> None:
-    assert ">>>" in value.__doc__ or value.__name__ in NEEDS_AN_EXTRA
+@pytest.mark.parametrize("path", MODULES)
+def test_a_module_says_in_its_first_sentence_what_it_is_for(path: str) -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))) or ""
+    first = text.split("\n\n")[0].rstrip()
+    assert len(first.split()) >= 4
+    assert first[-1] in ".:"

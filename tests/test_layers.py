@@ -7,6 +7,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from house import code_lines
+
 import sparsecv
 
 ROOT = Path(sparsecv.__file__).parent
@@ -122,9 +124,10 @@ def compiled(function: ast.FunctionDef) -> bool:
     return any("kernel" in ast.unparse(each) for each in function.decorator_list)
 
 
-def test_no_module_has_more_than_450_lines() -> None:
+def test_no_module_has_more_than_450_lines_of_code() -> None:
+    """Neither blank, nor comment, nor docstring."""
     paths = [*ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]
-    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    lines = {str(path): code_lines(path.read_text(encoding="utf-8")) for path in paths}
     assert {path: n for path, n in lines.items() if n > 450} == {}
 
 

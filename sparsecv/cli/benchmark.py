@@ -1,4 +1,4 @@
-"""``sparsecv benchmark``."""
+"""The command ``sparsecv benchmark``: exact cross-validation timed on data sets."""
 
 from __future__ import annotations
 

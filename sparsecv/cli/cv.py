@@ -1,4 +1,4 @@
-"""``sparsecv cv``."""
+"""The command ``sparsecv cv``: the error at every sparsity, and the model it chooses."""
 
 from __future__ import annotations
 

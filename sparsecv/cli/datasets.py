@@ -1,4 +1,4 @@
-"""``sparsecv datasets``."""
+"""The command ``sparsecv datasets``: which data sets can be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sparsecv fit``."""
+"""The command ``sparsecv fit``: the best model of at most τ features at one γ."""
 
 from __future__ import annotations
 

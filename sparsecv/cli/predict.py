@@ -1,4 +1,4 @@
-"""``sparsecv predict``."""
+"""The command ``sparsecv predict``: responses of new rows by a saved model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sparsecv stability``."""
+"""The command ``sparsecv stability``: hyperparameters by stability-regularised validation."""
 
 from __future__ import annotations
 

@@ -68,6 +68,18 @@ def alternate(
     ------
     InputError
         γ ≤ 0, τ out of range, or no iterations.
+
+    Examples
+    --------
+    >>> from sparsecv.cv.alternating import alternate
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=20, p=3, tau_true=1)
+    >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
+    >>> result = alternate(data, [1, 2, 3])
+    >>> result.ended, result.best().certified
+    ('converged', True)
     """
     surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
     return alternation(surface, start=start, iterations=iterations)

@@ -75,6 +75,19 @@ def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds
     -------
     lower, upper : float
         In the units of y².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import bounds
+    >>> from sparsecv.solvers import SparseRidgeProblem, ellipsoid
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
+    >>> region = ellipsoid(training, training.objective([1, 3]))
+    >>> low, high = bounds.row_bounds(region, rows, targets)
+    >>> low <= (2.5 - 2.0) ** 2 <= high  # the optimum predicts 2
+    True
     """
     t = np.asarray(targets, dtype=np.float64)
     low, high = region.prediction_range(rows)
@@ -95,6 +108,19 @@ def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     Returns
     -------
     lower, upper : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import bounds
+    >>> from sparsecv.solvers import SparseRidgeProblem, ellipsoid
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
+    >>> region = ellipsoid(training, training.objective([1, 3]))
+    >>> low, high = bounds.spread_bounds(region, rows, targets)
+    >>> low <= (2.5 - 2.0) ** 2 <= high  # the optimum predicts 2
+    True
     """
     H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     error = float(np.linalg.norm(np.asarray(targets, dtype=np.float64) - H @ region.centre))
@@ -116,6 +142,19 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     Returns
     -------
     lower, upper : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import bounds
+    >>> from sparsecv.solvers import SparseRidgeProblem, ellipsoid
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
+    >>> region = ellipsoid(training, training.objective([1, 3]))
+    >>> low, high = bounds.region_bounds(region, rows, targets)
+    >>> low <= (2.5 - 2.0) ** 2 <= high  # the optimum predicts 2
+    True
     """
     closed = row_bounds(region, rows, targets), spread_bounds(region, rows, targets)
     kinds = region.error_range(rows, targets), *closed
@@ -136,6 +175,12 @@ def in_sample_bound(beta: ArrayLike, rows: ArrayLike, targets: ArrayLike) -> flo
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> from sparsecv import bounds
+    >>> round(bounds.in_sample_bound([0.0, 2.0], [[1.0, 1.0]], [2.5]), 6)
+    0.25
     """
     H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     error = np.asarray(targets, dtype=np.float64) - H @ np.asarray(beta, dtype=np.float64)
@@ -159,6 +204,17 @@ def full_objective_bound(
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import bounds
+    >>> from sparsecv.solvers import SparseRidgeProblem
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
+    >>> round(bounds.full_objective_bound(training, [1, 3], rows, targets), 6)
+    5.583333
     """
     columns = np.asarray(support, dtype=np.intp)
     fit = training.fit(columns)
@@ -181,6 +237,12 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     -------
     float
         At least 0.
+
+    Examples
+    --------
+    >>> from sparsecv import bounds
+    >>> round(bounds.objective_gap_bound(5.5, 5.25), 6)
+    0.25
     """
     difference = full_lower - fold_upper
     return max(difference - ULPS * (abs(full_lower) + abs(fold_upper)), 0.0)
@@ -217,6 +279,21 @@ def compute_bounds(
     Returns
     -------
     lower, upper : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import bounds
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
+    >>> full = SparseRidgeProblem(np.vstack([X, rows]), np.append(y, targets), gamma=1.0, tau=2)
+    >>> relaxation, upper = perspective_relaxation(training), training.objective([1, 3])
+    >>> bound = perspective_relaxation(full).bound
+    >>> low, high = bounds.compute_bounds(training, relaxation, bound, upper, rows, targets)
+    >>> low <= (2.5 - 2.0) ** 2 <= high  # the optimum predicts 2
+    True
     """
     region = ellipsoid(training, upper, epsilon=epsilon, beta=relaxation.beta, spectrum=spectrum)
     low, high = row_bounds(region, rows, targets)
@@ -249,6 +326,21 @@ def fold_bounds(
     Returns
     -------
     lower, upper : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv import bounds
+    >>> from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation
+    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
+    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
+    >>> full = SparseRidgeProblem(np.vstack([X, rows]), np.append(y, targets), gamma=1.0, tau=2)
+    >>> centres, upper = [perspective_relaxation(training).beta], training.objective([1, 3])
+    >>> bound = perspective_relaxation(full).bound
+    >>> low, high = bounds.fold_bounds(training, centres, bound, upper, rows, targets)
+    >>> low <= (2.5 - 2.0) ** 2 <= high  # the optimum predicts 2
+    True
     """
     spectrum = spectrum or Spectrum.of(training)
     low, high = objective_gap_bound(full_lower, upper), np.inf

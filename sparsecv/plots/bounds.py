@@ -71,6 +71,21 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     ------
     InputError
         matplotlib is missing, the result has no history, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsecv.cv.engine import cross_validate
+    >>> from sparsecv.cv.settings import Settings
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.plots.bounds import plot_bounds
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=20, p=3, tau_true=1)
+    >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
+    >>> found = cross_validate(data, [0.1], [1, 2, 3], Settings("search", bounds="paper"))
+    >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
+    ...     plot_bounds(found.by_gamma[0], file.name, "bounds of made data")
     """
     every = list(frames(result))
     plt = pyplot()
@@ -107,6 +122,23 @@ def animate_bounds(
     ------
     InputError
         No history, matplotlib is missing, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsecv.cv.engine import cross_validate
+    >>> from sparsecv.cv.settings import Settings
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.plots.bounds import animate_bounds
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=20, p=3, tau_true=1)
+    >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
+    >>> found = cross_validate(data, [0.1], [1, 2, 3], Settings("search", bounds="paper"))
+    >>> with tempfile.NamedTemporaryFile(suffix=".gif") as file:
+    ...     frames = animate_bounds(found.by_gamma[0], file.name, "bounds of made data", 2)
+    >>> frames <= 2
+    True
     """
     every = list(frames(result))
     if most_frames is not None and len(every) > most_frames:

@@ -1,4 +1,4 @@
-"""Pictures (extra ``plot``)."""
+"""The picture of the CV error against τ, and what all pictures share (extra ``plot``)."""
 
 from __future__ import annotations
 
@@ -103,6 +103,18 @@ def plot_cv(
     ------
     InputError
         matplotlib is missing, or the file cannot be written in that format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sparsecv.cv.engine import cross_validate
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.plots.curves import plot_cv
+    >>> data = RowFolds(np.eye(20)[:, :3], np.arange(20.0), make_folds("loo", 20), False)
+    >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
+    ...     plot_cv(cross_validate(data, [1.0], [1, 2, 3]), file.name, "CV error of made data")
     """
     plt = pyplot()
     best = result.best()

@@ -146,33 +146,3 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
     outer = errors.held_out[inner_choice, np.arange(k)]
     nested = outer.mean(axis=1)
     return Selection(weights, outer, nested, inner_choice, choice, int(np.argmin(nested)))
-
-
-def at_weight(errors: PartialErrors, weight: float) -> int:
-    """θ that minimises criterion (7) at a given λ; no nesting is needed.
-
-    Parameters
-    ----------
-    errors : PartialErrors
-    weight : float
-        λ ≥ 0.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-        λ < 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.stability import PartialErrors, at_weight
-    >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
-    >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
-    >>> at_weight(errors, 0.0), at_weight(errors, 0.5)
-    (0, 1)
-    """
-    return int(np.argmin(criterion(errors, float(checked_lambdas(weight)[0]))))

@@ -68,6 +68,15 @@ class SparseRidgeLearner:
     ------
     InputError
         An unknown solver, γ ≤ 0 or τ out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.stability import SparseRidgeLearner
+    >>> X, y = np.eye(4)[:, :3], np.arange(4.0)
+    >>> learner = SparseRidgeLearner(X, y, taus=[1, 2], gammas=[1.0])
+    >>> learner(np.array([0, 1, 2]), [0, 1]).shape  # candidates, all rows
+    (2, 4)
     """
 
     def __init__(

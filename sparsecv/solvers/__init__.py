@@ -5,11 +5,11 @@ Nothing here knows of folds or cross-validation.
 
 from .api import available_backends, checked_backend, register_backend, solve
 from .branching.certificate import Certificate, certify
-from .branching.enumeration import best_by_enumeration, few_supports
+from .branching.enumeration import few_supports
 from .branching.families import JointResult, Neighbour, settle, solve_jointly
 from .branching.left_out import LeftOut
 from .branching.single import branch_and_bound
-from .branching.sizes import certificates_of, solve_sizes
+from .branching.sizes import solve_sizes
 from .executor import on_client, run_units, workers
 from .fitted import SupportPath, fit_supports, known_path
 from .leaps.all_sizes import MAX_COLUMNS, TREE_ONLY, BestSubsets, best_subsets, pad_support
@@ -17,17 +17,16 @@ from .leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted, de
 from .leaps.open_nodes import OpenNode, prediction_ranges
 from .limits import Limits, StopFlag
 from .outside.benders import outer_approximation
-from .outside.conic import conic_relaxation, export_mosek, solve_conic
+from .outside.conic import solve_conic
 from .outside.extras import SolverUnavailable
 from .paths import support_path
 from .problem import SparseRidgeProblem, SubsetFit, gram_root
 from .relaxation.ellipsoid import Ellipsoid, Spectrum, centre_bound, ellipsoid, node_bounds
 from .relaxation.gram import GramForm, wants_gram
 from .relaxation.perspective import Relaxation, perspective_relaxation, relaxation_path
-from .relaxation.screening import Screening, dual_bounds, screen
+from .relaxation.screening import Screening, screen
 from .result import Solution, Status, relative_gap, worst
 from .supports.beam import heuristic_support
-from .supports.path import heuristic_path
 
 __all__ = [
     "MAX_COLUMNS",
@@ -53,23 +52,17 @@ __all__ = [
     "SubsetFit",
     "SupportPath",
     "available_backends",
-    "best_by_enumeration",
     "best_subsets",
     "best_subsets_rows_deleted",
     "branch_and_bound",
     "centre_bound",
-    "certificates_of",
     "certify",
     "checked_backend",
-    "conic_relaxation",
     "deleted_fits",
-    "dual_bounds",
     "ellipsoid",
-    "export_mosek",
     "few_supports",
     "fit_supports",
     "gram_root",
-    "heuristic_path",
     "heuristic_support",
     "known_path",
     "node_bounds",

@@ -52,8 +52,8 @@ def register_backend(name: str, backend: Backend) -> None:
 
     Examples
     --------
-    >>> from sparsecv.solvers import best_by_enumeration, register_backend, solve
-    >>> register_backend("all", lambda problem, **options: best_by_enumeration(problem))
+    >>> from sparsecv.solvers import branch_and_bound, register_backend, solve
+    >>> register_backend("mine", lambda problem, **options: branch_and_bound(problem))
     """
     _BACKENDS[name] = backend
 

@@ -64,7 +64,7 @@ def support_path(
     sizes : sequence of int
         In 1..p.
     solver : str
-        "exact": every problem to optimality. "heuristic": see :func:`heuristic_path`; every γ for
+        "exact": every problem to optimality. "heuristic": see :class:`SupportGrower`; every γ for
         itself. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
         exact up to 45 columns and where supports are few enough to look at each; else heuristic,
         with what a short tree proves of the sizes near p.
@@ -200,9 +200,7 @@ class _Walk:
         )
         self.enter(g, found.supports)
         self.lower[g], self.proved[g] = found.lower_bound, found.proved
-        self.searched[g] = found.n_trees > 0
-        if found.settled is not None:
-            self.searched[g] &= ~found.settled
+        self.searched[g] = True
         self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
         self.statuses.append(found.status)
         if not found.proved.all():

@@ -18,7 +18,6 @@ class Status(str, Enum):
     NODE_LIMIT = "node limit"
     MIO_LIMIT = "MIO limit"
     INTERRUPTED = "interrupted"
-    INFEASIBLE = "infeasible"
     PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
     UNPROVED = "not proved"  # no limit was met: nothing more was asked for
     FAILED = "solver failure"  # an outside solver contradicted what is known to hold
@@ -84,7 +83,6 @@ def worst(statuses: Iterable[Status]) -> Status:
     'time limit'
     """
     order = [
-        Status.INFEASIBLE,
         Status.FAILED,
         Status.INTERRUPTED,
         Status.TIME_LIMIT,

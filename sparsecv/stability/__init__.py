@@ -1,6 +1,6 @@
 """Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
 
-from ..selection.criterion import Selection, at_weight, criterion, select
+from ..selection.criterion import Selection, criterion, select
 from ..selection.learner import SparseRidgeLearner, largest_tau
 from ..selection.partial_errors import PartialErrors, partial_errors
 from .coordinate import Adaptive, Grid, descend
@@ -19,7 +19,6 @@ __all__ = [
     "Selection",
     "SparseRidgeLearner",
     "StabilityCV",
-    "at_weight",
     "cart",
     "checked_loss",
     "criterion",

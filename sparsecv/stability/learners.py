@@ -37,6 +37,17 @@ class EstimatorLearner:
     loss : Loss
     fit_params : dict, optional
         Handed to ``fit``; those with one value per row are cut to the rows fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from sparsecv.stability import EstimatorLearner, Grid, checked_loss
+    >>> X, y = np.eye(4), np.arange(4.0)
+    >>> grid, loss = Grid({"alpha": [0.1, 1.0]}), checked_loss("squared")
+    >>> learner = EstimatorLearner(Ridge(), grid, X, y, loss)
+    >>> learner(np.array([0, 1, 2]), [0, 1]).shape  # candidates, all rows
+    (2, 4)
     """
 
     def __init__(

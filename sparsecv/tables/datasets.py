@@ -309,6 +309,13 @@ def load_dataset(name: str) -> RowSource:
     -----
     UserWarning
         The file differs from the one in the registry.
+
+    Examples
+    --------
+    >>> from sparsecv.tables.datasets import load_dataset
+    >>> table = load_dataset("diabetes")
+    >>> table.n, table.p
+    (442, 10)
     """
     if name not in _BUILTIN and _find(name) is None:  # a file of this name is not meant
         raise _unknown(name)
@@ -391,5 +398,11 @@ def list_datasets() -> list[DatasetInfo]:
     Returns
     -------
     list of DatasetInfo
+
+    Examples
+    --------
+    >>> from sparsecv.tables.datasets import list_datasets
+    >>> [data.name for data in list_datasets()][:2]
+    ['diabetes', 'synthetic']
     """
     return [describe(name) for name in _known_names()]

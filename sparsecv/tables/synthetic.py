@@ -105,6 +105,13 @@ def make_synthetic(
     ----------
     Cory-Wright and Gómez, "Optimal Cross-Validation for Sparse Linear Regression", EC.1.2;
     Cory-Wright and Gómez, "Stability Regularized Cross-Validation", Appendix A.
+
+    Examples
+    --------
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=30, p=5, tau_true=2)
+    >>> made.X.shape, int((made.beta_true != 0.0).sum())
+    ((30, 5), 2)
     """
     _check_integer("n", n, 2)
     _check_integer("p", p, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -42,7 +43,7 @@ def truth_of(data: RowFolds, gamma: float, taus: np.ndarray) -> object:
 
 
 @pytest.mark.slow
-@settings(max_examples=180, deadline=None)
+@settings(max_examples=examples(180))
 @given(st.integers(0, 2**31), st.sampled_from(["best", "paper"]))
 def test_bounds_hold_the_truth(seed: int, bounds: str) -> None:
     data, gamma = small_folds(seed)
@@ -55,7 +56,7 @@ def test_bounds_hold_the_truth(seed: int, bounds: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120))
 @given(
     st.integers(0, 2**31),
     st.sampled_from(["best", "paper"]),

@@ -164,7 +164,7 @@ def test_projected_supports_are_the_best_of_their_size(seed: int) -> None:
 
 
 @given(data=ugly(), seed=st.integers(0, 2**16))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_ugly_columns(data: Data, seed: int) -> None:
     """Duplicate, dependent, constant and badly scaled columns; predictions of any model."""
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from brute_force import (
     rounding,
     ugly,
 )
+from fresh import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tree_cases import Exact, exact_of, key, problem_of
@@ -56,7 +57,7 @@ def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
         assert lost <= 1e-9 * math.sqrt(gain) + 1e-13 * share * math.sqrt(yy)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(data=ugly())
 @example(data=Data(np.array([[3.0]]), np.array([2.0]), 1.0))
 @example(data=Data(np.array([[0.0]]), np.array([2.0]), 1e-8))
@@ -87,7 +88,7 @@ def test_every_size_is_optimal(data: Data) -> None:
     assert found.open_nodes == []
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     p=st.integers(6, 10),
     n=st.sampled_from([1, 2, 5, 9, 10, 11, 40]),
@@ -110,7 +111,7 @@ def test_every_size_is_optimal_with_more_columns(
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(mild=True))
 def test_gram_problems_are_solved_too(data: Data) -> None:
     X, y, gamma = data
@@ -126,7 +127,7 @@ def test_gram_problems_are_solved_too(data: Data) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(), draw=st.data())
 def test_sizes_and_warm_starts_change_no_objective(data: Data, draw: st.DataObject) -> None:
     p = data.X.shape[1]
@@ -159,7 +160,7 @@ def test_an_optimal_warm_start_is_kept_at_once() -> None:
     assert best_subsets(problem, warm_starts=best.supports).n_nodes <= best.n_nodes
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly())
 def test_runs_are_repeatable(data: Data) -> None:
     a, b = (best_subsets(problem_of(data)) for _ in range(2))
@@ -169,7 +170,7 @@ def test_runs_are_repeatable(data: Data) -> None:
     assert a.n_nodes == b.n_nodes
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(), seed=st.integers(0, 999))
 def test_the_order_of_columns_does_not_matter(data: Data, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(data.X.shape[1])
@@ -183,7 +184,7 @@ def test_the_order_of_columns_does_not_matter(data: Data, seed: int) -> None:
 # --- ties ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(max_columns=5, mild=True))
 def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
     exact = exact_of(data)
@@ -261,7 +262,7 @@ def test_nothing_to_explain(what: str, gamma: float) -> None:
 # --- tolerance ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(mild=True), exponent=st.floats(-8.0, 0.0), draw=st.data())
 def test_tolerance_bounds_the_gap(data: Data, exponent: float, draw: st.DataObject) -> None:
     tol = 10.0**exponent
@@ -295,7 +296,7 @@ def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(), draw=st.data())
 def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) -> None:
     options: dict[str, Any] = {}

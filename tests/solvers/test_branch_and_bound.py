@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum, ugly_problem
@@ -33,7 +34,7 @@ from sparsecv.solvers.supports.swaps import improve
 from sparsecv.tables.synthetic import make_synthetic
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 0, 1, 2, 5, 20]))
 def test_bounds_hold_whenever_it_stops(seed: int, nodes: int | None) -> None:
     problem = ugly_problem(seed)
@@ -193,7 +194,7 @@ def test_swaps_end_where_no_swap_helps() -> None:
             assert problem.objective(swapped) >= value * (1 - 1e-8)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 0.05, 0.3, 0.9]))
 def test_a_coarse_tolerance_leaves_a_true_bound(seed: int, tol: float) -> None:
     """What was pruned or screened against a lowered target still bounds the optimum."""
@@ -351,7 +352,7 @@ def test_history_of_the_gap() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_never_below_the_relaxation_alone(seed: int, nodes: int) -> None:
     """Stopped at the root or near it, small γ and wide data: what residuals keep, Gram loses."""
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -17,11 +18,8 @@ from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
     branch_and_bound,
-    certificates_of,
     certify,
-    solve_sizes,
 )
-from sparsecv.solvers.branching import sizes as sizes_module
 from sparsecv.solvers.limits import Limits
 
 
@@ -45,7 +43,7 @@ def without_row(problem: SparseRidgeProblem, i: int) -> SparseRidgeProblem:
     return SparseRidgeProblem(rows[:, :-1], rows[:, -1], gamma=problem.gamma, tau=problem.tau)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100))
 @given(
     st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.01, 0.5]), st.sampled_from([0, 1, 5, None])
 )
@@ -70,7 +68,7 @@ def test_leaves_of_a_larger_tree_are_a_partition() -> None:
         assert sum(holds(leaf, chosen) for leaf in found.leaves) == 1
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 4, None]))
 def test_any_certificate_of_the_right_shape_is_sound(
     seed: int, other: int, nodes: int | None
@@ -137,39 +135,3 @@ def test_too_large_a_tree_is_not_carried(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sparsecv.solvers.branching.certificate.MOST_LEAVES", 3)
     problem = wide(0)
     assert certify(problem, branch_and_bound(problem).support, margin=0.3) is None
-
-
-def test_sizes_settled_by_certificates() -> None:
-    problem = wide(1, tau=4)
-    sizes = np.arange(1, 5)
-    whole = solve_sizes(problem, sizes=sizes)
-    assert whole.proved.all()
-    certificates = certificates_of(problem, whole, 0.02, None)
-    assert set(certificates) <= {1, 2, 3, 4}
-    assert certificates
-    assert certificates_of(problem, whole, 0.02, 0.0) == {}
-    for i in range(6):
-        fold = without_row(problem, i)
-        alone = solve_sizes(fold, sizes=sizes)
-        carried = solve_sizes(
-            fold, sizes=sizes, warm_starts=whole.supports, certificates=certificates
-        )
-        np.testing.assert_allclose(carried.objective, alone.objective, rtol=1e-9)
-        assert carried.proved.all()
-        assert carried.status is Status.OPTIMAL
-        assert carried.settled is not None
-        assert carried.n_trees <= 1 + int((~carried.settled).sum())
-    cut = solve_sizes(
-        fold,
-        sizes=sizes,
-        warm_starts=whole.supports,
-        certificates=certificates,
-        time_limit=1e-9,
-    )
-    assert (cut.lower_bound <= alone.objective * (1 + 1e-12)).all()
-    assert [s.size for s in cut.supports] == [1, 2, 3, 4]
-
-
-def test_small_problems_have_no_certificates() -> None:
-    problem = wide(0, p=sizes_module.TREE_ONLY, tau=2)
-    assert certificates_of(problem, solve_sizes(problem), 0.01, None) == {}

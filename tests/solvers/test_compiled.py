@@ -137,6 +137,18 @@ def test_a_damaged_file_is_compiled_anew(modules: Path, suffix: str, left: float
     assert answer(modules) == (22, True)
 
 
+def test_a_file_of_before_under_an_index_of_now_is_compiled_anew(modules: Path) -> None:
+    """What is on disk while another process, which has written the index, writes the file."""
+    answer(modules)
+    before = {file.name: file.read_bytes() for file in modules.rglob("*.nbc")}
+    (modules / "callee.py").write_text(CALLEE.replace("STEP = 10", "STEP = 100"))
+    assert answer(modules) == (202, False)
+    for file in modules.rglob("*.nbc"):
+        file.write_bytes(before[file.name.replace(".2.nbc", ".1.nbc")])
+    assert answer(modules) == (202, False)
+    assert answer(modules) == (202, True)
+
+
 def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> None:
     answer(modules)
     for file in modules.rglob("*.nbi"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from brute_force import plain
 from outside_cases import hard, problem_of
 
 from sparsecv.solvers import (
+    GramForm,
     SolverUnavailable,
     available_backends,
     solve,
@@ -20,30 +22,6 @@ from sparsecv.solvers.outside import (
 from sparsecv.solvers.outside import (
     registry as outside_backends,
 )
-
-LACKED = outside_backends.lacking("scip-conic")
-needs_scip_conic = pytest.mark.skipif(LACKED is not None, reason=str(LACKED))
-
-
-@pytest.mark.parametrize(
-    "solver", ["CLARABEL", "SCS", pytest.param("SCIP", marks=needs_scip_conic), "GUROBI"]
-)
-@pytest.mark.parametrize("extract", [False, True])
-def test_conic_relaxations(solver: str, extract: bool) -> None:
-    from sparsecv.solvers import perspective_relaxation
-
-    for n, p, tau in ((30, 6, 2), (5, 8, 3)):
-        problem = problem_of(plain(p, n, p, 1.0, noise=1.0), tau)
-        ours = perspective_relaxation(problem, extract=False)
-        theirs = conic.conic_relaxation(problem, solver=solver, extract=extract)
-        best = solve(problem, tol=0.0)
-        assert theirs.bound <= best.objective
-        if extract:
-            assert theirs.bound >= ours.bound * (1.0 - 1e-3)
-        else:
-            assert theirs.value == pytest.approx(ours.value, rel=2e-4)
-            assert theirs.bound == pytest.approx(ours.bound, rel=2e-3)
-        assert theirs.z.sum() <= tau + 1e-4
 
 
 def read_task(path: str) -> tuple[Any, ...]:
@@ -74,7 +52,11 @@ def test_what_mosek_is_given_is_the_problem(tmp_path: Any) -> None:
     mosek = pytest.importorskip("mosek")
     problem = problem_of(plain(5, 20, 5, 1.0, noise=2.0), 2)
     path = tmp_path / "model.task.gz"
-    conic.export_mosek(problem, path)
+    form = conic.CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
+    written = conic.perspective_model(form, problem.yy)
+    no_time = {"save_file": str(path), "mosek_params": {"MSK_DPAR_MIO_MAX_TIME": 0.0}}
+    with contextlib.suppress(SolverUnavailable):  # the task is written before it is solved
+        conic._run(written, "MOSEK", no_time)
     c, fixed, A, rows, columns, cones, integer = read_task(str(path))
     inf = float("inf")
 
@@ -104,8 +86,6 @@ def test_what_mosek_is_given_is_the_problem(tmp_path: Any) -> None:
         model.optimize()
         value = model.ObjVal
     assert sum(integer) == problem.p
-    form = conic.CutForm(problem, np.arange(problem.p), conic.GramForm.of(problem, extract=False))
-    written = conic.perspective_model(form, problem.yy)
     best = solve(problem, tol=0.0)
     assert (value + written.constant) * written.scale == pytest.approx(best.objective, rel=1e-5)
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum, ugly_problem
@@ -25,7 +26,7 @@ def correlated(seed: int, n: int, p: int, tau: int, gamma: float = 0.1) -> Spars
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=examples(120))
 @given(st.integers(0, 2**32 - 1))
 def test_a_support_of_tau_columns_whatever_the_data(seed: int) -> None:
     problem = ugly_problem(seed)

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 from numba import config
 from numpy.typing import NDArray
+from problems import grown
 
 from sparsecv.solvers import (
     GramForm,
     LeftOut,
     SparseRidgeProblem,
-    best_by_enumeration,
     best_subsets,
     best_subsets_rows_deleted,
     branch_and_bound,
     certify,
-    heuristic_path,
     heuristic_support,
     perspective_relaxation,
     settle,
@@ -28,6 +27,7 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.branching import driver, families_kernels, node
+from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.relaxation import descent, gram, perspective, root
 from sparsecv.solvers.relaxation.newton import newton_work
 
@@ -106,7 +106,9 @@ def test_a_full_list_of_ties_keeps_the_first() -> None:
 @pytest.mark.parametrize("kind", ["plain", "wide", "one column"])
 def test_enumeration(kind: str) -> None:
     given = problem(kind, 1.0)
-    for size, support in enumerate(best_by_enumeration(given, np.arange(1, 6)), start=1):
+    found = enumerated(given, np.arange(1, 6), [])
+    assert found is not None
+    for size, support in enumerate(found[0], start=1):
         assert given.objective(support) == pytest.approx(least(given, size), rel=1e-9)
 
 
@@ -116,7 +118,7 @@ def test_heuristics(kind: str) -> None:
     best = least(given, 3)
     start = np.array([1, 4, 5])
     assert given.objective(heuristic_support(given, warm_starts=[start])) >= best * (1 - 1e-12)
-    by_size = heuristic_path(given, [1, 2, 3], warm_starts=[start])
+    by_size = grown(given, [1, 2, 3], starts=[start])
     assert sorted(by_size) == [1, 2, 3]
     assert given.objective(by_size[3]) >= best * (1 - 1e-12)
     assert given.objective(by_size[1]) == pytest.approx(least(given, 1), rel=1e-9)

@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ def least_objective(problem: SparseRidgeProblem) -> float:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**31), st.sampled_from([0, 1, 3, None]), st.sampled_from([1, 7, 500]))
 def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) -> None:
     problem, left_out, folds = folds_of(seed)
@@ -75,7 +76,7 @@ def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> None:
     problem, left_out, folds = folds_of(seed)
@@ -90,7 +91,7 @@ def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> N
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 2**31))
 def test_bounds_around_moved_centres_hold(seed: int) -> None:
     """objective(β) ≥ bound + (β − centre)ᵀ(G_j + shift I)(β − centre) for τ-sparse β."""
@@ -115,7 +116,7 @@ def test_bounds_around_moved_centres_hold(seed: int) -> None:
                     assert least <= value + 1e-8 * (problem.yy + value)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(st.integers(0, 2**31))
 def test_least_eigenvalues_and_spreads_are_bounds(seed: int) -> None:
     problem, left_out, folds = folds_of(seed, 6)

@@ -16,6 +16,7 @@ from brute_force import (
     ridge,
     ugly,
 )
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def every_stop(data: Data) -> list[BestSubsets]:
 # --- open nodes -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=ugly())
 def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
     exact = exact_sizes(exact_objectives(data))
@@ -267,7 +268,7 @@ def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
     assert (dual.low.tolist(), dual.high) == (primal.low.tolist(), primal.high)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(max_columns=5, max_rows=4))
 def test_the_bound_of_the_whole_problem(data: Data) -> None:
     exact = exact_sizes(exact_objectives(data))
@@ -282,7 +283,7 @@ def test_the_bound_of_the_whole_problem(data: Data) -> None:
         assert found.objective[i] == pytest.approx(own, abs=slack + 1e-26 * float(data.y @ data.y))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=ugly(max_columns=5, max_rows=4, mild=True), seed=st.integers(0, 2**32 - 1))
 def test_the_ranges_of_the_whole_problem(data: Data, seed: int) -> None:
     rows = np.random.default_rng(seed).standard_normal((3, data.X.shape[1]))

@@ -295,7 +295,7 @@ def test_a_licence_that_is_too_small_is_named() -> None:
 def test_bad_names_are_refused() -> None:
     problem, _ = hard()
     with pytest.raises(ValueError, match="CPLEX"):
-        conic.conic_relaxation(problem, solver="CPLEX")
+        conic.solve_conic(problem, "CPLEX")
     with pytest.raises(ValueError, match="CLARABEL"):  # knows no 0–1 variables
         conic.solve_conic(problem, "CLARABEL")
     with pytest.raises(ValueError, match="sos"):

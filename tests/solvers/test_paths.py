@@ -5,19 +5,20 @@ from itertools import combinations
 import numpy as np
 import pytest
 from brute_force import Data, plain, ugly
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import ugly_problem
 
 from sparsecv.solvers import (
     SparseRidgeProblem,
-    best_by_enumeration,
     best_subsets,
     few_supports,
     known_path,
     solve_sizes,
     support_path,
 )
+from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.fitted import fit_supports
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.result import Status
@@ -51,7 +52,7 @@ def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) ->
             assert (path.coef[g, t, size:] == 0.0).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=ugly(), more=st.lists(st.floats(-3.0, 8.0), min_size=0, max_size=3))
 def test_ugly_data(data: Data, more: list[float]) -> None:
     p = data.X.shape[1]
@@ -193,7 +194,7 @@ def test_coefficients_of_many_supports(gamma: float) -> None:
             assert objective[0, c] == pytest.approx(fit.objective, rel=1e-8, abs=1e-13 * whole.yy)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=ugly(mild=True), warm=st.booleans())
 def test_enumeration(data: Data, warm: bool) -> None:
     p = data.X.shape[1]
@@ -202,9 +203,9 @@ def test_enumeration(data: Data, warm: bool) -> None:
     if not few_supports(problem, sizes):
         return
     starts = [np.arange(size) for size in range(1, p + 1)] if warm else []
-    for size, support in zip(
-        sizes, best_by_enumeration(problem, sizes, starts=starts), strict=True
-    ):
+    found = enumerated(problem, sizes, starts)
+    supports = solve_sizes(problem, sizes=sizes).supports if found is None else found[0]
+    for size, support in zip(sizes, supports, strict=True):
         every = [problem.fit(np.array(S)) for S in combinations(range(p), int(size))]
         assert support.size == size
         np.testing.assert_array_equal(support, np.unique(support))
@@ -220,12 +221,16 @@ def test_enumeration_of_many_columns() -> None:
         assert few_supports(problem, sizes)
         tree = solve_sizes(problem, sizes=sizes)
         assert tree.proved.all()
-        for ours, theirs in zip(best_by_enumeration(problem, sizes), tree.supports, strict=True):
+        found = enumerated(problem, sizes, [])
+        assert found is not None
+        for ours, theirs in zip(found[0], tree.supports, strict=True):
             assert problem.objective(ours) == pytest.approx(problem.objective(theirs), rel=1e-10)
     assert not few_supports(problem, [10])
     assert not few_supports(problem.replace(gamma=1e-9), [1])
     nothing = SparseRidgeProblem(X, 0.0 * y, gamma=1.0, tau=1)
-    assert [s.tolist() for s in best_by_enumeration(nothing, np.array([2]))] == [[0, 1]]
+    found = enumerated(nothing, np.array([2]), [])
+    assert found is not None
+    assert [s.tolist() for s in found[0]] == [[0, 1]]
 
 
 def test_columns_of_very_different_length() -> None:

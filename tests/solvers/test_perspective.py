@@ -6,14 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum
 
-from sparsecv.solvers import GramForm, SparseRidgeProblem
+from sparsecv.solvers import GramForm, LeftOut, SparseRidgeProblem
 from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation.perspective import perspective_relaxation, relaxation_path
-from sparsecv.solvers.relaxation.screening import dual_bounds
+from sparsecv.solvers.relaxation.screening import screen
 
 
 def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
@@ -28,7 +29,7 @@ def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:
     return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.floats(0.0, 0.9))
 def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part: float) -> None:
     problem = random_problem(seed)
@@ -52,9 +53,9 @@ def test_bound_below_value_and_below_the_optimum(seed: int, extract: bool, part:
         assert found.value <= best * (1 + 2e-8) + 1e-11 * problem.yy
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80))
 @given(st.integers(0, 2**32 - 1))
-def test_dual_bounds_hold_for_any_coefficients(seed: int) -> None:
+def test_screening_bounds_hold_for_any_coefficients(seed: int) -> None:
     problem = random_problem(seed, most=7)
     rng = np.random.default_rng(seed)
     for beta in (
@@ -62,10 +63,9 @@ def test_dual_bounds_hold_for_any_coefficients(seed: int) -> None:
         10.0 ** rng.uniform(-3, 3) * rng.normal(size=problem.p),
         perspective_relaxation(problem).beta,
     ):
-        bounds = dual_bounds(problem, beta)
         for tau in range(1, problem.p + 1):
             best = min(problem.objective(S) for S in itertools.combinations(range(problem.p), tau))
-            assert bounds[tau - 1] <= best * (1 + 1e-12)
+            assert screen(problem.replace(tau=tau), beta, best).bound <= best * (1 + 1e-12)
 
 
 def test_converges_on_most_and_says_where_not() -> None:
@@ -115,7 +115,7 @@ def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="columns"):
         perspective_relaxation(problem, columns=[3])
     with pytest.raises(ValueError, match="beta"):
-        dual_bounds(problem, np.array([1.0, np.nan, 0.0]))
+        screen(problem, np.array([1.0, np.nan, 0.0]), 1.0)
 
 
 def test_agrees_with_a_conic_solver() -> None:
@@ -148,12 +148,15 @@ def test_rows_left_out_without_copying(extract: bool) -> None:
     X, y = rng.normal(size=(40, 12)), rng.normal(size=40)
     whole = SparseRidgeProblem(X, y, gamma=2.0, tau=4)
     rest = SparseRidgeProblem(X[5:], y[5:], gamma=2.0, tau=4)
-    gram = GramForm.of(whole).without(X[:5], y[:5])
+    gram = LeftOut(GramForm.of(whole), X[:5], y[:5], np.array([0, 5]), 40).form(0)
     found = perspective_relaxation(whole, gram=gram, extract=extract)
     expected = perspective_relaxation(rest, extract=extract)
-    assert found.value == pytest.approx(expected.value, rel=1e-7)
-    assert found.bound <= expected.value * (1 + 1e-9)
-    np.testing.assert_allclose(gram.D, GramForm.of(rest).D, rtol=1e-6)
+    if extract:  # a multiple of the identity, which costs no factorisation, is worth less
+        assert found.bound <= expected.value * (1 + 1e-9)
+        assert found.bound >= perspective_relaxation(rest).bound * (1 - 1e-7)
+    else:
+        assert found.value == pytest.approx(expected.value, rel=1e-7)
+        assert found.bound <= expected.value * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -201,7 +204,7 @@ def test_leaving_out_heavy_rows_keeps_the_bound(heavy: float, extract: bool) -> 
         y[:3] *= heavy
         whole = SparseRidgeProblem(X, y, gamma=0.1, tau=2)
         rest = SparseRidgeProblem(X[3:], y[3:], gamma=0.1, tau=2)
-        gram = GramForm.of(whole).without(X[:3], y[:3])
+        gram = LeftOut(GramForm.of(whole), X[:3], y[:3], np.array([0, 3]), 20).form(0)
         found = perspective_relaxation(whole, gram=gram, extract=extract)
         best = min(rest.objective(S) for S in itertools.combinations(range(5), 2))
         assert found.bound <= best * (1 + 1e-12)

@@ -12,6 +12,7 @@ from brute_force import (
     ugly,
 )
 from deleted_cases import Exact, check, chosen, exact_of, residual_of, rounding, solve, without
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_cases import key, problem_of
@@ -26,7 +27,7 @@ from sparsecv.solvers import (
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=ugly(max_columns=4, max_rows=6))
 def test_every_row_and_size_is_optimal(data: Data) -> None:
     found = solve(data)
@@ -36,7 +37,7 @@ def test_every_row_and_size_is_optimal(data: Data) -> None:
     np.testing.assert_array_equal(found.high, found.residual)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(data=ugly(max_columns=4, max_rows=6, mild=True))
 def test_residuals_are_those_of_a_refit(data: Data) -> None:
     found = solve(data)
@@ -49,7 +50,7 @@ def test_residuals_are_those_of_a_refit(data: Data) -> None:
             assert abs(found.residual[a, i] - expected) <= 1e-8 * total
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(data=ugly(max_columns=4, max_rows=6, mild=True))
 def test_equals_one_search_per_row(data: Data) -> None:
     found = solve(data)

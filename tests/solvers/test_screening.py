@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from sparsecv.solvers.relaxation.perspective import perspective_relaxation
 from sparsecv.solvers.relaxation.screening import screen
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 2**32 - 1))
 def test_every_optimal_support_survives(seed: int) -> None:
     rng = np.random.default_rng(seed)

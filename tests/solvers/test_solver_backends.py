@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import Data, enumerate_size, plain, ugly, value
+from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def check_consistent(data: Data, tau: int, found: Solution) -> None:
     assert found.seconds >= 0.0
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     data=ugly(mild=True),
     tau=st.integers(1, 5),

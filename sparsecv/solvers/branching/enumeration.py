@@ -13,7 +13,6 @@ from ..kernels.linalg import Array
 from ..leaps.all_sizes import checked_sizes, pad_support, prefer
 from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm
-from .sizes import solve_sizes
 
 MOST = 5_000_000  # supports: some 10 ms
 SOUND = 1e-7  # least share of the longest column's square that γ may be: nine digits are left
@@ -22,7 +21,7 @@ PRECISE = 1e-6  # of an objective: rounding may overlook no more
 
 
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
-    """Whether :func:`best_by_enumeration` is quick here, and likely to be precise.
+    """Whether :func:`enumerated` is quick here, and likely to be precise.
 
     Parameters
     ----------
@@ -51,12 +50,9 @@ def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
     return problem.gamma >= SOUND * float(problem.squared_lengths.max())
 
 
-def best_by_enumeration(
-    problem: SparseRidgeProblem,
-    sizes: NDArray[np.intp],
-    *,
-    starts: Iterable[NDArray[np.intp]] = (),
-) -> list[NDArray[np.intp]]:
+def enumerated(
+    problem: SparseRidgeProblem, sizes: NDArray[np.intp], starts: Sequence[NDArray[np.intp]]
+) -> tuple[list[NDArray[np.intp]], Array] | None:
     """Optimal supports of eq. (1), main paper, for every size, every support looked at.
 
     Parameters
@@ -65,50 +61,14 @@ def best_by_enumeration(
         Its τ is not used; γ as :func:`few_supports` wants it.
     sizes : ndarray of int
         In 1..p.
-    starts : supports, optional
+    starts : sequence of supports
         Good ones; what is not better than they are is passed over faster.
 
     Returns
     -------
-    list of ndarray of intp
-        One support per size, increasing. Where rounding does not tell objectives apart they come
-        from :func:`solve_sizes`.
-
-    Raises
-    ------
-    ValueError
-        Sizes out of 1..p.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, best_by_enumeration
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> best_by_enumeration(problem, np.array([1, 2]))
-    [array([1]), array([1, 3])]
-    """
-    found = enumerated(problem, sizes, list(starts))
-    if found is None:
-        return solve_sizes(problem, sizes=sizes, warm_starts=starts).supports
-    return found[0]
-
-
-def enumerated(
-    problem: SparseRidgeProblem, sizes: NDArray[np.intp], starts: Sequence[NDArray[np.intp]]
-) -> tuple[list[NDArray[np.intp]], Array] | None:
-    """Supports as :func:`best_by_enumeration` has them, with bounds; None where not precise.
-
-    Parameters
-    ----------
-    problem, sizes
-        As there.
-    starts : sequence of supports
-
-    Returns
-    -------
     list of ndarray of intp, and ndarray
-        One support and one lower bound per size; or None.
+        One support and one lower bound per size; None where rounding does not tell objectives
+        apart.
     """
     wanted = checked_sizes(problem, sizes)
     p, ridge = problem.p, problem.gamma / 2.0

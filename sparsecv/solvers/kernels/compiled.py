@@ -327,9 +327,18 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             found = None
             with suppress(OSError):
                 self.flush()
+        # another process may be between writing numba's index and the file it names, which then
+        # still holds what was compiled before, or for other types
+        if found is not None and not self._is_current(found, sig):
+            found = None
         if found is None:
             announce(self.function)
         return found
+
+    def _is_current(self, found: Any, sig: Any) -> bool:
+        """Whether compiled code is of this function as it stands, and of these types."""
+        name = found.fndesc.llvm_func_name
+        return stamp(self.function)[:16] in name and tuple(found.signature.args) == tuple(sig)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled function; a full disk costs the next process a compilation."""

@@ -43,7 +43,6 @@ class BestSubsets:
     seconds: float
     open_nodes: list[OpenNode]
     n_trees: int = 1
-    settled: NDArray[np.bool_] | None = None  # sizes proved without branching; None: by one tree
 
 
 @on_one_thread

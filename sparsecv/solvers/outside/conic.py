@@ -2,9 +2,9 @@
 
     min ||Fu − f||² − 2rᵀu + wᵀs   s.t.  u_i² ≤ s_i z_i,  Σz ≤ τ,  |u_i| ≤ M_i z_i
 
-with z 0–1 (MISOCP: MOSEK, SCIP, Gurobi) or in [0, 1] (SOCP: also Clarabel, SCS), F the root of
-Q = XᵀX − D, w = γ/2 + D, β = u times the columns' lengths. The rows |u| ≤ Mz follow from the
-others; without them SCIP has reported optima that are too low.
+with z 0–1 (MOSEK, SCIP, Gurobi), F the root of Q = XᵀX − D, w = γ/2 + D, β = u times the columns'
+lengths. The rows |u| ≤ Mz follow from the others; without them SCIP has reported optima that are
+too low.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from numpy.typing import NDArray
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..relaxation.gram import GramForm
 from ..result import Solution, Status
 from .cuts import CutForm
 from .extras import SCIP, SolverUnavailable, missing, no_mosek_licence, quiet_stderr, required
@@ -37,10 +35,7 @@ PACKAGES = {
     "MOSEK": ("cvxpy", "mosek"),
     "GUROBI": ("cvxpy", "gurobipy"),
     "SCIP": ("cvxpy>=1.8", SCIP),  # an older one keeps its model
-    "CLARABEL": ("cvxpy", "clarabel"),
-    "SCS": ("cvxpy", "scs"),
 }
-MIXED_INTEGER = ("MOSEK", "GUROBI", "SCIP")
 
 
 @dataclass(frozen=True)
@@ -58,28 +53,7 @@ class ConicModel:
     scale: float
 
 
-@dataclass(frozen=True)
-class ConicRelaxation:
-    """A relaxation solved by an outside solver.
-
-    Attributes
-    ----------
-    beta, z : ndarray, shape (p,)
-    value : float
-        The solver's.
-    bound : float
-        Certified at ``beta`` by the dual bound, whatever the solver's tolerances.
-    """
-
-    beta: Array
-    z: Array
-    value: float
-    bound: float
-
-
-def perspective_model(
-    form: CutForm, upper: float, *, integer: bool = True, big_m: bool = True
-) -> ConicModel:
+def perspective_model(form: CutForm, upper: float, *, big_m: bool = True) -> ConicModel:
     """Write the model.
 
     Parameters
@@ -87,7 +61,6 @@ def perspective_model(
     form : CutForm
     upper : float
         Objective of a support that is known: it bounds the coefficients and is the unit.
-    integer : bool, z 0–1; otherwise in [0, 1]
     big_m : bool, add the rows |u| ≤ Mz
 
     Returns
@@ -112,14 +85,12 @@ def perspective_model(
     f = np.divide(target, root, out=np.zeros(p), where=large & (root > 0.0))
     rest = b - F.T @ f
     u, s, t = cp.Variable(p), cp.Variable(p, nonneg=True), cp.Variable(nonneg=True)
-    z = cp.Variable(p, boolean=True) if integer else cp.Variable(p)
+    z = cp.Variable(p, boolean=True)
     constraints = [
         cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ u - f), t - 1.0])),
         cp.SOC(z + s, cp.vstack([2.0 * u, z - s]), axis=0),
         cp.sum(z) <= form.picks,
     ]
-    if not integer:
-        constraints += [z >= 0.0, z <= 1.0]
     if big_m:
         M = scaled.bounds
         constraints += [u <= cp.multiply(M, z), u >= -cp.multiply(M, z)]
@@ -180,41 +151,6 @@ class Scaled:
         return cls(Q, b, w, constant, short * np.sqrt(scale), scale, bounds)
 
 
-def conic_relaxation(
-    problem: SparseRidgeProblem, *, solver: str = "CLARABEL", extract: bool = False
-) -> ConicRelaxation:
-    """Solve the perspective relaxation (eq. 5, main paper) by a conic solver.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    solver : str
-        "CLARABEL", "SCS", "MOSEK", "GUROBI" or "SCIP".
-    extract : bool, move a diagonal of XᵀX into the perspective
-
-    Returns
-    -------
-    ConicRelaxation, with a lower bound that holds whatever the solver's tolerances are
-
-    Raises
-    ------
-    SolverUnavailable
-        cvxpy, the solver or its licence is missing.
-    """
-    _check(solver)
-    columns = np.arange(problem.p, dtype=np.intp)
-    form = CutForm(problem, columns, GramForm.of(problem, extract=False), extract=extract)
-    model = perspective_model(form, problem.yy, integer=False, big_m=False)
-    _run(model, solver, {"env": environment(required("gurobipy"))} if solver == "GUROBI" else {})
-    if model.u.value is None:
-        raise RuntimeError(f"{solver} found no solution of the relaxation")
-    beta = np.asarray(model.u.value) * model.length
-    cut = form.cut(beta)
-    bound = cut.constant - float(np.sort(cut.slopes)[::-1][: problem.tau].sum())
-    value = (float(model.problem.value) + model.constant) * model.scale
-    return ConicRelaxation(beta, np.asarray(model.z.value), value, bound)
-
-
 def solve_conic(
     problem: SparseRidgeProblem,
     solver: str,
@@ -254,9 +190,11 @@ def solve_conic(
     SolverUnavailable
         cvxpy, the solver or its licence is missing.
     """
-    if solver not in MIXED_INTEGER:
-        raise ValueError(f"solver must be one of {', '.join(MIXED_INTEGER)}; got {solver!r}")
-    _check(solver)
+    if solver not in PACKAGES:
+        raise ValueError(f"solver must be one of {', '.join(PACKAGES)}; got {solver!r}")
+    lacking = missing(*PACKAGES[solver])
+    if lacking is not None:
+        raise SolverUnavailable(lacking)
     limits = limits or Limits()
     ready = prepare(problem, warm_starts, tol, limits)
     if ready.done is not None:
@@ -299,33 +237,6 @@ def concluded(
     return ready.solution(support, lower, status, n_nodes, PRECISION, margin)
 
 
-def export_mosek(problem: SparseRidgeProblem, path: Path) -> None:
-    """Write the mixed-integer model as MOSEK's task file; no licence is needed.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        All columns are kept.
-    path : Path
-        Ends in .task.gz, .jtask, .ptf or .mps.
-
-    Raises
-    ------
-    SolverUnavailable
-        cvxpy or mosek is missing.
-    """
-    _check("MOSEK")
-    columns = np.arange(problem.p, dtype=np.intp)
-    form = CutForm(problem, columns, GramForm.of(problem, extract=False))
-    model = perspective_model(form, problem.yy)
-    options = {"save_file": str(path), "mosek_params": {"MSK_DPAR_MIO_MAX_TIME": 0.0}}
-    try:
-        _run(model, "MOSEK", options)
-    except SolverUnavailable:  # it is written before it is solved
-        if not path.exists():
-            raise
-
-
 def least_gap(tol: float) -> float:
     """The gap to ask for, in units of the incumbent's objective: LOSS is taken off afterwards.
 
@@ -338,14 +249,6 @@ def least_gap(tol: float) -> float:
     float
     """
     return max(tol - 2.0 * LOSS, 1e-7)
-
-
-def _check(solver: str) -> None:
-    if solver not in PACKAGES:
-        raise ValueError(f"unknown conic solver {solver!r}; known: {', '.join(PACKAGES)}")
-    lacking = missing(*PACKAGES[solver])
-    if lacking is not None:
-        raise SolverUnavailable(lacking)
 
 
 def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:

@@ -38,8 +38,6 @@ EXTRAS = {
     "mosek": "mosek",
     "pyscipopt": "scip",
     "cvxpy": "conic",
-    "clarabel": "conic",
-    "scs": "conic",
 }
 
 

@@ -139,26 +139,6 @@ class Ellipsoid:
     ball: float
     spectrum: Spectrum
 
-    def contains(self, beta: ArrayLike, slack: float = SLACK) -> bool:
-        """Whether a point lies inside.
-
-        Parameters
-        ----------
-        beta : array, shape (p,)
-        slack : float
-            Relative, of the radius squared.
-
-        Returns
-        -------
-        bool
-        """
-        step = np.asarray(beta, dtype=np.float64) - self.centre
-        along = self.spectrum.directions @ step
-        shift = self.epsilon / 2.0
-        rest = float(step @ step - along @ along)
-        value = float((self.spectrum.squares + shift) @ along**2) + shift * max(rest, 0.0)
-        return value <= self.radius**2 * (1.0 + slack) + 1e-300
-
     def _image(self, rows: Array) -> tuple[Array, Array]:
         """Directions the rows' predictions can move in, and how far they can besides."""
         A, left = self.spectrum.image(rows, self.epsilon / 2.0)
@@ -428,7 +408,8 @@ def ellipsoid(
     >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
     >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
     >>> around = ellipsoid(problem, problem.objective([1, 3]))
-    >>> around.contains([0.0, 2.0, 0.0, 4.0 / 3.0])
+    >>> low, high = around.prediction_range(X[1:2])  # 2 at the optimum
+    >>> bool(low[0] <= 2.0 <= high[0])
     True
     """
     spectrum = spectrum or Spectrum.of(problem)

@@ -89,29 +89,6 @@ class GramForm:
         D = extraction(G, rank, self.eps) if affordable else self.D[columns]
         return GramForm(G, self.b[columns], self.yy, D, self.eps)
 
-    def without(self, rows: Array, targets: Array) -> GramForm:
-        """The same with some rows of the data left out, and a diagonal of its own.
-
-        A down-date: X is not copied, and digits are lost where the rows left out are most of it.
-
-        Parameters
-        ----------
-        rows, targets : ndarrays, shape (r, p) and (r,)
-
-        Returns
-        -------
-        GramForm
-        """
-        G = self.G - rows.T @ rows
-        yy = max(self.yy - float(targets @ targets), 0.0)
-        b = self.b - rows.T @ targets
-        length, most = self.before or (np.diag(self.G).copy(), self.yy)
-        # the subtraction's own products, and digits of G that are lost beside what is left
-        eps = self.eps + relative_rounding(rows.shape[0], 0)
-        lost = eps * float(length.sum())
-        D = np.maximum(extraction(G, G.shape[0], eps) - lost, 0.0)
-        return GramForm(G, b, yy, D, eps, (length, most))
-
     @property
     def scaled(self) -> bool:
         """Whether multiples of the residual are dual points as well: D = 0."""

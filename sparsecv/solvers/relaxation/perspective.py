@@ -84,8 +84,8 @@ def perspective_relaxation(
     gap : float
         Relative gap asked for.
     gram : GramForm, optional
-        Of the same data, to share among calls, or of fewer rows (:meth:`GramForm.without`): the
-        relaxation is that of ``gram``, the problem gives γ and τ. Without it problems with many
+        Of the same data, to share among calls, or of fewer rows: the relaxation is that of
+        ``gram``, the problem gives γ and τ. Without it problems with many
         more columns than rows are solved in residual form, which never forms the p × p matrix.
     limits : Limits, optional
         When they are reached what is known is returned: the bound holds all the same.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.linalg import Array
 from ..problem import SparseRidgeProblem
 from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, raised_all, residual_multiple, residual_parts
+from .dual_bound import EXTRA, BoundTerms, raised_all
 from .gram import residual_form
 
 ROUNDING = 1e-10
@@ -63,45 +63,6 @@ def _dual_point(
     every, g = np.arange(p), np.zeros(p)
     kernels.gradient(form, terms.b, beta, every, p, g)
     return form, terms, every, g
-
-
-def dual_bounds(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
-    """Lower bounds on the optimum of eq. (1) for every τ = 1..p from ANY coefficients.
-
-    With g = Xᵀ(y − Xβ): yᵀy − ||Xβ||² − (2/γ)·(sum of the τ largest g_i²), after scaling β by
-    the factor that makes it largest. One sort and a prefix sum; less a rounding margin.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    beta : array, shape (p,)
-
-    Returns
-    -------
-    ndarray, shape (p,)
-
-    Raises
-    ------
-    ValueError
-        ``beta`` is not p finite numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, dual_bounds
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> bool((dual_bounds(problem, np.zeros(4)) <= problem.yy).all())
-    True
-    """
-    values = checked_beta(problem, beta)
-    form, terms, every, g = _dual_point(problem, values)
-    eps = terms.eps
-    above, square = residual_parts(form[2], form[3], 0.0, every, every.size, values, eps)
-    size = np.abs(g) + eps * float(np.sqrt(square)) * terms.length
-    totals = np.cumsum(np.sort(size * size / terms.w)[::-1])
-    found = [residual_multiple(above, square, total, eps)[0] for total in totals]
-    return np.maximum(np.array(found) - problem.data_loss(problem.yy), 0.0)
 
 
 def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screening:

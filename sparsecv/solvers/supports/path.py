@@ -17,7 +17,6 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
 from ..limits import Limits
 from ..problem import SparseRidgeProblem
-from ..threads import on_one_thread
 from .beam import PROMISING, promising_columns
 from .greedy import complete_support, forward_order
 from .swaps import afresh, join, leave, settled_gain, swap_from
@@ -36,62 +35,21 @@ NEAR = 2.5  # exchanges that cost what a support made afresh does are its size o
 STEPS = 100_000  # squared sizes times columns between two looks at the clock, about
 
 
-@on_one_thread
-def heuristic_path(
-    problem: SparseRidgeProblem,
-    sizes: Iterable[int],
-    *,
-    warm_starts: Sequence[NDArray[np.intp]] = (),
-    limits: Limits | None = None,
-) -> dict[int, Support]:
-    """Good supports of several sizes, without a proof; deterministic.
+class SupportGrower:
+    """Good supports of several sizes at one γ after the other, without a proof; deterministic.
 
     Of every size the best few supports that no swap of one improves are kept. They come from those
     of the size below and the column that helps most, from those of the size above less the column
     they miss least, from warm starts, and from exchanges of a few members where a size lies above
     the line between its neighbours.
+    The Gram matrix is formed once; what is found at one γ does not depend on those before.
 
     Parameters
     ----------
     problem : SparseRidgeProblem
-        Gives the data and γ; its τ is not used.
+        Gives the data; its τ is not used.
     sizes : iterable of int
         In 1..p.
-    warm_starts : supports, optional
-        Tried at the sizes they have.
-    limits : Limits, optional
-        Once they are reached sizes are filled by forward steps alone.
-
-    Returns
-    -------
-    dict of int to ndarray of intp, increasing columns
-
-    Raises
-    ------
-    ValueError
-        A size out of 1..p.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, heuristic_path
-    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=1)
-    >>> heuristic_path(problem, [1, 2])[2]
-    array([1, 2])
-    """
-    starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
-    return SupportGrower(problem, sizes, starts).at(problem.gamma, starts, limits or Limits())
-
-
-class SupportGrower:
-    """:func:`heuristic_path` at one γ after the other; the Gram matrix is formed once.
-
-    What is found at one γ does not depend on those before.
-
-    Parameters
-    ----------
-    problem, sizes
-        As there.
     starts : supports
         What may be started from at the first γ, at its γ.
 
@@ -156,6 +114,7 @@ class SupportGrower:
         starts : supports
             Those with a column that is not looked at are passed over.
         limits : Limits
+            Once they are reached sizes are filled by forward steps alone.
 
         Returns
         -------

@@ -1,0 +1,118 @@
+"""Six numbers that say how large sparsecv is.
+
+    python tests/house.py [FOLDER] [--list]
+
+Of the package, or of FOLDER: lines of code (neither blank, comment nor docstring), all lines,
+public names in all ``__all__``, module-level numbers (a name that is given a number or a tuple of
+numbers), functions but constructors of more than 8 parameters outside cli and estimators, and names
+that two modules have. ``--list`` names what is counted in the last four.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1] / "sparsecv"
+MANY = 8  # parameters
+NOT_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def code_lines(source: str) -> int:
+    """Lines that are neither blank, comment nor docstring."""
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NOT_CODE:
+            found |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            found -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(found)
+
+
+def is_number(value: ast.expr | None) -> bool:
+    """Whether an expression is made of numbers alone: 3, -1e-9, 2**20, (0.1, 0.5)."""
+    if isinstance(value, ast.Tuple):
+        return bool(value.elts) and all(map(is_number, value.elts))
+    if isinstance(value, ast.UnaryOp):
+        return is_number(value.operand)
+    if isinstance(value, ast.BinOp):
+        return is_number(value.left) and is_number(value.right)
+    return (
+        isinstance(value, ast.Constant)
+        and isinstance(value.value, int | float)
+        and not isinstance(value.value, bool)
+    )
+
+
+def module_numbers(tree: ast.Module) -> Iterator[str]:
+    """Names that a module gives numbers, one of a tuple of them each."""
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and is_number(node.value):
+            yield ast.unparse(node.target)
+        for target in node.targets if isinstance(node, ast.Assign) else []:
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=True))
+            else:
+                pairs = [(target, node.value)]
+            yield from (ast.unparse(name) for name, value in pairs if is_number(value))
+
+
+def exported(tree: ast.Module) -> list[str]:
+    """The names in a module's ``__all__``."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def main() -> None:
+    given = [argument for argument in sys.argv[1:] if argument != "--list"]
+    root = Path(given[0]) if given else PACKAGE
+    code = lines = 0
+    public, numbers, wide = [], [], []
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        source = path.read_text(encoding="utf-8")
+        tree = ast.parse(source)
+        code, lines = code + code_lines(source), lines + len(source.splitlines())
+        public += [f"{name}: {each}" for each in exported(tree)]
+        numbers += [f"{name}: {each}" for each in module_numbers(tree)]
+        if path.stem not in ("__init__", "__main__"):
+            homes[path.stem].append(name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and not name.startswith(("cli/", "estimators/")):
+                a = node.args
+                names = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
+                count = len(names - {"self", "cls"})
+                if count > MANY and node.name != "__init__":
+                    wide.append(f"{name}: {node.name} ({count})")
+    twice = [f"{stem}: {', '.join(paths)}" for stem, paths in homes.items() if len(paths) > 1]
+    print(f"{code:7,} lines of code\n{lines:7,} lines")
+    for title, found in {
+        "public names in all __all__": public,
+        "module-level numbers": numbers,
+        f"functions with more than {MANY} parameters outside cli and estimators": wide,
+        "module names used twice": twice,
+    }.items():
+        print(f"{len(found):7,} {title}")
+        if "--list" in sys.argv:
+            print(*(f"          {each}" for each in found), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -148,18 +148,8 @@ def cv(
     if plot is not None:
         kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
         _draw(study, choice, plot, f"{source.name}, {kind}")
-    _print(  # last: its reader may have gone
-        console,
-        prepared,
-        study,
-        model,
-        choices,
-        used,
-        asked=rule,
-        whole=table,
-        compare=compare,
-        expected=expected,
-    )
+    found = Found(study, model, choices, used, expected)
+    _print(console, prepared, found, rule, table, compare)  # last: its reader may have gone
     raise typer.Exit(_status(study, choice, model))
 
 
@@ -203,29 +193,29 @@ def _expected(
         return None
     try:
         return nested_error(study, rule, folds, groups=groups)
-    except InputError as error:
+    except InputError:
         if nested:
             raise
-        shared.note(f"the error to expect on new data is not known: {error}")
-        return None
+        return None  # nobody has asked for it
+
+
+class Found(NamedTuple):
+    """What a run has found: the model of the rule it names, and what every rule chooses."""
+
+    study: Study
+    model: FittedModel
+    choices: dict[str, Choice]
+    rule: str
+    expected: NestedError | None
 
 
 def _print(
-    console: Console,
-    prepared: Prepared,
-    study: Study,
-    model: FittedModel,
-    choices: dict[str, Choice],
-    rule: str,
-    *,
-    asked: str,
-    whole: bool,
-    compare: bool,
-    expected: NestedError | None,
+    console: Console, prepared: Prepared, found: Found, asked: str, whole: bool, compare: bool
 ) -> None:
     """The answer, the coefficients, then how they were found."""
     from . import details, report
 
+    study, model, choices, rule, expected = found
     choice = choices[rule]
     if study.reused:
         shared.note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")

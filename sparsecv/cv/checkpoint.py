@@ -55,6 +55,7 @@ class Checkpoint:
         page : Page
             Changed in place.
         """
+        self._seen.pop(self._path(page.gamma), None)
         if self._read(page):
             self.reused.append(page.gamma)
 

@@ -74,7 +74,7 @@ def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
     (row,) = [line for line in lines if "chosen" in line and line.startswith("│")]
     assert row.split()[1] == "5"
     (row,) = [line for line in lines if "least" in line and re.match("│ +3 ", line)]
-    assert lines[0].startswith("Rule corrected (as --rule asks): ")
+    assert lines[0].startswith("Rule corrected (as asked): ")
     flat = " ".join(out.split())
     (error,) = re.findall(r"CV error (\S+) ±", flat[: flat.index("RMSE")])
     assert error == f"{chosen['cv_error']:.6g}"
@@ -101,7 +101,7 @@ def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
-    arguments = ["--gamma", "1", "--tau", "2,15", "--time-limit", "0"]
+    arguments = ["--gamma", "1", "--tau", "2,15", "--time-limit", "0", "--rule", "minimum"]
     document = run_json("cv", write(*wide(8.0)), *arguments, status=1)
     chosen = document["chosen"]
     assert chosen["lower"] < chosen["cv_error"] <= chosen["upper"]
@@ -191,7 +191,8 @@ def test_seconds_are_work_alone(monkeypatch: pytest.MonkeyPatch, capsys: Capture
 
 
 SAID = re.compile(
-    r"proving γ = (\S+), τ = (\d+), (\d+ folds|fold \d+ of 5|the model of all rows), "
+    r"proving γ = (\S+), τ = (\d+), (\d+ folds|fold \d+ of 5|all sizes of \d folds|"
+    r"the model of all rows), "
     r"gap of the least error (\S+) %(?:, (\d+) s left)?"
 )
 

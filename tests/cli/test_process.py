@@ -117,7 +117,8 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
 @pytest.mark.parametrize(
-    "arguments", [["cv", "--tau", "15:20", "--gamma", "0.01"], ["fit", "--tau", "20"]]
+    "arguments",
+    [["cv", "--tau", "15:20", "--gamma", "0.01", "--rule", "minimum"], ["fit", "--tau", "20"]],
 )
 def test_interrupt_of_the_command(arguments: list[str]) -> None:
     hard_csv(Path("hard.csv"))

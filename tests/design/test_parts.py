@@ -254,7 +254,7 @@ def test_dask_collections(number: int, monkeypatch: pytest.MonkeyPatch, client: 
     expected = SparseRidgeCV(gammas=[0.1, 10.0], cv=4).fit(X, y)
     small = SparseRidgeCV(gammas=[0.1, 10.0], cv=4).fit(A, b)  # fits in memory: the same folds
     np.testing.assert_array_equal(small.coef_, expected.coef_)
-    assert small.rule_ == "repeated"
+    assert small.rule_ == "minimum"
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
     large = SparseRidgeCV(gammas=[0.1, 10.0], cv=4).fit(A, b)
     there = SparseRidgeCV(gammas=[0.1, 10.0], cv=4, client=client).fit(A, b)

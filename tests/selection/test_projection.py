@@ -115,10 +115,11 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
                 error[g, s] += np.sum((t - H @ sparse) ** 2) / n
     at = distance.argmin(axis=0)
     least = distance.min(axis=0)
-    near = np.flatnonzero(least <= 0.01 * reference)
     g, m = np.unravel_index(int(np.argmin(every[0])), every[0].shape)
     costly = (np.arange(p) > m) & (error[at, np.arange(p)] > every[0][g, m] / n)
-    s = int(near[0]) if near.size else int(np.where(costly, np.inf, least).argmin())
+    allowed = np.where(costly, np.inf, least)
+    near = np.flatnonzero(allowed <= 0.01 * reference)
+    s = int(near[0]) if near.size else int(allowed.argmin())
     beta = average(scaled, y - y.mean(), weights)
     coef = subset(scaled, scaled @ beta, ridges[at[s]], s + 1) / X.std(axis=0)
     sizes = np.arange(p)

@@ -193,7 +193,7 @@ def test_further_folds_are_kept_in_a_checkpoint(
     table, file = tmp_path / "t.csv", tmp_path / "r.json"
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
     arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", rule]
-    arguments += ["--time-limit", "1000"]  # nothing that is not asked for
+    arguments += ["--time-limit", "1000", "--no-nested"]  # nothing that is not asked for
     assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
     first = json.loads(file.read_text())
     assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * cross_validations

@@ -185,6 +185,25 @@ class Page:
             self.model_bound[t] = path.lower_bound[g, t]
             self.model_proved[t] = path.proved[g, t]
 
+    def improve_model(
+        self, t: int, support: Support, objective: float, bound: float, proved: bool
+    ) -> None:
+        """Enter what a search found of the model of all rows, where that is better than is known.
+
+        Parameters
+        ----------
+        t : int
+        support : ndarray of int
+        objective, bound : float
+            Of the support, and a lower bound on the optimum.
+        proved : bool
+        """
+        if objective <= self.model_objective[t]:
+            self.models[t], self.model_objective[t] = support, objective
+        bound = min(bound, float(self.model_objective[t]))
+        self.model_bound[t] = max(float(self.model_bound[t]), bound)
+        self.model_proved[t] |= proved
+
     def same_models(self, other: Page) -> None:
         """Take over the models of the same rows in other folds.
 

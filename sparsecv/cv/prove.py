@@ -372,8 +372,25 @@ class Prover:
                 self.save([page])
                 if not found.proved.all():
                     return False
+        if self.everything:
+            self._all_models(page, 4 * nodes)
         page.seconds += clock.elapsed()
         return True
+
+    def _all_models(self, page: Page, most_nodes: int) -> None:
+        """Search one tree for the models of all rows at one γ."""
+        found = best_subsets(
+            self.data.full().replace(gamma=page.gamma),
+            sizes=page.taus,
+            warm_starts=page.models,
+            time_limit=self.limits.remaining(),
+            node_limit=most_nodes,
+            stop=self.limits.stop,
+        )
+        page.n_nodes += found.n_nodes
+        rows = zip(found.supports, found.objective, found.lower_bound, found.proved, strict=True)
+        for t, (support, objective, bound, proved) in enumerate(rows):
+            page.improve_model(t, support, float(objective), float(bound), bool(proved))
 
     def _prove(self, g: int, t: int, seconds: float) -> None:
         """Every fold of one cell, each within so many seconds."""
@@ -456,12 +473,9 @@ class Prover:
             n_jobs=self.n_jobs,
         )
         page.n_nodes += found.n_nodes
-        if found.objective <= page.model_objective[t]:
-            page.models[t] = pad_support(found.support, int(page.taus[t]), problem.p)
-            page.model_objective[t] = found.objective
-        bound = min(found.lower_bound, float(page.model_objective[t]))
-        page.model_bound[t] = max(float(page.model_bound[t]), bound)
-        page.model_proved[t] = found.status is Status.OPTIMAL
+        support = pad_support(found.support, int(page.taus[t]), problem.p)
+        proved = found.status is Status.OPTIMAL
+        page.improve_model(t, support, found.objective, found.lower_bound, proved)
 
     def _whole_gram(self) -> GramForm | None:
         full = self.data.full()

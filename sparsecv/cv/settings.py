@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -60,7 +60,7 @@ class Settings:
     bounds: str = "best"
     mio_limit: int | None = None
     prove: str = "choice"
-    proving: float = PROVING
+    proving: float = field(default_factory=lambda: PROVING)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -119,7 +119,8 @@ def test_weights_beyond_the_trees() -> None:
     y = X[:, 3] - X[:, 40] + 0.3 * rng.standard_normal(24)
     weights = rng.integers(1, 4, 24).astype(float)
     rows = np.repeat(np.arange(24), weights.astype(int))
-    common: dict[str, Any] = {"gammas": [1.0, 10.0], "taus": [1, 2, 3], "rule": "minimum"}
+    common: dict[str, Any] = {"gammas": [1.0, 10.0], "taus": [1, 2, 3], "prove": "all"}
+    common["rule"] = "minimum"
     for cv, groups in (("loo", np.arange(24)), (LeaveOneGroupOut(), np.arange(24) % 4)):
         weighted = SparseRidgeCV(cv=cv, **common).fit(X, y, sample_weight=weights, groups=groups)
         repeated = SparseRidgeCV(cv=LeaveOneGroupOut(), **common).fit(

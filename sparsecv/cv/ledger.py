@@ -136,8 +136,7 @@ class Page:
         self.searched[:, j] |= path.searched[g]
         self.n_nodes += int(path.n_nodes[g])
         self.n_mio += int(path.n_trees[g])
-        for t in np.flatnonzero(path.proved[g]):
-            self.prove(int(t), np.array([j]))
+        self._prove((np.flatnonzero(path.proved[g]), j))
         tree = path.unfinished.get(g)
         if tree is not None:
             self.bracket(j, tree.open_nodes)
@@ -165,6 +164,8 @@ class Page:
     def _enter(self, at: Any, objective: Array, error: Array, choice: NDArray[np.intp]) -> None:
         """Make supports the incumbents of some cells where they are better than what is known."""
         better = objective < self.best_objective[at]
+        if not better.any():
+            return
         for name, values in zip(_ANSWER, (objective, error, choice), strict=True):
             table = getattr(self, "best_" + name)
             table[at] = np.where(better, values, table[at])
@@ -264,11 +265,16 @@ class Page:
         t : int
         folds : ndarray of int
         """
-        better = self.best_objective[t, folds] < self.objective[t, folds] * (1.0 - TIE)
-        for name in _ANSWER:
-            getattr(self, name)[t, folds[better]] = getattr(self, "best_" + name)[t, folds[better]]
-        self.exact[t, folds] = True
-        self.lower[t, folds] = self.upper[t, folds] = self.error[t, folds]
+        self._prove((t, folds))
+
+    def _prove(self, at: Any) -> None:
+        """The same of the cells at an index of the tables."""
+        if (better := self.best_objective[at] < self.objective[at] * (1.0 - TIE)).any():
+            for name in _ANSWER:
+                answer, best = getattr(self, name), getattr(self, "best_" + name)
+                answer[at] = np.where(better, best[at], answer[at])
+        self.exact[at] = True
+        self.lower[at] = self.upper[at] = self.error[at]
 
     def narrow(self, t: int, folds: NDArray[np.intp], low: Array, high: Array) -> None:
         """Intersect with another interval of h_j; ends that rounding has crossed are exchanged.

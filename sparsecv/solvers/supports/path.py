@@ -27,8 +27,9 @@ FEW_COLUMNS, COLUMNS_PER_SIZE = 600, 100  # that are looked at
 SAME = 1e-12  # relative difference of gains that counts as none
 SLACK = 2.0  # times the best objective of a size: above that a start is not tried
 PASSES = 2  # down the sizes, at most, each time supports are led on; up once more
-# up to so many columns times sizes: supports kept of a size, and rounds of shaking; beyond it
-THOROUGH, DEEP, BROAD = 10_000, (3, 4), (2, 0)
+# Up to so many columns times sizes, so many supports are kept of every size, and so many rounds of
+# shaking follow. The last entry is for all larger problems. Measured by heuristic_path.py.
+EFFORTS = ((5_000, 3, 4), (30_000, 1, 1), (np.inf, 2, 0))
 OFF_LINE = 1e-3  # relative distance above the neighbours' mean from which a size is shaken
 SHAKEN = 3  # members that are exchanged when it is
 NEAR = 2.5  # exchanges that cost what a support made afresh does are its size over this
@@ -82,7 +83,7 @@ class SupportGrower:
         self.columns, m = columns, columns.size
         self.G, self.b = _products(head if m == p else head[:, columns], y)
         self.yy = problem.yy
-        width, self.rounds = DEEP if m * most <= THOROUGH else BROAD
+        width, self.rounds = next(effort[1:] for effort in EFFORTS if m * most <= effort[0])
         self.chunk = max(1, STEPS // (m * most))
         of_size, room = (most + 1, width), most + 1
         self.sizes = Sizes(

@@ -43,14 +43,11 @@ from .results import TIE
 FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in later ones that often
 JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays
 TELL_AGAIN = 0.5  # seconds
-# One all-sizes tree is tried at a γ once single cells have taken this many seconds: easy problems
-# are proved before that.
-SECONDS_BEFORE_TREES = 0.1
-# A trial tree may have so many nodes in the first round, one or two seconds' worth. Once it ends,
-# the trees of the other folds may be four times as large.
-MAX_TRIAL_NODES = 50_000_000
-# After so many trials that did not end, a round tries no other γ.
-MAX_FAILED_TRIALS = 2
+# An all-sizes tree is first tried at a γ once single cells have taken this many seconds, and after
+# one that did not end again once they have taken so many times as long.
+FIRST_TRIAL_SECONDS, TRIAL_GROWTH = 0.1, 4.0
+# A trial tree may have so many nodes for every second of proving so far: an eighth of that second.
+TRIAL_NODES_PER_SECOND = 3_000_000
 
 
 class Cell(NamedTuple):
@@ -246,14 +243,15 @@ class Prover:
         self._folding = FoldForms(data)
         self._gram: GramForm | None = None
         self._told = Limits()  # since something was told
-        self._tried_trees: dict[int, bool] = {}  # positions of γ in this round: did a tree end?
+        self._next_trial = FIRST_TRIAL_SECONDS  # of a tree for all sizes
+        self._largest_tree = 0  # nodes of such trees that ended
 
     def run(self) -> None:
         """Prove until the choice, or everything, is proved, or the time is up."""
         for page in self.pages:
             for t in range(page.taus.size):
                 page.narrow_by_objective(t, float(page.model_bound[t]))
-        seconds, nodes = FIRST, MAX_TRIAL_NODES
+        seconds = FIRST
         trees = self.data.p <= MAX_COLUMNS and self.data.folds.k < MANY_FOLDS
         clock = Limits()
         while True:
@@ -263,10 +261,8 @@ class Prover:
             tried: set[tuple[int, int]] = set()
             while cells and self.limits.reached(0) is None:
                 g, t = cells[0]
-                failed = list(self._tried_trees.values()).count(False)
-                due = trees and failed < MAX_FAILED_TRIALS and g not in self._tried_trees
-                if due and clock.elapsed() > SECONDS_BEFORE_TREES:
-                    self._tried_trees[g] = self._all_sizes(g, t, nodes)
+                if trees and clock.elapsed() >= self._next_trial:
+                    self._try_all_sizes(g, t, clock.elapsed())
                     cells = [cell for cell in self._open_cells() if cell not in tried]
                     continue
                 tried.add((g, t))
@@ -276,8 +272,7 @@ class Prover:
                 cells = [cell for cell in self._open_cells() if cell not in tried]
             if self.limits.reached(0) is not None:
                 break
-            seconds, nodes = seconds * GROWTH, 4 * nodes
-            self._tried_trees.clear()
+            seconds *= GROWTH
         reached = self.limits.reached(0)
         if reached is Status.INTERRUPTED:
             raise KeyboardInterrupt
@@ -345,8 +340,14 @@ class Prover:
         cells = [divmod(int(i), error.shape[1]) for i in order]
         return [cell for cell in cells if wanted[cell]]
 
+    def _try_all_sizes(self, g: int, t: int, spent: float) -> None:
+        """One tree for all sizes of every fold at one γ, as far as they end."""
+        nodes = max(int(TRIAL_NODES_PER_SECOND * spent), 2 * self._largest_tree)
+        if not self._all_sizes(g, t, nodes):
+            self._next_trial = TRIAL_GROWTH * spent
+
     def _all_sizes(self, g: int, t: int, nodes: int) -> bool:
-        """One tree for all sizes of every fold at one γ, if that of the first ends; did all end?"""
+        """The trees of a γ, that of the first fold with so many nodes; did all end?"""
         page, clock = self.pages[g], Limits()
         left = np.flatnonzero(~page.exact.all(axis=0)).tolist()
         for folds, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
@@ -372,6 +373,7 @@ class Prover:
                 self.save([page])
                 if not found.proved.all():
                     return False
+                self._largest_tree = max(self._largest_tree, found.n_nodes)
         if self.everything:
             self._all_models(page, 4 * nodes)
         page.seconds += clock.elapsed()

@@ -43,9 +43,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Sparsities; None means 1..p (beyond 160 columns: up to the largest τ with
         τ log τ ≤ min(n, p)).
     gammas : float, array of float or None
-        Ridge weights; None alternates between τ and γ
-        (:func:`sparsecv.cv.alternating.alternate`), which visits ten values and more from 1e-4
-        to 1e4.
+        Ridge weights. None visits ten values from 1e-4 to 1e4 and more past an end that is best;
+        for rules that take a pair it then alternates between τ and γ
+        (:func:`sparsecv.cv.alternating.alternate`).
     method : str
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
         main paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
@@ -72,10 +72,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     tol : float
         Relative tolerance of the least CV error, for ``method="search"``.
     rule : str
-        How the final model is chosen: "auto" (where K folds are drawn here: "repeated" up to 30
-        columns where one partition is solved quickly, in 5 million nodes; "projected" beyond 45
-        columns, of tables of up to 300,000 numbers, where neither ``taus``, a time limit nor
-        ``prove="all"`` is given; else "minimum"),
+        How the final model is chosen: "auto" ("minimum" up to 45 columns that vary, "projected"
+        beyond; the methods search and bounds, which look for the least CV error alone, always
+        mean "minimum"),
         "minimum" (least CV error), "one-se" (least τ within one standard error of it), "stability"
         (least CV error + λ·stability, λ by nested folds), "corrected" (least bias-corrected
         error), "repeated" (least CV error on average over several partitions into folds),
@@ -90,8 +89,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Also find what every other rule would choose.
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
-        to expect on new data: True for ten (up to 30 rows or groups: each; of a splitter: its own),
-        or their number. Each costs a fit; they share what the fit leaves of ``time_limit``.
+        to expect on new data: True for ten (beyond 200 rows five, up to 30 rows or groups each; of
+        a splitter its own), or their number. Each costs a fit; they share what the fit leaves of
+        ``time_limit``.
     client : distributed.Client, str or None
         Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
         same. Where the estimator is cloned, as in a grid search, give the address.
@@ -106,9 +106,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     choices_ : dict of str to sparsecv.selection.choice.Choice
         What rules choose: the one asked for, those that cost nothing more, all with ``compare``.
     cv_error_ : float
-        Its h(γ, τ), in the units of y²; of an average, a bound on its error over the partitions;
-        of a projection, the CV error of averaging and projecting over two partitions, with the
-        weights of the average found once, from all rows.
+        Its h(γ, τ), in the units of y²; of an average or a projection the CV error of averaging
+        (and projecting) every fold's own models, with weights from inner folds of its training
+        rows.
     nested_error_, nested_std_error_ : float
         Only with ``nested``: the error to expect on new data, which is the figure to quote, and its
         standard error; ``cv_error_`` serves to choose and is lower, as the least of many.
@@ -133,6 +133,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step
         Iterations of the alternation, where ``gammas`` is None.
+    gamma_edge_ : str
+        Where ``gammas`` is None: why the grid of γ could go no further although its best value is
+        at an end; empty otherwise.
     coef_, intercept_, support_, objective_, lower_bound_, gap_
         Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN, that of a
         projection has the average's predictions in place of y.
@@ -250,7 +253,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             )
             self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
         if gammas is None:
-            self.trace_ = study.surface.trace
+            self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
         self._choose(study)
         if self.nested:
             with on_client(self.client):

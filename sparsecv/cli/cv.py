@@ -155,8 +155,12 @@ def cv(
 
 def _status(study: Study, choice: Choice, model: FittedModel) -> int:
     """Whether a limit that the user has named has left something open."""
+    from ..solvers import Status
+
     settings = study.settings
     named = settings.time_limit not in ("auto", None) or settings.mio_limit is not None
+    if study.estimating:  # nothing was to be proved: only the time can have been too short
+        return shared.GAP if named and study.status is Status.TIME_LIMIT else shared.DONE
     errors = settings.searches or study.surface.finished  # a search is after the choice alone
     finished = errors and choice.certified and model.proved
     return shared.GAP if named and not finished else shared.DONE
@@ -173,11 +177,12 @@ def _study(
 ) -> Study:
     """The run, where its table allows the rule and the outer folds."""
     from ..selection.nested import refuse_nested
-    from ..selection.rules import refuse_rule
+    from ..selection.rules import RULES, refuse_rule, resolved_rule
     from ..selection.study import Study
 
-    shared.announce_limit(prepared.design.p, settings.time_limit)
     refuse_rule(rule, prepared.data, settings)
+    if not RULES[resolved_rule(rule, prepared.data, settings)].averages:
+        shared.announce_limit(prepared.design.p, settings.time_limit)
     refuse_nested(prepared.data, "5", bool(nested))
     return Study(prepared.data, prepared.design, gammas, taus, settings, **options)
 

@@ -99,6 +99,8 @@ class Surface:
     models : Surface, optional
         Of the same rows in other folds: what it knows of the models of all rows is not computed
         again.
+    estimates : bool
+        Nothing beyond 45 columns is to be proved, whatever the time limit.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Surface:
         checkpoint: Checkpoint | None = None,
         progress: Tell | None = None,
         models: Surface | None = None,
+        estimates: bool = False,
     ) -> None:
         self._models = models
         self.data, self.taus = data, checked_taus(taus, data.p)
@@ -120,7 +123,9 @@ class Surface:
         self.order: list[float] = []  # as asked for, repeats included
         self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
-        self._only_estimates = seconds == 0.0
+        self._only_estimates = estimates or seconds == 0.0
+        # Without a second to spend the estimates take what they take.
+        self._untimed = seconds == 0.0
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
         self._paced = Pace(self.tell, self.limits)
@@ -173,7 +178,7 @@ class Surface:
         try:
             fill_pages(
                 [page for page in pages if not page.complete],
-                Limits(None, None, self._stop) if self._only_estimates else self.limits,
+                Limits(None, None, self._stop) if self._untimed else self.limits,
                 n_jobs=self.settings.n_jobs,
                 solver="heuristic" if self._only_estimates or one_by_one else "auto",
                 tell=self._paced,
@@ -184,7 +189,7 @@ class Surface:
             self.pages |= {page.gamma: page for page in answered}
         for page in pages if self._only_estimates else []:
             if not page.exact.all():
-                page.met(Status.TIME_LIMIT)
+                page.met(Status.TIME_LIMIT if self.spent else Status.UNPROVED)
         if one_by_one:
             for i, page in enumerate(pages):
                 if not page.complete:
@@ -199,7 +204,8 @@ class Surface:
         first = self.data.folds.k < MANY_FOLDS or self.data.p <= TREE_ONLY or not self._quick
         if first or self.settings.searches or self.settings.grid:
             self._bracket(pages)
-        if self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
+        unasked = self._only_estimates and not self._untimed
+        if unasked or self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
             return
         self._prover = Prover(
             self.data,

@@ -371,12 +371,21 @@ class Study:
             self._tell(name + what, done, total)
 
         settings, other = self.settings, data is not self.data
+        estimates = self.estimating
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + self.pending).remaining()
             settings = replace(settings, time_limit=left)
-        elif (other and self._estimates_serve) or self.estimating:
-            settings = replace(settings, time_limit=0.0)
-        surface = Surface(data, taus, settings, checkpoint=store, progress=tell, models=self._first)
+        else:
+            estimates |= other and self._estimates_serve
+        surface = Surface(
+            data,
+            taus,
+            settings,
+            checkpoint=store,
+            progress=tell,
+            models=self._first,
+            estimates=estimates,
+        )
         if gammas is None and not self.averages:
             result = alternation(surface)
         else:
@@ -387,9 +396,7 @@ class Study:
                     surface.order.sort()
                 else:
                     surface.visit(gammas)
-                if self.estimating:  # nobody asks for proofs, whatever time is left
-                    surface.limits = surface.limits.within(0.0)
-                if not (other and self.estimating):  # nor for bounds
+                if not (other and self.estimating):  # nobody asks for bounds
                     surface.prove()
             result = replace(surface.result(), edge=edge)
         self._nodes += sum(one.n_nodes for one in result.by_gamma)

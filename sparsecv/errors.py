@@ -35,10 +35,7 @@ class CheckpointWarning(UserWarning):
 def warn_caller(text: str, category: type[Warning]) -> None:
     """Warn at the line that called this package, beyond scikit-learn's decorators and searches.
 
-    Parameters
-    ----------
-    text : str
-    category : subclass of Warning
+    category, subclass of Warning.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USER:
@@ -50,19 +47,8 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 def file_faults(what: str) -> Iterator[None]:
     """Have a file that cannot be read or written complained about by name.
 
-    Parameters
-    ----------
-    what : str
-        What the one line begins with.
-
-    Yields
-    ------
-    None
-
-    Raises
-    ------
-    InputError
-        In place of any OSError.
+    what: What the one line begins with.
+    Raises InputError: In place of any OSError.
     """
     try:
         yield

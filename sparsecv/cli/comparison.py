@@ -70,30 +70,13 @@ def run(
 ) -> Iterator[Row]:
     """Run every way on every data set, folding and γ, under the paper's protocol.
 
-    Parameters
-    ----------
-    datasets, folds : sequences of str
-    gammas : sequence of float
-    ways : sequence of str
-        Of "grid", "paper", "paper-exact", "best" and "exact".
-    scale : str
-        "unit-norm" or "unit-variance": the paper does not say which.
-    tol : float
-        Of Algorithm 1.
-    backend : str
-        Solver of single problems.
-    time_limit : float, optional
-        Seconds for each way at each γ.
-
-    Yields
-    ------
-    Row
-        One for every data set, folding, way and γ.
-
-    Raises
-    ------
-    InputError
-        An unknown way, data set or folding.
+    ways: Of "grid", "paper", "paper-exact", "best" and "exact".
+    scale: "unit-norm" or "unit-variance": the paper does not say which.
+    tol: Of Algorithm 1.
+    backend: Solver of single problems.
+    time_limit: Seconds for each way at each γ.
+    Yields: One for every data set, folding, way and γ.
+    Raises InputError: An unknown way, data set or folding.
     """
     known = dict(RUNS)
     for way in ways:
@@ -152,15 +135,7 @@ def _one_gamma(
 def write_csv(rows: Sequence[Row], path: Path) -> None:
     """Write the rows as a table.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-    path : Path
-
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    Raises InputError: The file cannot be written.
     """
     with file_faults(f"--csv {path}"), path.open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, list(Row.__dataclass_fields__))
@@ -169,16 +144,7 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
 
 
 def averages(rows: Sequence[Row]) -> list[tuple[str, str, str, float, float]]:
-    """Mean reductions over γ: (folds, way, data set or "all", problems, nodes).
-
-    Parameters
-    ----------
-    rows : sequence of Row
-
-    Returns
-    -------
-    list of tuple
-    """
+    """Mean reductions over γ: (folds, way, data set or "all", problems, nodes)."""
     found = []
     for folds in dict.fromkeys(row.folds for row in rows):
         for way in dict.fromkeys(row.way for row in rows if row.way != "grid"):

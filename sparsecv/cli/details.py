@@ -26,16 +26,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 def bar(value: float, longest: float, width: int = MAX_BAR_WIDTH) -> str:
     """Draw a value as a bar of eighths of a character.
 
-    Parameters
-    ----------
-    value : float
-    longest : float
-    width : int
-        Characters that ``longest`` takes.
-
-    Returns
-    -------
-    str
+    width: Characters that ``longest`` takes.
     """
     if not (np.isfinite(value) and longest > 0):
         return ""
@@ -55,14 +46,9 @@ def print_details(
 ) -> None:
     """Print the CV errors by size, what else could be chosen, and what the search took.
 
-    Parameters
-    ----------
-    console, prepared, study, choices, rule
-        Of the run.
-    whole : bool
-        Print every row of every table.
-    compare : bool
-        Print what other rules choose.
+    console, prepared, study, choices, rule: Of the run.
+    whole: Print every row of every table.
+    compare: Print what other rules choose.
     """
     result, choice = study.surface, choices[rule]
     if choice.projection is not None:
@@ -100,14 +86,9 @@ def print_sizes(
 ) -> None:
     """Print the CV error of every size at its best γ, of the chosen size at the chosen γ.
 
-    Parameters
-    ----------
-    console, prepared, result
-        Of the run.
-    choice : Choice, optional
-        None of a run that was interrupted.
-    whole : bool
-        Print every row.
+    console, prepared, result: Of the run.
+    choice: None of a run that was interrupted.
+    whole: Print every row.
     """
     best, error = result.best(), result.table("cv_error")
     at = [least(error[:, [t]], result.taus[[t]], result.gammas)[0] for t in range(error.shape[1])]

@@ -28,16 +28,9 @@ def cv_document(
 ) -> dict[str, Any]:
     """The document ``sparsecv cv --json`` writes, but for the seconds.
 
-    Parameters
-    ----------
-    prepared, study, model : Prepared, Study and FittedModel
-    choices : dict of str to Choice, what each rule chooses
-    rule : str, the one that was asked for
-    expected : NestedError, the error to expect on new data, where it is known
-
-    Returns
-    -------
-    dict
+    choices, dict of str to Choice, what each rule chooses.
+    rule, str, the one that was asked for.
+    expected, NestedError, the error to expect on new data, where it is known.
     """
     choice = choices[rule]
     return _surface_document(prepared, study.surface) | {
@@ -111,16 +104,7 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
 
 
 def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """What ``--json`` writes where Ctrl-C came first: the intervals known by then.
-
-    Parameters
-    ----------
-    prepared, result : Prepared and CVResult
-
-    Returns
-    -------
-    dict
-    """
+    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
     return _surface_document(prepared, result) | {"interrupted": True, "model": None}
 
 
@@ -151,16 +135,7 @@ def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
 
 
 def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
-    """The model as it stands in JSON; coefficients have the order of ``support``.
-
-    Parameters
-    ----------
-    prepared, model : Prepared and FittedModel
-
-    Returns
-    -------
-    dict
-    """
+    """The model as it stands in JSON; coefficients have the order of ``support``."""
     return {
         "support": [prepared.names[c] for c in model.support],
         "coef": [float(model.coef[c]) for c in model.support],

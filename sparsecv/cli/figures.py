@@ -12,17 +12,7 @@ from ..design.prepare import Prepared
 
 
 def quality(prepared: Prepared, cv_error: float) -> tuple[float, float | None]:
-    """RMSE, and R² = 1 − CV error / variance of y about its mean (None: y does not vary).
-
-    Parameters
-    ----------
-    prepared : Prepared
-    cv_error : float
-
-    Returns
-    -------
-    rmse, r2 : float
-    """
+    """RMSE, and R² = 1 − CV error / variance of y about its mean (None: y does not vary)."""
     design, data = prepared.design, prepared.data
     mean = (design.y_mean - design.y_shift) / design.y_scale  # of y as it is solved for
     square = data.full().yy / data.total
@@ -34,14 +24,7 @@ def quality(prepared: Prepared, cv_error: float) -> tuple[float, float | None]:
 def standardized(prepared: Prepared, model: FittedModel) -> Array:
     """Coefficients of the support times their columns' standard deviations.
 
-    Parameters
-    ----------
-    prepared : Prepared
-    model : FittedModel
-
-    Returns
-    -------
-    ndarray, one entry for every column of the support
+    Returns, ndarray, one entry for every column of the support.
     """
     design, data = prepared.design, prepared.data
     mean = (design.x_mean - design.x_shift) / design.x_scale

@@ -15,23 +15,7 @@ MOST_VALUES = 100_000
 def parse_gammas(text: str) -> Array | None:
     """Read --gamma: auto (None), a number, a comma-separated list, or LO:HI:N log-spaced.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    ndarray or None
-
-    Raises
-    ------
-    InputError
-        Any other text, or a value that is not finite and > 0.
-
-    Examples
-    --------
-    >>> parse_gammas("0.1:10:3")
-    array([ 0.1,  1. , 10. ])
+    Raises InputError: Any other text, or a value that is not finite and > 0.
     """
     if text.strip().lower() == "auto":
         return None
@@ -59,18 +43,7 @@ def parse_gammas(text: str) -> Array | None:
 def parse_weights(text: str) -> Array:
     """Read --lambda: a number, a comma-separated list of numbers ≥ 0, or LO:HI:N log-spaced.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    InputError
-        Any other text, or a negative number.
+    Raises InputError: Any other text, or a negative number.
     """
     if ":" in text:
         try:
@@ -91,23 +64,7 @@ def parse_weights(text: str) -> Array:
 def parse_taus(text: str) -> NDArray[np.intp] | None:
     """Read --tau: "all" (None), A:B inclusive, or a comma-separated list.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    ndarray of intp or None
-
-    Raises
-    ------
-    InputError
-        Any other text.
-
-    Examples
-    --------
-    >>> parse_taus("2:4")
-    array([2, 3, 4])
+    Raises InputError: Any other text.
     """
     if text.strip().lower() == "all":
         return None

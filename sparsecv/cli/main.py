@@ -45,14 +45,7 @@ def _root(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status and calls ``sys.exit`` when run as a script.
 
-    Parameters
-    ----------
-    arguments : list of str, optional
-        Those of the process by default.
-
-    Returns
-    -------
-    int
+    arguments: Those of the process by default.
     """
     warnings.showwarning = _one_line_warning
     np.seterr(all="ignore")  # kernels report what matters themselves

@@ -119,28 +119,12 @@ def read(
 ) -> RowSource:
     """Open the table a command works on, and say what is noticed about its columns.
 
-    Parameters
-    ----------
-    data : str
-        A file, a data set's name, or "-".
-    target : str, optional
-        Response column.
-    one_hot, all_levels : bool
-        Encode text columns, without or with a column for every level.
-    drop : list of str, optional
-        Columns left out.
-    encoding : str
-    quiet : bool
-        Nothing is said.
-
-    Returns
-    -------
-    RowSource
-
-    Raises
-    ------
-    InputError
-        A table or options that cannot be used.
+    data: A file, a data set's name, or "-".
+    target: Response column.
+    one_hot, all_levels: Encode text columns, without or with a column for every level.
+    drop: Columns left out.
+    quiet: Nothing is said.
+    Raises InputError: A table or options that cannot be used.
     """
     from ..tables.datasets import resolve
 
@@ -172,21 +156,9 @@ def prepared(
 ) -> Prepared:
     """Read a table and cut it into folds, telling the bar.
 
-    Parameters
-    ----------
-    source : RowSource
-    folds : str
-        As in --folds.
-    layout : Protocol
-    bar : callable
-        As :func:`progress` yields it.
-    seed, jobs : int
-    quiet : bool
-        The plan for a table larger than memory is not said.
-
-    Returns
-    -------
-    Prepared
+    folds: As in --folds.
+    bar: As :func:`progress` yields it.
+    quiet: The plan for a table larger than memory is not said.
     """
     from ..design.prepare import prepare
 
@@ -200,14 +172,7 @@ def prepared(
 def check_numbers(jobs: int, seed: int = 0) -> None:
     """Validate --jobs and --seed.
 
-    Parameters
-    ----------
-    jobs, seed : int
-
-    Raises
-    ------
-    InputError
-        A number of threads that is 0 or below -1, a seed out of 0..2^32-1.
+    Raises InputError: A number of threads that is 0 or below -1, a seed out of 0..2^32-1.
     """
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
@@ -218,18 +183,7 @@ def check_numbers(jobs: int, seed: int = 0) -> None:
 def as_limit(text: str) -> float | str | None:
     """Read --time-limit: "auto", None for none, or seconds.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    float, "auto" or None
-
-    Raises
-    ------
-    InputError
-        Any other text, or a negative number.
+    Raises InputError: Any other text, or a negative number.
     """
     word = text.strip().lower()
     if word in ("auto", "none"):
@@ -246,11 +200,7 @@ def as_limit(text: str) -> float | str | None:
 def announce_limit(p: int, limit: float | str | None) -> None:
     """Say up front that some trees may not end.
 
-    Parameters
-    ----------
-    p : int
-        Number of columns.
-    limit : float, "auto" or None
+    p: Number of columns.
     """
     from ..cv.settings import PROVING
     from ..solvers import TREE_ONLY
@@ -263,58 +213,24 @@ def announce_limit(p: int, limit: float | str | None) -> None:
 
 
 def as_protocol(name: str, scale: str, no_intercept: bool) -> Any:
-    """Build the protocol that the options --protocol, --scale and --no-intercept name.
-
-    Parameters
-    ----------
-    name, scale : str
-    no_intercept : bool
-
-    Returns
-    -------
-    Protocol
-    """
+    """Build the protocol that the options --protocol, --scale and --no-intercept name."""
     from ..design.design import Protocol
 
     return Protocol(name, scale, not no_intercept)
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """Split a comma-separated list of names.
-
-    Parameters
-    ----------
-    text : str or None
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Split a comma-separated list of names."""
     return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def note(text: str) -> None:
-    """Say something beside the results: on standard error.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """Say something beside the results: on standard error."""
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def open_console(quiet: bool, json_file: Path | None = None) -> Console:
-    """Where the tables go: standard output, unless that is for JSON.
-
-    Parameters
-    ----------
-    quiet : bool
-    json_file : Path, optional
-
-    Returns
-    -------
-    rich.console.Console
-    """
+    """Where the tables go: standard output, unless that is for JSON."""
     from rich.console import Console
 
     other = json_file is not None and str(json_file) == "-"
@@ -324,16 +240,8 @@ def open_console(quiet: bool, json_file: Path | None = None) -> Console:
 def check_file(option: str, path: Path | None) -> None:
     """Find out now, not after the search, that the file cannot be there.
 
-    Parameters
-    ----------
-    option : str
-        For the message.
-    path : Path, optional
-
-    Raises
-    ------
-    InputError
-        It is a folder, or its folder does not exist.
+    option: For the message.
+    Raises InputError: It is a folder, or its folder does not exist.
     """
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise InputError(f"{option} {path}: not a file in an existing folder")
@@ -342,16 +250,8 @@ def check_file(option: str, path: Path | None) -> None:
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """Write a document to a file, or to standard output where the path is "-".
 
-    Parameters
-    ----------
-    path : Path
-    document : dict
-        Without NaN or infinite numbers.
-
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    document: Without NaN or infinite numbers.
+    Raises InputError: The file cannot be written.
     """
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     if str(path) == "-":
@@ -362,15 +262,7 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamma: float) -> None:
-    """Write a model that was fitted to a table.
-
-    Parameters
-    ----------
-    path : Path
-    source : RowSource
-    model : FittedModel
-    tau, gamma : int and float
-    """
+    """Write a model that was fitted to a table."""
     from ..design.saved import SavedModel
 
     names, target, levels = source.feature_names, source.target_name, source.levels
@@ -382,14 +274,7 @@ def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamm
 def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A bar on stderr where that is a terminal; otherwise nothing.
 
-    Parameters
-    ----------
-    quiet : bool
-
-    Yields
-    ------
-    callable
-        Takes a text, a number done and a total.
+    Yields: Takes a text, a number done and a total.
     """
     from rich.console import Console
 

@@ -40,46 +40,20 @@ SIGNS = (
 
 
 def number(value: float, proved: bool = True) -> str:
-    """Six significant digits, without an exponent where that is short; ≈ before an estimate.
-
-    Parameters
-    ----------
-    value : float
-    proved : bool
-
-    Returns
-    -------
-    str
-    """
+    """Six significant digits, without an exponent where that is short; ≈ before an estimate."""
     return ("" if proved else "≈") + f"{value + 0.0:.6g}"  # no minus before 0
 
 
 def counted(features: int) -> str:
-    """A number of features.
-
-    Parameters
-    ----------
-    features : int
-
-    Returns
-    -------
-    str
-    """
+    """A number of features."""
     return f"{features} feature{'' if features == 1 else 's'}"
 
 
 def rows_shown(count: int, centre: int, whole: bool) -> range:
     """Rows of a table that are printed: all, or those around one where there are too many.
 
-    Parameters
-    ----------
-    count, centre : int
-    whole : bool
-        The user asked for whole tables.
-
-    Returns
-    -------
-    range
+    whole: The user asked for whole tables.
+    Returns, range.
     """
     if whole or count <= MAX_TABLE_ROWS:
         return range(count)
@@ -90,14 +64,8 @@ def rows_shown(count: int, centre: int, whole: bool) -> range:
 def print_table(console: Console, table: Table, count: int, what: str) -> None:
     """Print a table, and how many rows it lacks.
 
-    Parameters
-    ----------
-    console : Console
-    table : Table
-    count : int
-        Rows that there are.
-    what : str
-        They stand for.
+    count: Rows that there are.
+    what: They stand for.
     """
     console.print(table)
     if count > table.row_count:
@@ -105,13 +73,7 @@ def print_table(console: Console, table: Table, count: int, what: str) -> None:
 
 
 def print_data(console: Console, prepared: Prepared) -> None:
-    """Say in a sentence what was read.
-
-    Parameters
-    ----------
-    console : Console
-    prepared : Prepared
-    """
+    """Say in a sentence what was read."""
     source, protocol = prepared.source, prepared.design.protocol
     said = f"[bold]{escape(source.name)}[/]: {source.n} rows, {counted(prepared.design.p)}"
     said += f", response {escape(source.target_name)}"
@@ -134,13 +96,8 @@ def print_answer(
 ) -> None:
     """Print the rule, the model it chooses, the errors of that, and what is proved.
 
-    Parameters
-    ----------
-    console, prepared, study, choice, model
-        Of the run.
-    asked : str
-        The rule that was asked for, "auto" where none was named.
-    expected : NestedError or None
+    console, prepared, study, choice, model: Of the run.
+    asked: The rule that was asked for, "auto" where none was named.
     """
     why = rule_reason(asked, study.data, study.settings)
     console.print(f"[bold]Rule {choice.rule}[/] ({why}): {AIMS[choice.rule]}.")
@@ -235,12 +192,7 @@ def print_fit(
 ) -> None:
     """Print what ``sparsecv fit`` was asked for, the objective and what is proved.
 
-    Parameters
-    ----------
-    console, prepared, model
-        Of the run.
-    tau : int
-    gamma : float
+    console, prepared, model: Of the run.
     """
     print_data(console, prepared)
     console.print(f"[bold green]{tau} of {counted(prepared.design.p)}, γ = {number(gamma)}[/]")
@@ -257,13 +209,7 @@ def print_model(
 ) -> None:
     """Print the coefficients in original units, those that matter most first.
 
-    Parameters
-    ----------
-    console : Console
-    prepared : Prepared
-    model : FittedModel
-    whole : bool
-        However many they are.
+    whole: However many they are.
     """
     console.print(
         "\ncoefficients on all rows; × s.d.: the effect of one standard deviation", style="italic"
@@ -285,11 +231,7 @@ def print_model(
 def print_signs(console: Console, estimates: bool) -> None:
     """Say what γ, τ, "proved" and ≈ mean, in a line each.
 
-    Parameters
-    ----------
-    console : Console
-    estimates : bool
-        There is an ≈ on the screen.
+    estimates: There is an ≈ on the screen.
     """
     for word, meaning in SIGNS if estimates else SIGNS[:-1]:
         console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")

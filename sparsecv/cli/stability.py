@@ -143,11 +143,7 @@ def _weights(text: str | None) -> Any:
 def show(console: Console, found: dict[str, Any]) -> None:
     """Print λ, the choice and what it is worth.
 
-    Parameters
-    ----------
-    console : Console
-    found : dict
-        As :func:`sparsecv.stability.job.document` gives it, with the data set and the seconds.
+    found: As :func:`sparsecv.stability.job.document` gives it, with the data set and the seconds.
     """
     from rich.markup import escape
     from rich.table import Table

@@ -23,10 +23,7 @@ def warmup() -> None:
 def compile_all(jobs: int | None = None) -> None:
     """Run every path on a tiny problem, in processes: what each compiles is kept for all.
 
-    Parameters
-    ----------
-    jobs : int, optional
-        Processes side by side; one per core by default.
+    jobs: Processes side by side; one per core by default.
 
     Examples
     --------
@@ -42,10 +39,7 @@ def compile_all(jobs: int | None = None) -> None:
 def run_path(name: str) -> None:
     """Compile one path by running it.
 
-    Parameters
-    ----------
-    name : str
-        One of ``PATHS``.
+    name: One of ``PATHS``.
     """
     PATHS[name]()
 
@@ -53,13 +47,7 @@ def run_path(name: str) -> None:
 def rows(n: int, p: int) -> tuple[Any, Any]:
     """A tiny table whose first three columns matter.
 
-    Parameters
-    ----------
-    n, p : int
-
-    Returns
-    -------
-    X, y : ndarrays, shape (n, p) and (n,)
+    Returns X, y, shape (n, p) and (n,).
     """
     random = np.random.default_rng(0)
     X = random.standard_normal((n, p))
@@ -67,13 +55,7 @@ def rows(n: int, p: int) -> tuple[Any, Any]:
 
 
 def validate(n: int, p: int, folds: str, method: str = "auto") -> None:
-    """Cross-validate a tiny table.
-
-    Parameters
-    ----------
-    n, p : int
-    folds, method : str
-    """
+    """Cross-validate a tiny table."""
     from ..cv.engine import cross_validate
     from ..cv.settings import Settings
     from ..design.design import Protocol, Summary, make_design

@@ -90,16 +90,8 @@ def visit_default_grid(
 ) -> str:
     """Visit ten γ from 1e-4 to 1e4, and go on past an end while that improves the best of all.
 
-    Parameters
-    ----------
-    surface : Surface
-    score : callable
-        Gives one number for the CV errors of all τ at one γ; the least is the best.
-
-    Returns
-    -------
-    str
-        Why the grid could go no further although the best γ is at its end, in words; else "".
+    score: Gives one number for the CV errors of all τ at one γ; the least is the best.
+    Returns: Why the grid could go no further although the best γ is at its end, in words; else "".
     """
     start, ratio = DEFAULT_GAMMAS, float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
     while start.size and not _told_from_zero(surface, start):
@@ -140,23 +132,10 @@ def alternation(
 ) -> CVResult:
     """Alternating minimisation on a surface that nothing has been asked of yet.
 
-    Parameters
-    ----------
-    surface : Surface
-    start : float, optional
-        The first γ.
-    iterations : int
-        At most.
-
-    Returns
-    -------
-    CVResult
-        Of the γ visited, increasing; ``trace`` has one entry per iteration.
-
-    Raises
-    ------
-    InputError
-        Fewer than 1 iteration.
+    start: The first γ.
+    iterations: At most.
+    Returns: Of the γ visited, increasing; ``trace`` has one entry per iteration.
+    Raises InputError: Fewer than 1 iteration.
     """
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")

@@ -356,15 +356,7 @@ def fold_bounds(
 def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
     """Values of ε worth trying: 0, shares of γ, and shares of the eigenvalue there is.
 
-    Parameters
-    ----------
-    gamma : float
-    spectrum : Spectrum
-        Of the training rows.
-
-    Returns
-    -------
-    list of float
+    spectrum: Of the training rows.
     """
     least = 2.0 * spectrum.least() * (1.0 - 1e-9)
     below = [] if least <= 0.0 else [-share * least for share in OF_EIGENVALUE]
@@ -387,25 +379,12 @@ def open_node_range(
     An optimal solution is the incumbent or lies below an open node, in the ellipsoid around that
     node's coefficients; several ε give several ellipsoids to intersect.
 
-    Parameters
-    ----------
-    gram : GramForm
-        Of the training rows.
-    found : Neighbour
-        Incumbent and open nodes.
-    tau : int
-    gamma : float
-    rows, targets : arrays, shape (m, p) and (m,)
-        The fold.
-    n : int
-        Training rows.
-    spectrum : Spectrum
-        Of the same rows.
-
-    Returns
-    -------
-    lower, upper : float
-        Without the incumbent's own error.
+    gram: Of the training rows.
+    found: Incumbent and open nodes.
+    rows, targets, shape (m, p) and (m,): The fold.
+    n: Training rows.
+    spectrum: Of the same rows.
+    Returns lower, upper: Without the incumbent's own error.
     """
     upper, beta = found.objective, found.beta
     m = found.leaves.shape[0]

@@ -19,19 +19,10 @@ class Checkpoint:
     content; one that is damaged, or of another run, is passed over with a warning and computed
     anew. Two runs may share a folder: what one has proved is added to what the other writes.
 
-    Parameters
-    ----------
-    folder : path
-        Created where it is missing.
-    data : bytes
-        Digest of the data and their order.
-    settings : dict
-        Everything else a result depends on (folds, τ, protocol, method, version).
-
-    Raises
-    ------
-    InputError
-        The folder cannot be made or written.
+    folder: Created where it is missing.
+    data, bytes: Digest of the data and their order.
+    settings: Everything else a result depends on (folds, τ, protocol, method, version).
+    Raises InputError: The folder cannot be made or written.
     """
 
     def __init__(
@@ -50,10 +41,7 @@ class Checkpoint:
     def load(self, page: Page) -> None:
         """Enter what is proved of a page's γ; a file that cannot be believed counts as none.
 
-        Parameters
-        ----------
-        page : Page
-            Changed in place.
+        page: Changed in place.
         """
         self._seen.pop(self._path(page.gamma), None)
         if self._read(page):
@@ -75,15 +63,8 @@ class Checkpoint:
     def save(self, page: Page) -> None:
         """Store what is proved of a page, and what another run has proved of it in the meantime.
 
-        Parameters
-        ----------
-        page : Page
-            Nothing is written where nothing of it is proved.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
+        page: Nothing is written where nothing of it is proved.
+        Raises InputError: The file cannot be written.
         """
         if page.proved() is None:
             return

@@ -92,15 +92,9 @@ class Surface:
     A context manager: inside it Ctrl-C ends what runs within a fraction of a second, and the linear
     algebra library keeps to one thread, as the matrices are small.
 
-    Parameters
-    ----------
-    data, taus, settings, checkpoint, progress
-        As in :func:`cross_validate`.
-    models : Surface, optional
-        Of the same rows in other folds: what it knows of the models of all rows is not computed
+    models: Of the same rows in other folds: what it knows of the models of all rows is not computed
         again.
-    estimates : bool
-        Nothing beyond 45 columns is to be proved, whatever the time limit.
+    estimates: Nothing beyond 45 columns is to be proved, whatever the time limit.
     """
 
     def __init__(
@@ -160,10 +154,7 @@ class Surface:
     def visit(self, gammas: Sequence[float] | Array) -> None:
         """Estimate h at some γ: exact up to 45 columns, limits permitting.
 
-        Parameters
-        ----------
-        gammas : sequence of float
-            Those visited before cost nothing.
+        gammas: Those visited before cost nothing.
         """
         asked = checked_gammas(gammas).tolist()
         fresh = [gamma for gamma in dict.fromkeys(asked) if gamma not in self.pages]
@@ -237,24 +228,15 @@ class Surface:
     def prove_model(self, gamma: float, tau_index: int) -> None:
         """The model of all rows at one pair, with what is left of the time.
 
-        Parameters
-        ----------
-        gamma : float
-            One that has been visited.
-        tau_index : int
-            Position of τ.
+        gamma: One that has been visited.
+        tau_index: Position of τ.
         """
         if self._prover is not None:
             with self:
                 self._prover.prove_model(list(self.pages).index(gamma), tau_index)
 
     def result(self) -> CVResult:
-        """Everything visited, in the order it was asked for.
-
-        Returns
-        -------
-        CVResult
-        """
+        """Everything visited, in the order it was asked for."""
         summaries = {gamma: page.summary() for gamma, page in self.pages.items()}
         order = [gamma for gamma in self.order if gamma in summaries]
         return CVResult(
@@ -307,14 +289,7 @@ class Surface:
 def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
     """Have Ctrl-C raise a flag before anything waits for the worker threads.
 
-    Parameters
-    ----------
-    stop : StopFlag
-
-    Yields
-    ------
-    StopFlag
-        The same.
+    Yields: The same.
     """
     if threading.current_thread() is not threading.main_thread():
         yield stop

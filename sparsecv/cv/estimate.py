@@ -45,21 +45,11 @@ def fold_unit(
 ) -> tuple[SupportPath, Array]:
     """One fold: its models along γ, and Σ (t − Hβ)² over its held-out rows, shape (γ, τ).
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Of the training rows.
-    held_out : pair of arrays, shape (m, p) and (m,)
-    gammas : array, shape (γ,)
-    taus : ndarray of int, shape (τ,)
-    solver : str
-        As for :func:`support_path`.
-    limits : Limits
-
-    Returns
-    -------
-    path : SupportPath
-    error : ndarray, shape (γ, τ)
+    problem: Of the training rows.
+    held_out, shape (m, p) and (m,).
+    gammas, shape (γ,).
+    taus, shape (τ,).
+    Returns error, shape (γ, τ).
     """
     path = support_path(problem, gammas, taus, solver=solver, limits=limits)
     return path, path.squared_errors(*held_out)
@@ -109,19 +99,11 @@ def fill_pages(
 ) -> None:
     """Give every fold an answer at every γ and τ; exact up to 45 columns, limits permitting.
 
-    Parameters
-    ----------
-    pages : list of Page
-        Of one partition; what is exact on them already is kept.
-    limits : Limits
-        Where they are reached, the supports left are good ones without a proof.
-    n_jobs : int, optional
-    solver : str
-        "auto", or "heuristic": good supports everywhere, nothing proved.
-    tell : callable
-        Told what is being done, the units done and units in all.
-    save : callable
-        Told which pages have changed for good.
+    pages: Of one partition; what is exact on them already is kept.
+    limits: Where they are reached, the supports left are good ones without a proof.
+    solver: "auto", or "heuristic": good supports everywhere, nothing proved.
+    tell: Told what is being done, the units done and units in all.
+    save: Told which pages have changed for good.
     """
     if not pages:
         return
@@ -160,14 +142,6 @@ def shares_a_tree(data: FoldData) -> bool:
     """Whether one tree can serve all leave-one-out folds.
 
     With fewer rows, supports interpolate: then no row is taken out safely.
-
-    Parameters
-    ----------
-    data : FoldData
-
-    Returns
-    -------
-    bool
     """
     rows = isinstance(data, RowFolds) and data.folds.leave_one_out
     return rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2

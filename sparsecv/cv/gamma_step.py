@@ -33,14 +33,7 @@ class FixedSupports:
     def of(cls, data: FoldData, supports: Sequence[NDArray[np.intp]]) -> FixedSupports:
         """Decompose every fold on its support.
 
-        Parameters
-        ----------
-        data : FoldData
-        supports : sequence of k arrays of int
-
-        Returns
-        -------
-        FixedSupports
+        supports, sequence of k arrays of int.
         """
         k, most = len(supports), max(support.size for support in supports)
         bases = []
@@ -67,29 +60,11 @@ class FixedSupports:
         return cls(np.vstack(coefs), squares, np.concatenate(targets), data.total)
 
     def error(self, gamma: float) -> float:
-        """h(γ) with the supports fixed.
-
-        Parameters
-        ----------
-        gamma : float
-
-        Returns
-        -------
-        float
-        """
+        """h(γ) with the supports fixed."""
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[0]) / self.rows
 
     def slope(self, gamma: float) -> float:
-        """Its derivative with respect to γ.
-
-        Parameters
-        ----------
-        gamma : float
-
-        Returns
-        -------
-        float
-        """
+        """Its derivative with respect to γ."""
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
 
 
@@ -127,21 +102,8 @@ def gamma_step(
     ends among them, no more than a factor 2 apart; wherever it turns from negative to positive the
     root in between is found by Brent's method. The best of all is kept (EC.1.1, main paper).
 
-    Parameters
-    ----------
-    fixed : FixedSupports
-    previous : float
-        γ of the iteration before; projected to the interval.
-    low, high : float
-
-    Returns
-    -------
-    GammaStep
-
-    Raises
-    ------
-    ValueError
-        Not 0 < low < high.
+    previous: γ of the iteration before; projected to the interval.
+    Raises ValueError: Not 0 < low < high.
     """
     if not 0.0 < low < high:
         raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")

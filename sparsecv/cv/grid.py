@@ -17,19 +17,7 @@ def solve_fold(
 ) -> list[Solution]:
     """Solve one fold at every τ, as far as the limits allow.
 
-    Parameters
-    ----------
-    data : FoldData
-    j : int
-    gamma : float
-    taus : ndarray of int
-    backend : str
-    limits : Limits
-
-    Returns
-    -------
-    list of Solution
-        One per τ, fewer where a limit was reached.
+    Returns: One per τ, fewer where a limit was reached.
     """
     base = data.training(j).replace(gamma=gamma)
     solved: list[Solution] = []
@@ -57,15 +45,7 @@ def solve_grid(
 ) -> None:
     """Solve every fold at every τ alone, as far as the limits allow.
 
-    Parameters
-    ----------
-    page : Page
-        With an answer of every fold, which stays where the time is up.
-    backend : str
-        As in :func:`sparsecv.solvers.solve`.
-    limits : Limits
-    n_jobs : int, optional
-    tell : callable
+    page: With an answer of every fold, which stays where the time is up.
     """
     data, taus = page.data, page.taus
     k, clock = data.folds.k, Limits()

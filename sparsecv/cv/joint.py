@@ -40,15 +40,7 @@ SURE = 1e-9  # relative gap at which an incumbent counts as optimal, an estimate
 def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:
     """The folds as rows left out of one Gram matrix; None where that form does not serve.
 
-    Parameters
-    ----------
-    data : FoldData
-    problem : SparseRidgeProblem
-        Of all rows.
-
-    Returns
-    -------
-    LeftOut or None
+    problem: Of all rows.
     """
     if not isinstance(data, RowFolds) or not wants_gram(problem):
         return None
@@ -60,19 +52,8 @@ def solve_training(
 ) -> Solution:
     """Solve one training problem from its own rows to proven optimality, and enter what is found.
 
-    Parameters
-    ----------
-    data : FoldData
-    table : Page
-        Gives γ and τ; changed in place.
-    t, j : int
-        Index of τ, and the fold.
-    limits : Limits
-    backend : str
-
-    Returns
-    -------
-    Solution
+    table: Gives γ and τ; changed in place.
+    t, j: Index of τ, and the fold.
     """
     table.searched[t, j] = True
     solution = solve(
@@ -99,20 +80,8 @@ def settle_fold(
 ) -> Neighbour | None:
     """One fold that the tree of all rows left open; None where the time is up.
 
-    Parameters
-    ----------
-    left_out : LeftOut
-    problem : SparseRidgeProblem
-        Of all rows.
-    j : int
-    found : JointResult
-    branch : bool
-        Branch where its relaxations do not end it.
-    limits : Limits
-
-    Returns
-    -------
-    Neighbour or None
+    problem: Of all rows.
+    branch: Branch where its relaxations do not end it.
     """
     if limits.reached(0) is not None:
         return None
@@ -125,12 +94,7 @@ def settle_fold(
 class JointFolds:
     """Folds at one γ, solved together τ by τ, with what is still open of each.
 
-    Parameters
-    ----------
-    data : FoldData
-    table : Page
-        Filled in.
-    left_out : LeftOut
+    table: Filled in.
     """
 
     def __init__(self, data: FoldData, table: Page, left_out: LeftOut) -> None:
@@ -151,20 +115,10 @@ class JointFolds:
     ) -> Status:
         """One tree for all folds; then each open fold's relaxations, and its branching if wanted.
 
-        Parameters
-        ----------
-        t : int
-            Index of τ.
-        start : array of int
-            Best support of all rows.
-        limits : Limits
-        branch : bool
-            Solve every fold; otherwise what relaxations leave open is bracketed.
-
-        Returns
-        -------
-        Status
-            OPTIMAL, or the limit that was reached.
+        t: Index of τ.
+        start: Best support of all rows.
+        branch: Solve every fold; otherwise what relaxations leave open is bracketed.
+        Returns: OPTIMAL, or the limit that was reached.
         """
         table = self.table
         problem = self.full.replace(tau=int(table.taus[t]))
@@ -247,14 +201,9 @@ class JointFolds:
     def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
         """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them.
 
-        Parameters
-        ----------
-        t : int
-            Index of τ.
-        relaxation : Relaxation
-            Of all rows.
-        extract : bool
-            Move a share of the least eigenvalue into the perspective (ε < 0).
+        t: Index of τ.
+        relaxation: Of all rows.
+        extract: Move a share of the least eigenvalue into the perspective (ε < 0).
         """
         left_out, table = self.left_out, self.table
         everyone = np.arange(left_out.count)
@@ -290,11 +239,7 @@ class JointFolds:
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on what is open of one fold until it is solved.
 
-        Parameters
-        ----------
-        t, j : int
-            Index of τ, and fold.
-        limits : Limits
+        t, j: Index of τ, and fold.
         """
         problem = self.full.replace(tau=int(self.table.taus[t]))
         found = settle(self.left_out, problem, j, self.open[t, j], limits, branch=True)
@@ -304,11 +249,7 @@ class JointFolds:
     def enter(self, t: int, j: int, found: Neighbour) -> None:
         """Take over a fold's incumbent, and bracket its error where nodes are open.
 
-        Parameters
-        ----------
-        t, j : int
-            Index of τ, and fold.
-        found : Neighbour
+        t, j: Index of τ, and fold.
         """
         table, here = self.table, np.array([j])
         table.searched[t, j] |= found.branched

@@ -48,30 +48,18 @@ SAFE = 1e-5  # least 1 − leverage at which a row is deleted from a fit instead
 class Page:
     """One γ: answers, incumbents, intervals of h_j, shape (τ, k), in units of y²; and models.
 
-    Parameters
-    ----------
-    data : FoldData
-    gamma : float
-    taus : ndarray of int, shape (τ,)
-
-    Attributes
-    ----------
-    objective, error, choice : ndarray
-        Training objective of the answer, its squared error on the fold, and its number in
-        ``supports``. The objective is infinite until there is an answer.
-    best_objective, best_error, best_choice : ndarray
-        The same of the incumbent, whose objective is never above the answer's.
-    lower, upper : ndarray
-        h_j lies between them; 0 and ∞ until something is known.
-    exact : ndarray of bool
-        The answer is proved optimal; error, lower and upper agree.
-    searched : ndarray of bool
-        Something was branched on for this fold and τ alone.
-    models, model_objective, model_bound, model_proved
-        The best supports known of all rows, one per τ.
-    n_mio, n_nodes, whole_trees, seconds
-        Counts: mixed-integer problems, nodes, trees of all rows per τ, time spent.
-    status : Status
+    taus, shape (τ,).
+    objective, error, choice: Training objective of the answer, its squared error on the fold, and
+        its number in ``supports``. The objective is infinite until there is an answer.
+    best_objective, best_error, best_choice: The same of the incumbent, whose objective is never
+        above the answer's.
+    lower, upper: h_j lies between them; 0 and ∞ until something is known.
+    exact: The answer is proved optimal; error, lower and upper agree.
+    searched: Something was branched on for this fold and τ alone.
+    models, model_objective, model_bound, model_proved: The best supports known of all rows, one per
+        τ.
+    n_mio, n_nodes, whole_trees, seconds: Counts: mixed-integer problems, nodes, trees of all rows
+        per τ, time spent.
     """
 
     def __init__(self, data: FoldData, gamma: float, taus: NDArray[np.intp]) -> None:
@@ -107,12 +95,7 @@ class Page:
         return bool(self.models) and (proved or found)
 
     def met(self, status: Status) -> None:
-        """Remember a limit that was met.
-
-        Parameters
-        ----------
-        status : Status
-        """
+        """Remember a limit that was met."""
         self.status = worst([self.status, status])
 
     def take_fold(self, j: int, path: SupportPath, g: int, error: Array) -> None:
@@ -120,13 +103,8 @@ class Page:
 
         Answers that are proved stay; the path's proved sizes become exact.
 
-        Parameters
-        ----------
-        j, g : int
-            Fold, and position on the path.
-        path : SupportPath
-        error : array, shape (γ, τ)
-            Squared errors on the fold.
+        j, g: Fold, and position on the path.
+        error, shape (γ, τ): Squared errors on the fold.
         """
         found = path.objective[g], error[g], np.array([self.index(s) for s in path.at(g)])
         unproved = ~self.exact[:, j]
@@ -144,13 +122,9 @@ class Page:
     def take_rows(self, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array) -> None:
         """Enter what a tree gave that leave-one-out folds share: what is proved, and incumbents.
 
-        Parameters
-        ----------
-        folds : ndarray of int, shape (m,)
-        found : DeletedRowSubsets
-            Of the rows that these folds hold out.
-        weight : ndarray, shape (m,)
-            What a deleted residual is multiplied by.
+        folds, shape (m,).
+        found: Of the rows that these folds hold out.
+        weight, shape (m,): What a deleted residual is multiplied by.
         """
         number = np.array([self.index(s) for s in found.supports], dtype=np.intp)[found.choice]
         known = np.where(np.isnan(found.objective), np.inf, found.objective)
@@ -171,13 +145,7 @@ class Page:
             table[at] = np.where(better, values, table[at])
 
     def take_models(self, path: SupportPath, g: int) -> None:
-        """Enter the models of all rows; those proved already stay.
-
-        Parameters
-        ----------
-        path : SupportPath
-        g : int
-        """
+        """Enter the models of all rows; those proved already stay."""
         if not self.models:
             self.models = [np.empty(0, dtype=np.intp)] * self.taus.size
         for t in np.flatnonzero(~self.model_proved):
@@ -191,13 +159,7 @@ class Page:
     ) -> None:
         """Enter what a search found of the model of all rows, where that is better than is known.
 
-        Parameters
-        ----------
-        t : int
-        support : ndarray of int
-        objective, bound : float
-            Of the support, and a lower bound on the optimum.
-        proved : bool
+        objective, bound: Of the support, and a lower bound on the optimum.
         """
         if objective <= self.model_objective[t]:
             self.models[t], self.model_objective[t] = support, objective
@@ -208,10 +170,7 @@ class Page:
     def same_models(self, other: Page) -> None:
         """Take over the models of the same rows in other folds.
 
-        Parameters
-        ----------
-        other : Page
-            Of the same sizes, or of more that are larger.
+        other: Of the same sizes, or of more that are larger.
         """
         m = self.taus.size
         self.models = list(other.models[:m])
@@ -222,11 +181,6 @@ class Page:
         """Corollary 2's interval for a fold's sizes that are not exact, from open nodes.
 
         Without nodes the root is open: an interval around the fold's ridge fit.
-
-        Parameters
-        ----------
-        j : int
-        nodes : sequence of OpenNode
         """
         left = np.flatnonzero(~self.exact[:, j])
         if left.size == 0:
@@ -246,24 +200,14 @@ class Page:
             self.narrow(int(i), np.array([j]), np.array([t_low]), np.array([t_high]))
 
     def offer(self, t: int, folds: NDArray[np.intp], support: Support) -> None:
-        """Make a support the incumbent of those folds where it is better than what is known.
-
-        Parameters
-        ----------
-        t : int
-        folds, support : ndarrays of int
-        """
+        """Make a support the incumbent of those folds where it is better than what is known."""
         if folds.size:
             found = self.fits(folds, support)
             self._enter((t, folds), *found, np.full(folds.size, self.index(support)))
 
     def prove(self, t: int, folds: NDArray[np.intp]) -> None:
-        """Enter that the incumbents are optimal: they become the answers, unless those are as good.
-
-        Parameters
-        ----------
-        t : int
-        folds : ndarray of int
+        """Enter that the incumbents are optimal: they become the answers, unless those are as
+        good.
         """
         self._prove((t, folds))
 
@@ -279,11 +223,8 @@ class Page:
     def narrow(self, t: int, folds: NDArray[np.intp], low: Array, high: Array) -> None:
         """Intersect with another interval of h_j; ends that rounding has crossed are exchanged.
 
-        Parameters
-        ----------
-        t : int
-        folds : ndarray of int, shape (m,)
-        low, high : arrays, shape (m,)
+        folds, shape (m,).
+        low, high, shape (m,).
         """
         low = np.maximum(self.lower[t, folds], low)
         high = np.minimum(self.upper[t, folds], high)
@@ -294,11 +235,7 @@ class Page:
 
         u* is of all rows, so a fold's training and held-out rows must be all rows.
 
-        Parameters
-        ----------
-        t : int
-        full_lower : float
-            u*, or any lower bound on the optimal objective of all rows.
+        full_lower: u*, or any lower bound on the optimal objective of all rows.
         """
         left = np.flatnonzero(~self.exact[t]).tolist()
         folds = np.array([j for j in left if self.data.folds.covers(j)], dtype=np.intp)
@@ -313,14 +250,8 @@ class Page:
     def fits(self, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
         """Training objective and held-out error of one support on some of the folds.
 
-        Parameters
-        ----------
-        folds : ndarray of int, shape (m,)
-        support : ndarray of int
-
-        Returns
-        -------
-        objective, error : ndarrays, shape (m,)
+        folds, shape (m,).
+        Returns objective, error, shape (m,).
         """
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
@@ -343,34 +274,15 @@ class Page:
         return objective, error
 
     def support(self, t: int, j: int) -> Support:
-        """The answer's columns.
-
-        Parameters
-        ----------
-        t, j : int
-
-        Returns
-        -------
-        ndarray of intp
-        """
+        """The answer's columns."""
         return self.supports[int(self.choice[t, j])]
 
     def sums(self) -> tuple[Array, Array]:
-        """Bounds on Σ_j h_j, shape (τ,) each.
-
-        Returns
-        -------
-        lower, upper : ndarrays
-        """
+        """Bounds on Σ_j h_j, shape (τ,) each."""
         return self.lower.sum(axis=1), self.upper.sum(axis=1)
 
     def summary(self) -> GammaResult:
-        """Cross-validation at this γ, as it stands.
-
-        Returns
-        -------
-        GammaResult
-        """
+        """Cross-validation at this γ, as it stands."""
         rows = self.data.total
         exact = np.asarray(self.exact.all(axis=1))
         error, std_error = mean_over_folds(self.error, self.data.fold_weight)
@@ -411,16 +323,7 @@ class Page:
         return supports, np.argsort(order)[number].reshape(self.choice.shape).astype(np.intp)
 
     def index(self, support: Support) -> int:
-        """Number of a support, each distinct one stored once.
-
-        Parameters
-        ----------
-        support : ndarray of int
-
-        Returns
-        -------
-        int
-        """
+        """Number of a support, each distinct one stored once."""
         key = support.tobytes()
         if key not in self._seen:
             self._seen[key] = len(self.supports)
@@ -428,12 +331,7 @@ class Page:
         return self._seen[key]
 
     def proved(self) -> dict[str, Any] | None:
-        """Plain lists and numbers for a checkpoint; None where nothing is proved.
-
-        Returns
-        -------
-        dict or None
-        """
+        """Plain lists and numbers for a checkpoint; None where nothing is proved."""
         if not (self.exact.any() or self.complete):
             return None
         lists = {name: getattr(self, name).tolist() for name in _ARRAYS}
@@ -449,14 +347,8 @@ class Page:
 
         What is proved on this page stays. A page without models takes over everything.
 
-        Parameters
-        ----------
-        stored : dict
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            Something is missing, out of range or of another shape; nothing is entered then.
+        Raises ValueError, TypeError, KeyError: Something is missing, out of range or of another
+            shape; nothing is entered then.
         """
         if stored["gamma"] != self.gamma or stored["taus"] != self.taus.tolist():
             raise ValueError("it is of other γ or τ")

@@ -16,18 +16,8 @@ class Pace:
     A stage is a run of calls with the same total and a number done that does not fall; the rest is
     taken to go on as fast as what is done.
 
-    Parameters
-    ----------
-    tell : callable
-        Takes what is being done, the units done and units in all.
-    limits : Limits
-        Of the whole run: no longer than they leave.
-
-    Examples
-    --------
-    >>> from sparsecv.solvers import Limits
-    >>> Pace(print, Limits())("folds", 0, 5)
-    folds 0 5
+    tell: Takes what is being done, the units done and units in all.
+    limits: Of the whole run: no longer than they leave.
     """
 
     def __init__(self, tell: Tell, limits: Limits) -> None:

@@ -51,12 +51,7 @@ TRIAL_NODES_PER_SECOND = 3_000_000
 
 
 class Cell(NamedTuple):
-    """A fold's problem and the objective of its incumbent.
-
-    Attributes
-    ----------
-    fold, gamma, tau, objective
-    """
+    """A fold's problem and the objective of its incumbent."""
 
     fold: int
     gamma: float
@@ -67,16 +62,9 @@ class Cell(NamedTuple):
 class FoldProof(NamedTuple):
     """What branch and bound found of one training problem.
 
-    Attributes
-    ----------
-    status : Status
-    support : ndarray of int or None
-        The incumbent; None where there was no time to begin.
-    n_nodes : int
-    branched : bool
-        Not settled by the certificate alone.
-    low, high : float
-        Interval of the fold's error where the incumbent is not proved.
+    support: The incumbent; None where there was no time to begin.
+    branched: Not settled by the certificate alone.
+    low, high: Interval of the fold's error where the incumbent is not proved.
     """
 
     status: Status
@@ -88,12 +76,7 @@ class FoldProof(NamedTuple):
 
 
 class FoldForms:
-    """The folds, and of each what every γ and τ share; another process makes that anew.
-
-    Parameters
-    ----------
-    data : FoldData
-    """
+    """The folds, and of each what every γ and τ share; another process makes that anew."""
 
     def __init__(self, data: FoldData) -> None:
         self.data = data
@@ -104,33 +87,13 @@ class FoldForms:
         return FoldForms, (self.data,)
 
     def gram(self, j: int, problem: SparseRidgeProblem) -> GramForm | None:
-        """XᵀX of a fold's training rows, where that serves.
-
-        Parameters
-        ----------
-        j : int
-        problem : SparseRidgeProblem
-
-        Returns
-        -------
-        GramForm or None
-        """
+        """XᵀX of a fold's training rows, where that serves."""
         if j not in self._grams and wants_gram(problem):
             self._grams[j] = GramForm.of(problem)
         return self._grams.get(j)
 
     def spectrum(self, j: int, problem: SparseRidgeProblem) -> Spectrum:
-        """Eigenvalues of a fold's training rows.
-
-        Parameters
-        ----------
-        j : int
-        problem : SparseRidgeProblem
-
-        Returns
-        -------
-        Spectrum
-        """
+        """Eigenvalues of a fold's training rows."""
         if j not in self._spectra:
             self._spectra[j] = Spectrum.of(problem)
         return self._spectra[j]
@@ -146,20 +109,8 @@ def prove_fold(
 ) -> FoldProof:
     """One training problem: branch and bound, and an interval where that does not end.
 
-    Parameters
-    ----------
-    folds : FoldForms
-    cell : Cell
-    starts : list of supports
-    certificate : Certificate or None
-        Leaves of the tree of all rows.
-    full_bound : float
-        Lower bound on the optimum of all rows; 0 where the fold's rows are not all rows.
-    limits : Limits
-
-    Returns
-    -------
-    FoldProof
+    certificate: Leaves of the tree of all rows.
+    full_bound: Lower bound on the optimum of all rows; 0 where the fold's rows are not all rows.
     """
     j = cell.fold
     if (reached := limits.reached(0)) is not None:
@@ -212,17 +163,9 @@ def prove_sizes(
 class Prover:
     """Proves pages of one surface.
 
-    Parameters
-    ----------
-    data : FoldData
-    pages : list of Page
-        With an incumbent for every fold and τ.
-    limits : Limits
-    everything : bool
-        Every cell, not only what the least error needs.
-    n_jobs : int, optional
-    tell, save : callables
-        Told what is being proved; told which page changed for good.
+    pages: With an incumbent for every fold and τ.
+    everything: Every cell, not only what the least error needs.
+    tell, save: Told what is being proved; told which page changed for good.
     """
 
     def __init__(
@@ -282,10 +225,7 @@ class Prover:
     def prove_model(self, g: int, t: int) -> None:
         """The problem of all rows at the chosen cell, with all the time that is left.
 
-        Parameters
-        ----------
-        g, t : int
-            Positions of γ and τ.
+        g, t: Positions of γ and τ.
         """
         page = self.pages[g]
         if page.model_proved[t]:
@@ -299,10 +239,7 @@ class Prover:
     def best(self) -> tuple[int, int]:
         """Cell of least estimate.
 
-        Returns
-        -------
-        g, t : int
-            Positions of γ and τ.
+        Returns g, t: Positions of γ and τ.
         """
         error = self._over_folds("error")
         g, t = divmod(int(np.argmin(error)), int(error.shape[1]))

@@ -58,14 +58,8 @@ class GammaResult:
     def padded(self, j: int | None) -> NDArray[np.int64]:
         """Supports of fold j, or of all rows, shape (τ, most), ended by −1.
 
-        Parameters
-        ----------
-        j : int or None
-            None: all rows.
-
-        Returns
-        -------
-        ndarray of int64, shape (τ, most)
+        j: None: all rows.
+        Returns, shape (τ, most).
         """
         most = int(self.taus[-1])
         if j is None:
@@ -76,15 +70,8 @@ class GammaResult:
 def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
     """Supports as rows of ``most`` columns, ended by −1.
 
-    Parameters
-    ----------
-    supports : sequence of supports
-    most : int
-        At least the size of the largest.
-
-    Returns
-    -------
-    ndarray of int64, shape (k, most)
+    most: At least the size of the largest.
+    Returns, shape (k, most).
     """
     rows = np.full((len(supports), most), -1, dtype=np.int64)
     for t, support in enumerate(supports):
@@ -95,20 +82,8 @@ def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
     """Position (γ, τ) of the least value; of equal ones the smaller τ, then the larger γ.
 
-    Parameters
-    ----------
-    surface : array, shape (γ, τ)
-    taus, gammas : arrays, shape (τ,) and (γ,)
-
-    Returns
-    -------
-    g, t : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> least(np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([1, 2]), np.array([0.1, 1.0]))
-    (1, 0)
+    surface, shape (γ, τ).
+    taus, gammas, shape (τ,) and (γ,).
     """
     smallest = surface.min()
     tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
@@ -119,16 +94,9 @@ def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, i
 def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
     """Mean over folds, weighted by their rows as the CV error is, and its standard error.
 
-    Parameters
-    ----------
-    sums : ndarray, shape (..., k)
-        Sums over the rows of every fold.
-    weight : ndarray, shape (k,)
-        Rows of every fold, or the sums of their weights.
-
-    Returns
-    -------
-    mean, std_error : ndarray, shape (...)
+    sums, shape (..., k): Sums over the rows of every fold.
+    weight, shape (k,): Rows of every fold, or the sums of their weights.
+    Returns mean, std_error, shape (...).
 
     Examples
     --------
@@ -144,37 +112,14 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def telling_bounds(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
-    """Bounds on CV errors; NaN in place of those that are too far from the estimate to be shown.
-
-    Parameters
-    ----------
-    lower, estimate, upper : float or ndarray
-
-    Returns
-    -------
-    lower, upper : ndarray
-    """
+    """Bounds on CV errors; NaN in place of those that are too far from the estimate to be shown."""
     low = np.where(np.multiply(lower, MAX_BOUND_RATIO) >= estimate, lower, np.nan)
     high = np.where(upper <= np.multiply(estimate, MAX_BOUND_RATIO), upper, np.nan)
     return low, high
 
 
 def bounds_text(lower: float, estimate: float, upper: float) -> str:
-    """Bounds on a CV error as a reader sees them; nothing where they say nothing.
-
-    Parameters
-    ----------
-    lower, estimate, upper : float
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> bounds_text(1.0, 2.0, 3.0), bounds_text(0.0, 2.0, 3.0), bounds_text(0.0, 2.0, 2.5e10)
-    ('[1, 3]', '≤ 3', '')
-    """
+    """Bounds on a CV error as a reader sees them; nothing where they say nothing."""
     low, high = telling_bounds(lower, estimate, upper)
     if np.isnan(low) and np.isnan(high):
         return ""
@@ -209,17 +154,11 @@ class Best:
 class Step:
     """One iteration of the alternating minimisation: the τ step at ``gamma``, then the γ step.
 
-    Attributes
-    ----------
-    gamma : float
-    tau : int
-        Best τ at this γ.
-    cv_error : float
-        h(γ, τ) there.
-    certified : bool
-        Whether no τ does better at this γ (to the tolerance of a search).
-    next_gamma, next_tau, predicted
-        What the γ step proposes, and h there if every fold kept its support.
+    tau: Best τ at this γ.
+    cv_error: h(γ, τ) there.
+    certified: Whether no τ does better at this γ (to the tolerance of a search).
+    next_gamma, next_tau, predicted: What the γ step proposes, and h there if every fold kept its
+        support.
     """
 
     gamma: float

@@ -31,18 +31,7 @@ Content = TypeVar("Content")
 def made_folder(folder: str | os.PathLike[str]) -> Path:
     """Make a folder for checkpoints where it is missing.
 
-    Parameters
-    ----------
-    folder : path
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    InputError
-        It cannot be made.
+    Raises InputError: It cannot be made.
     """
     path = Path(folder)
     with file_faults(f"--checkpoint {path}"):
@@ -53,20 +42,10 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
 def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str) -> Content | None:
     """What ``take`` makes of a file's content, or None with a warning where it is not believed.
 
-    Parameters
-    ----------
-    path : Path
-        A file that does not exist counts as none, silently.
-    key : str
-        Of the run: its data and everything else the content depends on.
-    take : callable
-        Checks shapes, order and values; raises ValueError, TypeError or KeyError with the reason.
-    anew : str
-        What happens instead, for the warning.
-
-    Returns
-    -------
-    object or None
+    path: A file that does not exist counts as none, silently.
+    key: Of the run: its data and everything else the content depends on.
+    take: Checks shapes, order and values; raises ValueError, TypeError or KeyError with the reason.
+    anew: What happens instead, for the warning.
     """
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -98,19 +77,8 @@ def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
     The partial file is what keeps other writers waiting. It becomes the file whole or not at all,
     and is removed where nothing was written.
 
-    Parameters
-    ----------
-    path : Path
-
-    Yields
-    ------
-    callable
-        Takes the key of the run and plain JSON values, and writes them.
-
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    Yields: Takes the key of the run and plain JSON values, and writes them.
+    Raises InputError: The file cannot be written.
     """
     partial = path.with_suffix(".tmp")
 
@@ -138,17 +106,7 @@ def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
 def write_sealed(path: Path, key: str, content: Any) -> None:
     """Store ``content``, plain JSON values, so that the file appears whole or not at all.
 
-    Parameters
-    ----------
-    path : Path
-    key : str
-        As for :func:`read_sealed`.
-    content : object
-
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    Raises InputError: The file cannot be written.
     """
     with only_writer(path) as write:
         write(key, content)
@@ -161,19 +119,7 @@ def _hash(content: Any) -> str:
 def checked_support(stored: Any, p: int) -> NDArray[np.intp]:
     """Validate a stored support: columns in 0..p−1, increasing.
 
-    Parameters
-    ----------
-    stored : object
-    p : int
-
-    Returns
-    -------
-    ndarray of intp
-
-    Raises
-    ------
-    ValueError
-        It is no such list.
+    Raises ValueError: It is no such list.
     """
     support = np.asarray(stored)
     if support.ndim != 1 or (support.size and support.dtype.kind != "i"):
@@ -187,19 +133,7 @@ def checked_support(stored: Any, p: int) -> NDArray[np.intp]:
 def checked_number(name: str, stored: Any) -> Any:
     """Validate a stored number, at least 0; whole where its name begins with "n_".
 
-    Parameters
-    ----------
-    name : str
-    stored : object
-
-    Returns
-    -------
-    int or float
-
-    Raises
-    ------
-    ValueError
-        It is no such number.
+    Raises ValueError: It is no such number.
     """
     plain = isinstance(stored, (int, float)) and not isinstance(stored, bool)
     if not (plain and 0.0 <= stored < 1e300):
@@ -212,20 +146,7 @@ def checked_number(name: str, stored: Any) -> Any:
 def checked_array(name: str, stored: Any, expected: NDArray[Any]) -> NDArray[Any]:
     """Validate stored values of the shape and kind of an array; floats are at least 0.
 
-    Parameters
-    ----------
-    name : str
-    stored : object
-    expected : ndarray
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    ValueError
-        Another shape, or values of another kind.
+    Raises ValueError: Another shape, or values of another kind.
     """
     found = np.asarray(stored)
     if found.shape != expected.shape:

@@ -24,32 +24,21 @@ PROVING = 60.0  # seconds of proving beyond 45 columns where no limit is named
 class Settings:
     """How to search.
 
-    Attributes
-    ----------
-    method : str
-        "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
+    method: "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
         problem per fold and τ, the main paper's Grid. "search": the best τ alone, by the main
         paper's Algorithm 1. "bounds": its first phase, no mixed-integer problem solved. "auto":
         exact, or grid where an outside solver is asked for.
-    backend : str
-        Solver of single problems (grid and search); exact has trees of its own.
-    time_limit : "auto", float or None
-        Seconds for everything, compiling not counted; what is not proved by then is estimated and
-        bracketed. 0 proves nothing. "auto": none up to 45 columns, beyond 60 s of proving once the
-        estimates are there.
-    n_jobs : int or None
-        Threads, as in joblib.
-    tol : float
-        search: relative tolerance (UB − LB)/UB of the least CV error at each γ.
-    bounds : str
-        search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
+    backend: Solver of single problems (grid and search); exact has trees of its own.
+    time_limit: Seconds for everything, compiling not counted; what is not proved by then is
+        estimated and bracketed. 0 proves nothing. "auto": none up to 45 columns, beyond 60 s of
+        proving once the estimates are there.
+    n_jobs: Threads, as in joblib.
+    tol: search: relative tolerance (UB − LB)/UB of the least CV error at each γ.
+    bounds: search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
         for the same with u*, the optimum on all rows, in Corollary 3 (one problem more per τ).
-    mio_limit : int or None
-        search: most mixed-integer problems at each γ (r in Algorithm 1).
-    prove : str
-        Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
-    proving : float
-        Seconds of proving beyond 45 columns where ``time_limit`` is "auto".
+    mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1).
+    prove: Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
+    proving: Seconds of proving beyond 45 columns where ``time_limit`` is "auto".
     """
 
     method: str = "auto"
@@ -87,16 +76,7 @@ class Settings:
             raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
 
     def seconds(self, p: int) -> tuple[float | None, float | None]:
-        """Seconds for everything, and seconds of proving, with p columns; None: no limit.
-
-        Parameters
-        ----------
-        p : int
-
-        Returns
-        -------
-        total, proving : float or None
-        """
+        """Seconds for everything, and seconds of proving, with p columns; None: no limit."""
         if self.time_limit == "auto":
             return None, None if p <= TREE_ONLY else self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
@@ -116,14 +96,7 @@ class Settings:
 def checked_jobs(n_jobs: Any) -> None:
     """Validate a number of threads: None or a whole number other than 0, as in joblib.
 
-    Parameters
-    ----------
-    n_jobs : object
-
-    Raises
-    ------
-    InputError
-        Anything else.
+    Raises InputError: Anything else.
     """
     whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and not (whole and n_jobs != 0):
@@ -133,14 +106,7 @@ def checked_jobs(n_jobs: Any) -> None:
 def checked_limit(limit: Any) -> None:
     """Validate a time limit: "auto", None or seconds >= 0.
 
-    Parameters
-    ----------
-    limit : object
-
-    Raises
-    ------
-    InputError
-        Anything else.
+    Raises InputError: Anything else.
     """
     if limit is None or limit == "auto":
         return
@@ -152,18 +118,8 @@ def checked_limit(limit: Any) -> None:
 def checked_gammas(gammas: Sequence[float] | Array) -> Array:
     """Validate ridge weights: at least one, finite and > 0; order and repeats are kept.
 
-    Parameters
-    ----------
-    gammas : float or sequence of float
-
-    Returns
-    -------
-    ndarray, shape (γ,)
-
-    Raises
-    ------
-    InputError
-        None, one that is not finite and > 0, or more than one dimension.
+    Returns, shape (γ,).
+    Raises InputError: None, one that is not finite and > 0, or more than one dimension.
     """
     try:
         values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
@@ -182,20 +138,9 @@ def checked_gammas(gammas: Sequence[float] | Array) -> Array:
 def checked_taus(taus: Sequence[int] | NDArray[np.intp], p: int) -> NDArray[np.intp]:
     """Validate sparsities: whole numbers in 1..p, returned increasing and distinct.
 
-    Parameters
-    ----------
-    taus : int or sequence of int
-    p : int
-        Number of columns that are not constant.
-
-    Returns
-    -------
-    ndarray of intp, shape (τ,)
-
-    Raises
-    ------
-    InputError
-        None, one that is not a whole number in 1..p, or more than one dimension.
+    p: Number of columns that are not constant.
+    Returns, shape (τ,).
+    Raises InputError: None, one that is not a whole number in 1..p, or more than one dimension.
     """
     try:
         values = np.atleast_1d(np.asarray(taus))
@@ -222,14 +167,7 @@ def default_taus(n: int, p: int) -> NDArray[np.intp]:
     All of 1..p while trees can be searched; beyond that the main paper's largest τ with
     τ log τ ≤ min(n, p) (Section 4.2).
 
-    Parameters
-    ----------
-    n, p : int
-        Rows and columns.
-
-    Returns
-    -------
-    ndarray of intp
+    n, p: Rows and columns.
     """
     top = p
     if p > MAX_COLUMNS:
@@ -241,14 +179,7 @@ def default_taus(n: int, p: int) -> NDArray[np.intp]:
 def log_grid(low: float, high: float, count: int) -> Array:
     """``count`` values spaced evenly in the logarithm from ``low`` to ``high``.
 
-    Parameters
-    ----------
-    low, high : float
-    count : int
-
-    Returns
-    -------
-    ndarray, shape (count,)
+    Returns, shape (count,).
     """
     return np.geomspace(low, high, count)
 

@@ -53,26 +53,16 @@ def search_taus(
 ) -> None:
     """Run Algorithm 1 on one γ.
 
-    Parameters
-    ----------
-    page : Page
-        Filled in. ``history`` gets the bounds on h(γ, τ) after every step: [problems solved so
+    page: Filled in. ``history`` gets the bounds on h(γ, τ) after every step: [problems solved so
         far, index of τ, lower, upper]. The first entries, one per τ, are phase 1's; each later one
         replaces the bounds of one τ.
-    bounds : str
-        "best", "paper" or "paper-exact".
-    backend : str
-        Solver of phase 2's problems.
-    tol : float
-        Stop at (UB − LB)/UB ≤ tol (ε in the paper).
-    mio_limit : int or None
-        Most problems to solve (r in the paper).
-    only_bounds : bool
-        Stop after phase 1.
-    limits : Limits
-        Time limit and Ctrl-C.
-    tell : callable
-        Told how many folds of the most promising τ are exact.
+    bounds: "best", "paper" or "paper-exact".
+    backend: Solver of phase 2's problems.
+    tol: Stop at (UB − LB)/UB ≤ tol (ε in the paper).
+    mio_limit: Most problems to solve (r in the paper).
+    only_bounds: Stop after phase 1.
+    limits: Time limit and Ctrl-C.
+    tell: Told how many folds of the most promising τ are exact.
     """
     search = _Search(page, bounds, backend, limits)
     search.bracket(not only_bounds)

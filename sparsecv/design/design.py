@@ -21,15 +21,10 @@ _LEAST_SQUARE = 1e-290  # squares below have lost digits to underflow
 class Protocol:
     """How data are centred and scaled.
 
-    Attributes
-    ----------
-    name : str
-        "honest": the intercept is refitted in every fold, y keeps its units. "paper": y and
+    name: "honest": the intercept is refitted in every fold, y keeps its units. "paper": y and
         columns are centred and scaled once, on all rows, and folds have no intercept.
-    scale : str
-        "unit-variance" (ddof = 0), "unit-norm" or "none".
-    intercept : bool
-        False: nothing is centred (honest only).
+    scale: "unit-variance" (ddof = 0), "unit-norm" or "none".
+    intercept: False: nothing is centred (honest only).
     """
 
     name: str = "honest"
@@ -69,14 +64,8 @@ class Summary:
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Summarise rows in memory; those of weight 0 do not count.
 
-        Parameters
-        ----------
-        X, y : arrays, shape (n, p) and (n,)
-        weights : array, shape (n,), optional
-
-        Returns
-        -------
-        Summary
+        X, y, shape (n, p) and (n,).
+        weights, shape (n,), optional.
         """
         if weights is not None:
             used = weights > 0.0
@@ -112,17 +101,11 @@ class Summary:
 class Design:
     """The affine map from raw columns to the columns that are solved.
 
-    Attributes
-    ----------
-    protocol : Protocol
-    p_raw : int
-        Columns before constant ones were left out.
-    kept : ndarray of int, shape (p,)
-    x_shift, x_scale : ndarray, shape (p,)
-    y_shift, y_scale : float
-        Solved values are (raw − shift) / scale.
-    x_mean, y_mean
-        Means of the kept raw columns and of y.
+    p_raw: Columns before constant ones were left out.
+    kept, shape (p,).
+    x_shift, x_scale, shape (p,).
+    y_shift, y_scale: Solved values are (raw − shift) / scale.
+    x_mean, y_mean: Means of the kept raw columns and of y.
     """
 
     protocol: Protocol
@@ -143,13 +126,8 @@ class Design:
     def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Map raw rows (n, p_raw), (n,) to the solved ones (n, p), (n,).
 
-        Parameters
-        ----------
-        X, y : arrays, shape (n, p_raw) and (n,)
-
-        Returns
-        -------
-        X, y : ndarrays, shape (n, p) and (n,)
+        X, y, shape (n, p_raw) and (n,).
+        Returns X, y, shape (n, p) and (n,).
         """
         columns = X if self.kept.size == self.p_raw else X[:, self.kept]
         return (columns - self.x_shift) / self.x_scale, (y - self.y_shift) / self.y_scale
@@ -157,15 +135,8 @@ class Design:
     def coefficients(self, beta: Array) -> tuple[Array, float]:
         """Map solved coefficients (p,) to raw ones (p_raw,) and the intercept.
 
-        Parameters
-        ----------
-        beta : array, shape (p,)
-
-        Returns
-        -------
-        coef : ndarray, shape (p_raw,)
-            0 for columns that were dropped.
-        intercept : float
+        beta, shape (p,).
+        Returns coef, shape (p_raw,): 0 for columns that were dropped.
         """
         coef = np.zeros(self.p_raw)
         coef[self.kept] = beta * (self.y_scale / self.x_scale)
@@ -177,14 +148,8 @@ class Design:
 def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
     """Rows times the roots of their weights.
 
-    Parameters
-    ----------
-    X, y : arrays, shape (n, p) and (n,)
-    weights : array, shape (n,)
-
-    Returns
-    -------
-    X, y : ndarrays
+    X, y, shape (n, p) and (n,).
+    weights, shape (n,).
     """
     root = np.sqrt(weights)
     return X * root[:, None], y * root
@@ -198,25 +163,11 @@ def make_design(
     With an intercept those are the constant columns. Without one a constant column is a level
     that can be selected: it keeps its scale, and only columns of zeros are dropped.
 
-    Parameters
-    ----------
-    summary : Summary
-        Of all rows.
-    protocol : Protocol
-    names : sequence of str
-        One per raw column, for messages.
-    warn : bool
-        False where a part of the data is mapped: what it lacks the whole may have.
-
-    Returns
-    -------
-    Design
-
-    Raises
-    ------
-    InputError
-        Fewer than 2 rows, no column left, values that cannot be squared, or (paper protocol) a
-        constant response.
+    summary: Of all rows.
+    names: One per raw column, for messages.
+    warn: False where a part of the data is mapped: what it lacks the whole may have.
+    Raises InputError: Fewer than 2 rows, no column left, values that cannot be squared, or (paper
+        protocol) a constant response.
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")

@@ -33,71 +33,37 @@ class FoldData(Interface):
     def full(self) -> SparseRidgeProblem:
         """All rows.
 
-        Returns
-        -------
-        SparseRidgeProblem, whose γ and τ are placeholders
+        Returns, SparseRidgeProblem, whose γ and τ are placeholders.
         """
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j. γ and τ are placeholders: replace them.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        SparseRidgeProblem
-        """
+        """Rows outside fold j. γ and τ are placeholders: replace them."""
 
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out.
 
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        H, t : ndarrays, shape (m, p) and (m,)
+        Returns H, t, shape (m, p) and (m,).
         """
 
     def with_folds(self, folds: Folds) -> FoldData:
-        """The same rows in other folds.
-
-        Parameters
-        ----------
-        folds : Folds
-
-        Returns
-        -------
-        FoldData
-        """
+        """The same rows in other folds."""
 
     def digest(self) -> bytes:
         """Identify the data, their order and their folds.
 
-        Returns
-        -------
-        bytes
+        Returns, bytes.
         """
 
 
 class RowFolds:
     """Folds of rows in memory.
 
-    Parameters
-    ----------
-    X, y : arrays, shape (n, p) and (n,)
-        In solved units (``Design.apply``).
-    folds : Folds
-    refit_intercept : bool
-        Centre every fold on its own training means.
-    weights : array, shape (n,), optional
-        Weights >= 0 of the squared errors, in training and held out: a whole number counts as that
-        many copies of a row that stay in one fold.
-    scale : array, shape (p,), optional
-        Columns are divided by it once they are centred; only where the intercept is refitted.
+    X, y, shape (n, p) and (n,): In solved units (``Design.apply``).
+    refit_intercept: Centre every fold on its own training means.
+    weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
+        whole number counts as that many copies of a row that stay in one fold.
+    scale, shape (p,), optional: Columns are divided by it once they are centred; only where the
+        intercept is refitted.
     """
 
     raw: tuple[Array, Array] | None = None  # X and y in the user's units, of :meth:`of`
@@ -146,17 +112,9 @@ class RowFolds:
     ) -> RowFolds:
         """Folds of raw rows, each centred on its own where the design refits the intercept.
 
-        Parameters
-        ----------
-        design : Design
-        X, y : arrays, shape (n, p_raw) and (n,)
-            Raw rows; they are neither copied nor changed where every column is kept.
-        folds : Folds
-        weights : array, shape (n,), optional
-
-        Returns
-        -------
-        RowFolds
+        X, y, shape (n, p_raw) and (n,): Raw rows; they are neither copied nor changed where every
+            column is kept.
+        weights, shape (n,), optional.
         """
         if not design.protocol.refit_intercept:
             made = cls(*design.apply(X, y), folds, False, weights)
@@ -210,41 +168,18 @@ class RowFolds:
         return weighted_rows(X, y, self.weights if rows is None else self.weights[rows])
 
     def with_folds(self, folds: Folds) -> RowFolds:
-        """The same rows in other folds.
-
-        Parameters
-        ----------
-        folds : Folds
-
-        Returns
-        -------
-        RowFolds
-        """
+        """The same rows in other folds."""
         return RowFolds(*self._rows, folds, self.refit_intercept, self.weights, self._scale)
 
     def full(self) -> SparseRidgeProblem:
-        """All rows (centred already where an intercept is fitted).
-
-        Returns
-        -------
-        SparseRidgeProblem
-        """
+        """All rows (centred already where an intercept is fitted)."""
         if self._full is None:
             X, y = self._weighted(self.X, self.y)
             self._full = _problem(X, y)
         return self._full
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j, centred on their own means where the intercept is refitted.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        SparseRidgeProblem
-        """
+        """Rows outside fold j, centred on their own means where the intercept is refitted."""
         if self._cache is not None and j in self._cache:
             return self._cache[j]
         train = self._training_rows(j)
@@ -262,14 +197,7 @@ class RowFolds:
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted.
 
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        H, t : ndarrays, shape (m, p) and (m,)
-            A row of weight 0 is a row of zeros.
+        Returns H, t, shape (m, p) and (m,): A row of weight 0 is a row of zeros.
         """
         _, test = self.folds.split(j)
         return self._weighted(*self._about(self._training_means(j), test), test)
@@ -277,9 +205,7 @@ class RowFolds:
     def digest(self) -> bytes:
         """Identify rows and their order.
 
-        Returns
-        -------
-        bytes
+        Returns, bytes.
         """
         found = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
         found.update(np.ascontiguousarray(self.y).tobytes())
@@ -296,14 +222,8 @@ class RowFolds:
         residual. With an intercept refitted in every fold, deleting row i of weight w from centred
         data of weight W is a down-date by √(wW/(W−w)) times that row.
 
-        Parameters
-        ----------
-        wanted : ndarray of int or slice
-            Which rows: all by default.
-
-        Returns
-        -------
-        rows, targets, factor : ndarrays, shape (n, p), (n,) and (n,)
+        wanted, ndarray of int or slice: Which rows: all by default.
+        Returns rows, targets, factor, shape (n, p), (n,) and (n,).
         """
         X, y = self._weighted(self.X[wanted], self.y[wanted], wanted)
         n = y.size
@@ -326,13 +246,7 @@ class RowFolds:
         With an intercept refitted in every fold the held-out rows' sum is left out as one more
         row (a row alone is scaled instead): centring on the training means is a rank-one change.
 
-        Parameters
-        ----------
-        gram : GramForm, of all rows
-
-        Returns
-        -------
-        LeftOut or None
+        gram, GramForm, of all rows.
         """
         if self.folds.label is None:
             return None
@@ -368,13 +282,7 @@ def _left_out(
 class MomentFolds:
     """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers.
 
-    Parameters
-    ----------
-    moments : FoldMoments
-    design : Design
-    folds : Folds
-    read : callable, optional
-        Moments of the same rows in other folds, by another pass over them.
+    read: Moments of the same rows in other folds, by another pass over them.
     """
 
     def __init__(
@@ -400,39 +308,16 @@ class MomentFolds:
         return float(self.fold_weight.sum())
 
     def with_folds(self, folds: Folds) -> MomentFolds:
-        """The same rows in other folds: they are read again.
-
-        Parameters
-        ----------
-        folds : Folds
-
-        Returns
-        -------
-        MomentFolds
-        """
+        """The same rows in other folds: they are read again."""
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
 
     def full(self) -> SparseRidgeProblem:
-        """All rows.
-
-        Returns
-        -------
-        SparseRidgeProblem
-        """
+        """All rows."""
         return _from_moments(*self._moments.total().about(None, self._design))
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        SparseRidgeProblem
-        """
+        """Rows outside fold j."""
         rest = self._moments.without(j)
         joint, row = rest.about(rest if self._centre else None, self._design)
         return _from_moments(joint, row)
@@ -440,13 +325,7 @@ class MomentFolds:
     def held_out(self, j: int) -> tuple[Array, Array]:
         """At most p + 2 rows with the same sum of squared errors as fold j, whatever β.
 
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        H, t : ndarrays, shape (m, p) and (m,)
+        Returns H, t, shape (m, p) and (m,).
         """
         centre = self._moments.without(j) if self._centre else None
         joint, row = self._moments.fold(j).about(centre, self._design)
@@ -456,9 +335,7 @@ class MomentFolds:
     def digest(self) -> bytes:
         """Identify the moments of every fold.
 
-        Returns
-        -------
-        bytes
+        Returns, bytes.
         """
         found = hashlib.sha256()
         for part in self._moments.folds:

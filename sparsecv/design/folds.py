@@ -18,20 +18,13 @@ Index = NDArray[np.intp]
 class Folds:
     """Held-out sets of n rows.
 
-    Attributes
-    ----------
-    kind : str
-        "loo", "kfold", "size" or "custom".
-    n : int
-        Number of rows.
-    sizes : ndarray of int, shape (k,)
-        Rows held out in each fold.
-    label : ndarray of int, shape (n,), or None
-        Fold of every row, where the folds partition the rows and each trains on the rest.
-    pairs : list of (train, test) index arrays
-        Only where ``label`` is None.
-    groups : ndarray of int, shape (n,), or None
-        Rows that K folds keep together.
+    kind: "loo", "kfold", "size" or "custom".
+    n: Number of rows.
+    sizes, shape (k,): Rows held out in each fold.
+    label, shape (n,), or None: Fold of every row, where the folds partition the rows and each
+        trains on the rest.
+    pairs, list of (train, test) index arrays: Only where ``label`` is None.
+    groups, shape (n,), or None: Rows that K folds keep together.
     """
 
     kind: str
@@ -52,16 +45,7 @@ class Folds:
         return self.label is not None and self.k == self.n
 
     def covers(self, j: int) -> bool:
-        """Whether fold j trains on every row that it does not hold out.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        bool
-        """
+        """Whether fold j trains on every row that it does not hold out."""
         return self.is_partition or sum(rows.size for rows in self.pairs[j]) == self.n
 
     @property
@@ -72,42 +56,18 @@ class Folds:
     def of_rows(self, start: int, stop: int) -> Index:
         """Fold of every row of a stretch of rows; the folds must be a partition.
 
-        Parameters
-        ----------
-        start, stop : int
-
-        Returns
-        -------
-        ndarray of intp, shape (stop − start,)
+        Returns, shape (stop − start,).
         """
         assert self.label is not None
         return self.label[start:stop]
 
     def again(self, seed: Any) -> Folds:
-        """Folds of the same kind and number, drawn anew.
-
-        Parameters
-        ----------
-        seed : int, RandomState or None
-
-        Returns
-        -------
-        Folds
-        """
+        """Folds of the same kind and number, drawn anew."""
         text = str(self.k) if self.kind == "kfold" else f"size:{self.n // self.k}"
         return make_folds(text, self.n, seed=seed, groups=self.groups)
 
     def split(self, j: int) -> tuple[Index, Index]:
-        """Training and held-out rows of fold j.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        train, test : ndarrays of intp
-        """
+        """Training and held-out rows of fold j."""
         if self.label is None:
             return self.pairs[j]
         held = self.label == j
@@ -120,10 +80,6 @@ class HashedFolds(Folds):
 
     Wherever a row lies, and in however many parts the table comes, its fold is known without a
     list of all rows. Sizes differ by chance, by about √(n/K).
-
-    Attributes
-    ----------
-    seed : int
     """
 
     seed: int = 0
@@ -136,46 +92,21 @@ class HashedFolds(Folds):
     def of_rows(self, start: int, stop: int) -> Index:
         """Fold of every row of a stretch of rows, by the finaliser of SplitMix64.
 
-        Parameters
-        ----------
-        start, stop : int
-
-        Returns
-        -------
-        ndarray of intp, shape (stop − start,)
+        Returns, shape (stop − start,).
         """
         z = np.arange(start, stop, dtype=np.uint64)
         z += np.uint64(_mixed(np.array([self.seed], dtype=np.uint64))[0])
         return (_mixed(z) % np.uint64(self.k)).astype(np.intp)
 
     def again(self, seed: Any) -> HashedFolds:
-        """The same number of folds by another hash.
-
-        Parameters
-        ----------
-        seed : int, RandomState or None
-
-        Returns
-        -------
-        HashedFolds
-        """
+        """The same number of folds by another hash."""
         return hashed_folds(self.k, self.n, seed)
 
     def counted(self, sizes: Index) -> HashedFolds:
         """These folds, their rows counted.
 
-        Parameters
-        ----------
-        sizes : ndarray of int, shape (k,)
-
-        Returns
-        -------
-        HashedFolds
-
-        Raises
-        ------
-        InputError
-            A fold without rows.
+        sizes, shape (k,).
+        Raises InputError: A fold without rows.
         """
         if sizes.min() < 1:
             raise InputError(f"{self.k} folds of {self.n} rows by a hash: one is empty, use fewer")
@@ -193,22 +124,7 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def fold_count(cv: Any, n: int) -> int | None:
     """How many folds are meant by a number K, "size:M" or "loo"; None for anything else.
 
-    Parameters
-    ----------
-    cv : object
-        As for :func:`make_folds`.
-    n : int
-        Number of rows.
-
-    Returns
-    -------
-    int or None
-
-    Examples
-    --------
-    >>> from sparsecv.design.folds import fold_count
-    >>> fold_count("size:5", 100), fold_count("loo", 7)
-    (20, 7)
+    n: Number of rows.
     """
     text = str(cv).strip().lower() if isinstance(cv, (str, int, np.integer)) else ""
     if text == "loo":
@@ -222,27 +138,8 @@ def fold_count(cv: Any, n: int) -> int | None:
 def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
     """K folds by a hash of the row number; their sizes are known when the rows have been read.
 
-    Parameters
-    ----------
-    k, n : int
-        Folds and rows.
-    seed : int, RandomState or None
-
-    Returns
-    -------
-    HashedFolds
-
-    Raises
-    ------
-    InputError
-        Fewer than 2 folds, or more than rows.
-
-    Examples
-    --------
-    >>> from sparsecv.design.folds import hashed_folds
-    >>> folds = hashed_folds(3, 1000, seed=1)
-    >>> int(folds.of_rows(500, 501)[0]) == int(folds.of_rows(0, 1000)[500])
-    True
+    k, n: Folds and rows.
+    Raises InputError: Fewer than 2 folds, or more than rows.
     """
     if not 2 <= k <= n:
         raise InputError(f"at least 2 folds, and no more than the {n} rows there are; got {k}")
@@ -259,35 +156,14 @@ def make_folds(
 ) -> Folds:
     """Turn what a user calls folds into :class:`Folds`.
 
-    Parameters
-    ----------
-    cv : int, str, splitter or iterable
-        K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
-        scikit-learn splitter, or pairs of training and held-out row indices.
-        With ``groups``, K keeps them together and "loo" leaves one group out.
-    n : int
-        Number of rows.
-    seed : int, RandomState or None
-        For the shuffle; drawn once, so every γ and τ sees the same folds.
-    X, y : arrays, optional
-        Handed to a splitter's ``split``.
-    groups : array, shape (n,), optional
-        Rows that are held out together.
-
-    Returns
-    -------
-    Folds
-
-    Raises
-    ------
-    InputError
-        Unknown text, fewer than 2 or more than n folds, or indices out of range.
-
-    Examples
-    --------
-    >>> from sparsecv.design.folds import make_folds
-    >>> make_folds("loo", 4).k, make_folds(2, 4, seed=0).k
-    (4, 2)
+    cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
+        scikit-learn splitter, or pairs of training and held-out row indices. With ``groups``, K
+        keeps them together and "loo" leaves one group out.
+    n: Number of rows.
+    seed: For the shuffle; drawn once, so every γ and τ sees the same folds.
+    X, y: Handed to a splitter's ``split``.
+    groups, shape (n,), optional: Rows that are held out together.
+    Raises InputError: Unknown text, fewer than 2 or more than n folds, or indices out of range.
     """
     if isinstance(cv, str):
         text = cv.strip().lower()

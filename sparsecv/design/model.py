@@ -43,22 +43,11 @@ def fitted_model(
 ) -> FittedModel:
     """Fit ``problem`` on ``support`` and map it back through ``design``.
 
-    Parameters
-    ----------
-    design : Design
-    problem : SparseRidgeProblem
-        Of solved columns, at the γ of the model.
-    support : ndarray of int
-        Solved columns.
-    lower_bound : float
-        On the optimal objective; what exceeds the model's own is cut.
-    proved : bool
-        The support is optimal.
-
-    Returns
-    -------
-    FittedModel
-        In raw columns and units; objective and bound in solved units.
+    problem: Of solved columns, at the γ of the model.
+    support: Solved columns.
+    lower_bound: On the optimal objective; what exceeds the model's own is cut.
+    proved: The support is optimal.
+    Returns: In raw columns and units; objective and bound in solved units.
     """
     fit = problem.fit(support)
     beta = np.zeros(design.p)

@@ -37,13 +37,7 @@ class Moments:
     def of(cls, rows: Array) -> Moments:
         """Moments of rows in memory.
 
-        Parameters
-        ----------
-        rows : array, shape (m, p + 1)
-
-        Returns
-        -------
-        Moments
+        rows, shape (m, p + 1).
         """
         constant = (rows == rows[0]).all(axis=0)
         mean = np.where(constant, rows[0], rows.mean(axis=0))  # exact: such columns scatter by 0
@@ -62,14 +56,6 @@ class Moments:
 
         The pairwise update of Chan, Golub & LeVeque: no sums of raw squares, so a large mean costs
         no digits.
-
-        Parameters
-        ----------
-        other : Moments
-
-        Returns
-        -------
-        Moments
         """
         if other.n == 0:
             return self
@@ -83,16 +69,7 @@ class Moments:
         return Moments(n, mean, self.scatter + other.scatter + outer, tail)
 
     def apart(self, other: Moments) -> Array:
-        """The other mean less this one, shape (p + 1,).
-
-        Parameters
-        ----------
-        other : Moments
-
-        Returns
-        -------
-        ndarray
-        """
+        """The other mean less this one, shape (p + 1,)."""
         return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
 
     def about(self, centre: Moments | None, design: Design) -> tuple[Array, Array | None]:
@@ -101,15 +78,8 @@ class Moments:
         In solved units the second moments are the matrix plus the outer product of the row. Their
         sum is not formed: far from the centre the row would take all digits of the matrix.
 
-        Parameters
-        ----------
-        centre : Moments or None
-        design : Design
-
-        Returns
-        -------
-        joint : ndarray, shape (p + 1, p + 1)
-        row : ndarray, shape (p + 1,), or None where the rows' mean is the centre
+        Returns joint, shape (p + 1, p + 1).
+        Returns row, shape (p + 1,), or None where the rows' mean is the centre.
         """
         scale = np.append(design.x_scale, design.y_scale)
         keep = np.append(design.kept, self.mean.size - 1)
@@ -148,40 +118,17 @@ class FoldMoments:
     high: Array
 
     def merged(self, other: FoldMoments) -> FoldMoments:
-        """Moments of the same folds over both sets of rows.
-
-        Parameters
-        ----------
-        other : FoldMoments
-
-        Returns
-        -------
-        FoldMoments
-        """
+        """Moments of the same folds over both sets of rows."""
         both = zip(self.folds, other.folds, strict=True)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return FoldMoments([one.merged(two) for one, two in both], low, high)
 
     def fold(self, j: int) -> Moments:
-        """Rows of fold j.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        Moments
-        """
+        """Rows of fold j."""
         return self.folds[j]
 
     def total(self) -> Moments:
-        """All rows.
-
-        Returns
-        -------
-        Moments
-        """
+        """All rows."""
         return reduce(Moments.merged, self.folds)
 
     @cached_property
@@ -196,16 +143,7 @@ class FoldMoments:
         return max(1, math.isqrt(len(self.folds)))
 
     def without(self, j: int) -> Moments:
-        """Rows outside fold j, merged afresh rather than subtracted: nothing cancels.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        Moments
-        """
+        """Rows outside fold j, merged afresh rather than subtracted: nothing cancels."""
         run = self._run
         group, start = j // run, j // run * run
         others = [part for i, part in enumerate(self._groups) if i != group]
@@ -213,12 +151,7 @@ class FoldMoments:
         return reduce(Moments.merged, others + beside)
 
     def summary(self) -> Summary:
-        """What :func:`sparsecv.design.design.make_design` needs of all rows.
-
-        Returns
-        -------
-        Summary
-        """
+        """What :func:`sparsecv.design.design.make_design` needs of all rows."""
         total = self.total()
         return Summary(total.n, total.mean, np.diag(total.scatter).copy(), self.low, self.high)
 
@@ -234,20 +167,10 @@ def fold_moments(
     A table in parts is read by units of work, wherever they run, and their moments are merged in
     a tree that depends on the number of parts alone.
 
-    Parameters
-    ----------
-    source : RowSource
-        n rows, p features.
-    folds : Folds
-        A partition of the rows.
-    progress : callable, optional
-        Called with rows read and rows in all.
-    n_jobs : int, optional
-        Threads over parts, as in joblib.
-
-    Returns
-    -------
-    FoldMoments
+    source: n rows, p features.
+    folds: A partition of the rows.
+    progress: Called with rows read and rows in all.
+    n_jobs: Threads over parts, as in joblib.
     """
     tell = progress or (lambda *_: None)
     parts = source.parts()
@@ -298,10 +221,7 @@ def _read(folds: Folds, start: int, source: RowSource, tell: Callable[[int], Non
 class _Tree:
     """Merges parts pairwise as they come; which with which depends on their number alone.
 
-    Parameters
-    ----------
-    count : int
-        Parts.
+    count: Parts.
     """
 
     def __init__(self, count: int) -> None:
@@ -313,11 +233,7 @@ class _Tree:
     def add(self, index: int, found: FoldMoments) -> None:
         """Take a part, and merge what can be merged.
 
-        Parameters
-        ----------
-        index : int
-            Of the part.
-        found : FoldMoments
+        index: Of the part.
         """
         level = 0
         while level + 1 < len(self.widths):
@@ -331,10 +247,5 @@ class _Tree:
         self.waiting[level, index] = found
 
     def root(self) -> FoldMoments:
-        """All parts together.
-
-        Returns
-        -------
-        FoldMoments
-        """
+        """All parts together."""
         return self.waiting[len(self.widths) - 1, 0]

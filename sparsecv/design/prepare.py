@@ -48,17 +48,7 @@ class Prepared:
     ) -> FittedModel:
         """Fit all rows at γ on a support of solved columns.
 
-        Parameters
-        ----------
-        gamma : float
-        support : ndarray of int
-        bound : float
-            Lower bound on the optimal objective, in solved units.
-        proved : bool
-
-        Returns
-        -------
-        FittedModel
+        bound: Lower bound on the optimal objective, in solved units.
         """
         problem = self.data.full().replace(gamma=gamma)
         return fitted_model(self.design, problem, support, bound, proved)
@@ -76,33 +66,16 @@ def prepare(
 ) -> Prepared:
     """Read a table, whole or in one pass over its rows, and lay out its folds.
 
-    Parameters
-    ----------
-    source : RowSource
-    folds : int, str or other
-        "loo", K or "size:M", or for a table that fits in memory all that
+    folds, int, str or other: "loo", K or "size:M", or for a table that fits in memory all that
         :func:`~sparsecv.design.folds.make_folds` takes. Of a larger table a splitter is told the
         number of rows alone.
-    protocol : Protocol
-    seed : int, RandomState or None
-        Of the folds: a shuffle, or of a table in parts that does not fit in memory a hash of the
+    seed: Of the folds: a shuffle, or of a table in parts that does not fit in memory a hash of the
         row number.
-    progress : callable, optional
-        Called with rows read and rows in all.
-    n_jobs : int, optional
-        Threads over the parts of a table that does not fit in memory.
-    announce : callable, optional
-        Told what is about to be read, where that is more than fits in memory.
-
-    Returns
-    -------
-    Prepared
-
-    Raises
-    ------
-    InputError
-        Bad values, bad folds, or a table that does not fit in memory where it has weights or is
-        left out row by row.
+    progress: Called with rows read and rows in all.
+    n_jobs: Threads over the parts of a table that does not fit in memory.
+    announce: Told what is about to be read, where that is more than fits in memory.
+    Raises InputError: Bad values, bad folds, or a table that does not fit in memory where it has
+        weights or is left out row by row.
     """
     weights, size = source.weights, 8 * source.n * (source.p + 1)
     held: tuple[Any, Any] | None = source.load() if size <= IN_MEMORY_BYTES else None
@@ -185,18 +158,11 @@ def _moments(
 class Plan:
     """What reading a table that does not fit in memory will take.
 
-    Attributes
-    ----------
-    passes : int
-        Over the rows.
-    bytes : int
-        Of numbers, in all passes.
-    tasks, workers : int
-        Parts that are read apart, and how many at a time.
-    seconds : float
-        By the rates of a core of 2020's.
-    kept : int
-        Bytes of the moments of all folds.
+    passes: Over the rows.
+    bytes: Of numbers, in all passes.
+    tasks, workers: Parts that are read apart, and how many at a time.
+    seconds: By the rates of a core of 2020's.
+    kept: Bytes of the moments of all folds.
     """
 
     passes: int
@@ -208,17 +174,7 @@ class Plan:
 
     @classmethod
     def of(cls, source: RowSource, k: int, workers: int) -> Plan:
-        """The plan for k folds.
-
-        Parameters
-        ----------
-        source : RowSource
-        k, workers : int
-
-        Returns
-        -------
-        Plan
-        """
+        """The plan for k folds."""
         width, tasks = source.p + 1, len(source.parts())
         numbers = source.n * width
         at_a_time = max(1, min(tasks, workers))
@@ -238,12 +194,7 @@ class Plan:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on.
-
-    Returns
-    -------
-    dict of str to str
-    """
+    """Versions of what a result depends on."""
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,

@@ -27,30 +27,14 @@ FORMAT, VERSION = "sparsecv model", 1
 class SavedModel:
     """What predictions need, and what is known of the model.
 
-    Attributes
-    ----------
-    features : list of str
-        Names of all columns it was fitted to.
-    named : bool
-        Whether the data had these names; otherwise they count the columns.
-    support : list of str
-        The features it uses.
-    coef : list of float
-        Their coefficients, in the same order.
-    intercept : float
-    target : str
-        Name of the response.
-    tau, gamma, objective, lower_bound : numbers or None
-    proved : bool
-        Whether the support is proved best for its τ and γ.
-    levels : dict of str to list of str
-        Levels of the text columns that 0/1 columns ``column=level`` stand for.
-
-    Examples
-    --------
-    >>> model = SavedModel(["a", "b"], True, ["b"], [2.0], 1.0)
-    >>> model.predict(np.array([[3.0], [4.0]]))
-    array([7., 9.])
+    features: Names of all columns it was fitted to.
+    named: Whether the data had these names; otherwise they count the columns.
+    support: The features it uses.
+    coef: Their coefficients, in the same order.
+    target: Name of the response.
+    tau, gamma, objective, lower_bound, numbers or None.
+    proved: Whether the support is proved best for its τ and γ.
+    levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
     """
 
     features: list[str]
@@ -80,22 +64,10 @@ class SavedModel:
     ) -> SavedModel:
         """Take a fitted model's numbers; the arguments are attributes of the same name.
 
-        Parameters
-        ----------
-        model : FittedModel
-        features : sequence of str
-            Names of all raw columns.
-        named : bool
-            The names were given, not made up.
-        target : str
-            Name of the response.
-        tau, gamma : int and float
-        levels : mapping of str to sequence of str, optional
-            Of text columns.
-
-        Returns
-        -------
-        SavedModel
+        features: Names of all raw columns.
+        named: The names were given, not made up.
+        target: Name of the response.
+        levels: Of text columns.
         """
 
         def known(value: float) -> float | None:
@@ -117,12 +89,7 @@ class SavedModel:
         )
 
     def fitted(self) -> FittedModel:
-        """The model in memory.
-
-        Returns
-        -------
-        FittedModel
-        """
+        """The model in memory."""
         from .model import FittedModel  # imports the solvers, which predictions do without
 
         place = {name: column for column, name in enumerate(self.features)}
@@ -136,10 +103,7 @@ class SavedModel:
     def columns(self) -> dict[str, list[str]]:
         """Columns of a table that the support needs, with the levels of those of text.
 
-        Returns
-        -------
-        dict of str to list of str
-            Empty lists for columns of numbers.
+        Returns: Empty lists for columns of numbers.
         """
         coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
         needed = dict.fromkeys(coded.get(name, name) for name in self.support)
@@ -148,27 +112,15 @@ class SavedModel:
     def predict(self, X: Array) -> Array:
         """Predictions for rows of the support's columns, in their order.
 
-        Parameters
-        ----------
-        X : ndarray, shape (m, len(support))
-
-        Returns
-        -------
-        ndarray, shape (m,)
+        X, shape (m, len(support)).
+        Returns, shape (m,).
         """
         return np.asarray(X @ np.array(self.coef) + self.intercept)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the file.
 
-        Parameters
-        ----------
-        path : path-like
-
-        Raises
-        ------
-        InputError
-            It cannot be written.
+        Raises InputError: It cannot be written.
         """
         head = {"format": FORMAT, "version": VERSION, "sparsecv": __version__}
         text = json.dumps(head | asdict(self), indent=1, allow_nan=False, ensure_ascii=False)
@@ -179,18 +131,7 @@ class SavedModel:
     def read(cls, path: str | PathLike[str]) -> SavedModel:
         """Read a file that :meth:`write` has written.
 
-        Parameters
-        ----------
-        path : path-like
-
-        Returns
-        -------
-        SavedModel
-
-        Raises
-        ------
-        InputError
-            It cannot be read, is no model, or is damaged.
+        Raises InputError: It cannot be read, is no model, or is damaged.
         """
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))

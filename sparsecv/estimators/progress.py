@@ -14,16 +14,7 @@ except ImportError:  # before scikit-learn 1.9
         """Nothing."""
 
     def with_callbacks(method: Any) -> Any:
-        """The method itself.
-
-        Parameters
-        ----------
-        method : callable
-
-        Returns
-        -------
-        callable
-        """
+        """The method itself."""
         return method
 
 
@@ -33,14 +24,9 @@ class Progress:
     A callback sees the fit as a task; below it one for every stage (folds, another partition, the
     proofs), named by what is done first; and in a stage one for every unit, named by what was done.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is fitted.
-    verbose : bool
-        Print lines.
-    X, y : array-like
-        What was passed to ``fit``, for callbacks that ask.
+    estimator: The one that is fitted.
+    verbose: Print lines.
+    X, y: What was passed to ``fit``, for callbacks that ask.
     """
 
     def __init__(self, estimator: Any, verbose: bool, X: Any, y: Any) -> None:

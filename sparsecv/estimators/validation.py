@@ -13,16 +13,7 @@ from ..solvers import checked_backend
 
 
 def frame_names(X: Any) -> list[str] | None:
-    """Column names of a data frame of any library, where all are text.
-
-    Parameters
-    ----------
-    X : array-like or data frame
-
-    Returns
-    -------
-    list of str or None
-    """
+    """Column names of a data frame of any library, where all are text."""
     names = list(getattr(X, "columns", [])) if hasattr(X, "dtypes") else []
     return names if names and all(isinstance(name, str) for name in names) else None
 
@@ -30,14 +21,7 @@ def frame_names(X: Any) -> list[str] | None:
 def refuse_bad_columns(X: Any) -> None:
     """Name the column where a frame holds text or dates, or two columns share a name.
 
-    Parameters
-    ----------
-    X : array-like or data frame
-
-    Raises
-    ------
-    InputError
-        A column that is not numeric, or a name that occurs twice.
+    Raises InputError: A column that is not numeric, or a name that occurs twice.
     """
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
@@ -64,19 +48,9 @@ def refuse_bad_columns(X: Any) -> None:
 def checked_weights(weights: Any, n: int) -> Array | None:
     """Row weights >= 0, at least two of them above 0; None where they are all 1.
 
-    Parameters
-    ----------
-    weights : float, array of shape (n,), or None
-    n : int
-
-    Returns
-    -------
-    ndarray, shape (n,), or None
-
-    Raises
-    ------
-    InputError
-        Another shape, values that are not finite and ≥ 0, or fewer than two above 0.
+    weights, shape (n,), or None.
+    Returns, shape (n,), or None.
+    Raises InputError: Another shape, values that are not finite and ≥ 0, or fewer than two above 0.
     """
     if weights is None:
         return None
@@ -102,21 +76,8 @@ def checked_number(
 ) -> float:
     """A finite number, above or at least something.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter, for the message.
-    value : object
-    above, least : float, optional
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InputError
-        Not a finite number, or too small.
+    name: Of the parameter, for the message.
+    Raises InputError: Not a finite number, or too small.
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
         raise InputError(f"{name} must be a finite number; got {value!r}")
@@ -131,20 +92,8 @@ def checked_number(
 def checked_tau(tau: Any, p: int, varying: int) -> int:
     """A sparsity from 1 to p, cut with a warning to the number of columns that vary.
 
-    Parameters
-    ----------
-    tau : object
-    p, varying : int
-        Columns, and those that are not constant.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-        Not a whole number in 1..p.
+    p, varying: Columns, and those that are not constant.
+    Raises InputError: Not a whole number in 1..p.
     """
     if isinstance(tau, bool) or not isinstance(tau, Integral):
         raise InputError(f"tau must be a whole number or None; got {tau!r}")
@@ -161,14 +110,7 @@ def checked_tau(tau: Any, p: int, varying: int) -> int:
 def known_backend(name: str) -> None:
     """Refuse a solver that is unknown or cannot run here.
 
-    Parameters
-    ----------
-    name : str
-
-    Raises
-    ------
-    InputError
-        There is no such solver, or its package or licence is missing.
+    Raises InputError: There is no such solver, or its package or licence is missing.
     """
     try:
         checked_backend(name)

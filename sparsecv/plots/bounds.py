@@ -31,18 +31,7 @@ class Frame:
 def frames(result: GammaResult) -> Iterator[Frame]:
     """The bounds of phase 1, then one frame for every step of phase 2.
 
-    Parameters
-    ----------
-    result : GammaResult
-
-    Yields
-    ------
-    Frame
-
-    Raises
-    ------
-    InputError
-        The result has no history: it is not of ``method="search"`` or ``"bounds"``.
+    Raises InputError: The result has no history: it is not of ``method="search"`` or ``"bounds"``.
     """
     if not result.history:
         raise InputError(

@@ -16,14 +16,8 @@ MOST_LABELS = 12
 def pyplot() -> Any:
     """Import matplotlib for writing files.
 
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    InputError
-        It is not installed.
+    Returns, module.
+    Raises InputError: It is not installed.
     """
     try:
         import matplotlib
@@ -40,15 +34,7 @@ def check_writable(path: str, *, film: bool = False) -> None:
 
     ``film`` allows .gif, which only newer versions of matplotlib write as a still picture.
 
-    Parameters
-    ----------
-    path : str
-    film : bool
-
-    Raises
-    ------
-    InputError
-        matplotlib is missing, or the suffix or folder does not exist.
+    Raises InputError: matplotlib is missing, or the suffix or folder does not exist.
     """
     plt = pyplot()
     kinds = set(plt.figure().canvas.get_supported_filetypes()) | ({"gif"} if film else set())
@@ -64,15 +50,8 @@ def check_writable(path: str, *, film: bool = False) -> None:
 def save(figure: Any, path: str) -> None:
     """Write a figure and close it.
 
-    Parameters
-    ----------
-    figure : matplotlib figure
-    path : str
-
-    Raises
-    ------
-    InputError
-        The file cannot be written in that format.
+    figure, matplotlib figure.
+    Raises InputError: The file cannot be written in that format.
     """
     try:
         figure.savefig(path, dpi=150)

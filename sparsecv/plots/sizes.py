@@ -20,19 +20,11 @@ def linear_peers(
 ) -> dict[str, Array]:
     """CV errors of the lasso with at most so many columns, and of ridge regression.
 
-    Parameters
-    ----------
-    data : FoldData
-        Rows in memory; where there are none, or rows have weights, nothing is compared.
-    every : list of Folds
-        Partitions whose errors are averaged.
-    sizes : ndarray of int, shape (τ,)
-
-    Returns
-    -------
-    dict of str to ndarray, shape (τ,)
-        The lasso's λ is the one of least error among those that leave at most so many columns on
-        all rows; ridge has all columns, whatever the size.
+    data: Rows in memory; where there are none, or rows have weights, nothing is compared.
+    every: Partitions whose errors are averaged.
+    sizes, shape (τ,).
+    Returns, shape (τ,): The lasso's λ is the one of least error among those that leave at most so
+        many columns on all rows; ridge has all columns, whatever the size.
     """
     if not isinstance(data, RowFolds) or data.weights is not None:
         return {}

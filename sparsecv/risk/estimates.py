@@ -70,13 +70,7 @@ class RiskEstimate:
 
 
 class Fits:
-    """Losses on all rows of clones fitted to some.
-
-    Parameters
-    ----------
-    estimator, X, y, loss, n_jobs
-        As for :func:`k_fold`.
-    """
+    """Losses on all rows of clones fitted to some."""
 
     def __init__(self, estimator: Any, X: Any, y: Any, loss: Function, n_jobs: int | None) -> None:
         self.estimator, (self.X, self.y) = estimator, indexable(X, y)
@@ -86,15 +80,8 @@ class Fits:
     def losses(self, training: Index, params: Mapping[str, Any] | None = None) -> Array:
         """Fit a clone to some rows and measure its losses on all.
 
-        Parameters
-        ----------
-        training : ndarray of int
-        params : mapping, optional
-            Hyperparameters.
-
-        Returns
-        -------
-        ndarray, shape (n,)
+        params: Hyperparameters.
+        Returns, shape (n,).
         """
         model = clone(self.estimator).set_params(**(params or {}))
         model.fit(_safe_indexing(self.X, training), _safe_indexing(self.y, training))
@@ -103,14 +90,7 @@ class Fits:
     def many(self, tasks: Sequence[tuple[Any, ...]]) -> list[Array]:
         """Losses of several fits, in parallel, in the order asked for.
 
-        Parameters
-        ----------
-        tasks : sequence of tuple
-            Arguments of :meth:`losses`.
-
-        Returns
-        -------
-        list of ndarray
+        tasks: Arguments of :meth:`losses`.
         """
         found = dict(run_units(_losses, self, tasks, self.n_jobs, allot=lambda _: Limits()))
         return [found[index] for index in range(len(tasks))]
@@ -118,14 +98,7 @@ class Fits:
     def pairs(self, cv: Any, seed: Any) -> list[tuple[Index, Index]]:
         """Training and held-out rows of every fold; K are stratified for a classifier.
 
-        Parameters
-        ----------
-        cv, seed
-            As for :func:`k_fold`, the seed as its ``random_state``.
-
-        Returns
-        -------
-        list of pairs of ndarrays
+        Returns, list of pairs of ndarrays.
         """
         folds = folds_for(self.estimator, cv, self.X, self.y, seed)
         return [folds.split(j) for j in range(folds.k)]

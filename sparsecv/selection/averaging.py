@@ -22,18 +22,10 @@ LEAST = 1e-4  # of the largest weight: what is less is left out
 def model_weights(surface: Array, gammas: Array, n: int) -> Array:
     """Weights h^(−n/10) of every pair, uniform before that in τ and log γ; they sum to 1.
 
-    Parameters
-    ----------
-    surface : ndarray, shape (γ, τ)
-        CV errors ≥ 0.
-    gammas : ndarray, shape (γ,)
-        In any order; a γ counts by the stretch of log γ it stands for.
-    n : int
-        Rows.
-
-    Returns
-    -------
-    ndarray, shape (γ, τ)
+    surface, shape (γ, τ): CV errors ≥ 0.
+    gammas, shape (γ,): In any order; a γ counts by the stretch of log γ it stands for.
+    n: Rows.
+    Returns, shape (γ, τ).
     """
     logs = np.log(np.maximum(surface, np.finfo(np.float64).tiny))
     weight = np.exp(-(logs - logs.min()) * (n / TEMPERATURE)) * _stretches(gammas)[:, None]
@@ -44,23 +36,9 @@ def model_weights(surface: Array, gammas: Array, n: int) -> Array:
 def soft_least(errors: Array, n: int) -> float:
     """The CV error h that alone would carry the mean weight h^(−n/10) of these errors.
 
-    Parameters
-    ----------
-    errors : ndarray
-        CV errors ≥ 0.
-    n : int
-        Rows.
-
-    Returns
-    -------
-    float
-        Between the least of the errors and the largest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(soft_least(np.array([2.0, 2.0, 50.0]), 1000), 2)
-    2.01
+    errors: CV errors ≥ 0.
+    n: Rows.
+    Returns: Between the least of the errors and the largest.
     """
     logs = np.log(np.maximum(errors, np.finfo(np.float64).tiny))
     share = np.mean(np.exp(-(logs - logs.min()) * (n / TEMPERATURE)))
@@ -83,18 +61,9 @@ def averaged_coefficients(
 ) -> Array:
     """Coefficients of the average of a fold's models, or of those of all rows.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        The fold's training rows, or all rows.
-    result : CVResult
-    weights : ndarray, shape (γ, τ)
-    fold : int, optional
-
-    Returns
-    -------
-    ndarray, shape (p,)
-        0 where no model has the column.
+    problem: The fold's training rows, or all rows.
+    weights, shape (γ, τ).
+    Returns, shape (p,): 0 where no model has the column.
     """
     g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
     supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
@@ -110,20 +79,10 @@ def averaged_model(
 ) -> FittedModel:
     """Average the models of all rows.
 
-    Parameters
-    ----------
-    design : Design
-    full : SparseRidgeProblem
-        All rows.
-    result : CVResult
-    weights : ndarray, shape (γ, τ)
-    proved : bool
-        Whether every model and every CV error is proved.
-
-    Returns
-    -------
-    FittedModel
-        It minimises no training objective: that and its bound are NaN.
+    full: All rows.
+    weights, shape (γ, τ).
+    proved: Whether every model and every CV error is proved.
+    Returns: It minimises no training objective: that and its bound are NaN.
     """
     used = np.zeros(design.p, dtype=bool)
     for g, t in np.argwhere(weights > 0.0):

@@ -12,33 +12,21 @@ from .projection import Projection
 class Choice:
     """What a rule chooses.
 
-    Attributes
-    ----------
-    rule : str
-    gamma_index, tau_index : int
-    gamma : float
-    tau : int
-    cv_error : float
-        h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
-    lower, upper : float
-        Bounds on it.
-    criterion : float
-        What the rule minimises: h, h + λ·stability, the corrected error or the mean of h over
-        partitions. Of the rule averaged: Σ w·h.
-    certified : bool
-        Whether no pair that was looked at can be better by that criterion: of the grid, or after
-        an alternation, with repeated, of the γ that are not too close. For one-se and averaged,
-        whether everything they look at is proved.
-    lambda_ : float or None
-        λ of the rule stability, chosen by nested folds.
-    weights : ndarray, shape (γ, τ), or None
-        Of the rule averaged (:mod:`sparsecv.selection.averaging`); ``tau`` then is the number of
-        columns in the average, ``gamma`` is NaN, and ``cv_error`` is that of averages whose weights
-        come from the folds' training rows (:mod:`sparsecv.selection.inner`).
-    projection : Projection or None
-        Of the rule projected (:mod:`sparsecv.selection.projection`); ``gamma`` then is γ⊥,
-        ``cv_error`` is that of the projections as they were found, and ``criterion`` their
-        held-out distance to the average.
+    cv_error: h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
+    lower, upper: Bounds on it.
+    criterion: What the rule minimises: h, h + λ·stability, the corrected error or the mean of h
+        over partitions. Of the rule averaged: Σ w·h.
+    certified: Whether no pair that was looked at can be better by that criterion: of the grid, or
+        after an alternation, with repeated, of the γ that are not too close. For one-se and
+        averaged, whether everything they look at is proved.
+    lambda_: λ of the rule stability, chosen by nested folds.
+    weights, shape (γ, τ), or None: Of the rule averaged (:mod:`sparsecv.selection.averaging`);
+        ``tau`` then is the number of columns in the average, ``gamma`` is NaN, and ``cv_error`` is
+        that of averages whose weights come from the folds' training rows
+        (:mod:`sparsecv.selection.inner`).
+    projection: Of the rule projected (:mod:`sparsecv.selection.projection`); ``gamma`` then is γ⊥,
+        ``cv_error`` is that of the projections as they were found, and ``criterion`` their held-out
+        distance to the average.
     """
 
     rule: str

@@ -54,18 +54,8 @@ class Selection:
 def checked_lambdas(lambdas: ArrayLike | None) -> Array:
     """Distinct weights λ ≥ 0, increasing; by default 0 and ten from 1e-4 to 1e4.
 
-    Parameters
-    ----------
-    lambdas : float or array, optional
-
-    Returns
-    -------
-    ndarray, shape (l,)
-
-    Raises
-    ------
-    InputError
-        None given, or one that is negative or not a number.
+    Returns, shape (l,).
+    Raises InputError: None given, or one that is negative or not a number.
     """
     if lambdas is None:
         return np.array(DEFAULT_LAMBDAS)

@@ -32,15 +32,8 @@ Errors = list[tuple[int, Array]]  # a block, and squared errors (γ, τ) that co
 
 
 def refuse_inner(data: FoldData) -> None:
-    """Refuse two folds of a table that is read by chunks: their training rows have no inner folds.
-
-    Parameters
-    ----------
-    data : FoldData
-
-    Raises
-    ------
-    InputError
+    """Refuse two folds of a table that is read by chunks: their training rows have no inner
+    folds.
     """
     if not isinstance(data, RowFolds) and data.folds.k < 3:
         raise InputError(
@@ -60,19 +53,9 @@ def inner_weights(
 ) -> tuple[list[Array], bool]:
     """Every fold's weights (γ, τ), and whether all models they come from are proved.
 
-    Parameters
-    ----------
-    data : FoldData
-    gammas, taus : arrays, shape (γ,) and (τ,)
-    limits : Limits
-        Where they are reached, supports are good ones without a proof.
-    n_jobs : int, optional
-    tell : callable, optional
-
-    Returns
-    -------
-    weights : list of k arrays, shape (γ, τ)
-    proved : bool
+    gammas, taus, shape (γ,) and (τ,).
+    limits: Where they are reached, supports are good ones without a proof.
+    Returns weights, shape (γ, τ).
     """
     k = data.folds.k
     unit: Callable[..., tuple[Errors, bool]] = _training_rows
@@ -99,17 +82,7 @@ def inner_weights(
 
 
 def n_training(folds: Folds, j: int) -> int:
-    """Number of rows that fold j trains on.
-
-    Parameters
-    ----------
-    folds : Folds
-    j : int
-
-    Returns
-    -------
-    int
-    """
+    """Number of rows that fold j trains on."""
     if folds.pairs:
         return int(folds.pairs[j][0].size)
     return int(folds.sizes.sum() - folds.sizes[j])
@@ -118,15 +91,7 @@ def n_training(folds: Folds, j: int) -> int:
 def enough(p: int, limits: Limits) -> str:
     """The solver of a fold's path: beyond 45 columns good supports are enough, nothing is proved.
 
-    Parameters
-    ----------
-    p : int
-    limits : Limits
-        Where there are some, "auto", which keeps to them.
-
-    Returns
-    -------
-    str
+    limits: Where there are some, "auto", which keeps to them.
     """
     return "heuristic" if p > TREE_ONLY and limits.remaining() is None else "auto"
 
@@ -134,15 +99,7 @@ def enough(p: int, limits: Limits) -> str:
 def joined(data: FoldData, groups: Sequence[Sequence[int]]) -> FoldData:
     """The rows of some folds of a partition, in new folds that are unions of these.
 
-    Parameters
-    ----------
-    data : FoldData
-    groups : list of lists of int
-        Numbers of the folds that every new fold holds out.
-
-    Returns
-    -------
-    FoldData
+    groups: Numbers of the folds that every new fold holds out.
     """
     if isinstance(data, MomentFolds):
         every = data._moments

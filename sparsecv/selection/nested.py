@@ -46,14 +46,7 @@ class NestedError(NamedTuple):
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
     """Refuse, before anything is computed, what no outer folds can be drawn for.
 
-    Parameters
-    ----------
-    data, cv : FoldData and what its folds were made of
-    nested : bool or int
-
-    Raises
-    ------
-    InputError
+    data, cv, FoldData and what its folds were made of.
     """
     if isinstance(nested, (bool, np.bool_)):
         if not nested:
@@ -70,16 +63,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
 
 
 def nested_by_default(study: Study) -> bool:
-    """Whether outer fits are quick enough for a command that nobody has asked for them.
-
-    Parameters
-    ----------
-    study : Study
-
-    Returns
-    -------
-    bool
-    """
+    """Whether outer fits are quick enough for a command that nobody has asked for them."""
     settings = study.settings
     return (
         isinstance(study.data, RowFolds)
@@ -98,26 +82,13 @@ def nested_error(
     The outer fits share the time that the study has left; what they do not prove is estimated from
     their training rows, as in any fit.
 
-    Parameters
-    ----------
-    study : Study
-        That of all rows, done: its protocol, γ, sizes, settings, repeats and seed are used.
-    rule, cv : str and folds
-        As they were asked for; "auto" is resolved in every outer fold.
-    nested : bool or int
-        The number of outer folds; True: those of a splitter, else :data:`OUTER_FOLDS`, or one for
-        each of few rows.
-    groups : array, shape (n,), optional
-
-    Returns
-    -------
-    NestedError
-        In the units of the CV error.
-
-    Raises
-    ------
-    InputError
-        The rows of an outer fit are too few for the folds or the rule.
+    study: That of all rows, done: its protocol, γ, sizes, settings, repeats and seed are used.
+    rule, cv, str and folds: As they were asked for; "auto" is resolved in every outer fold.
+    nested: The number of outer folds; True: those of a splitter, else :data:`OUTER_FOLDS`, or one
+        for each of few rows.
+    groups, shape (n,), optional.
+    Returns: In the units of the CV error.
+    Raises InputError: The rows of an outer fit are too few for the folds or the rule.
     """
     refuse_nested(study.data, cv, nested)
     assert isinstance(study.data, RowFolds)

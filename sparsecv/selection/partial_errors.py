@@ -70,21 +70,8 @@ class PartialErrors:
 def subsets(k: int, nested: bool = True) -> list[Subset]:
     """What is left out of the models Algorithm 1 needs: nothing, one fold, two folds.
 
-    Parameters
-    ----------
-    k : int
-        Number of folds.
-    nested : bool
-        With pairs of folds.
-
-    Returns
-    -------
-    list of tuple of int
-
-    Examples
-    --------
-    >>> subsets(3)
-    [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    k: Number of folds.
+    nested: With pairs of folds.
     """
     single: list[Subset] = [(), *((t,) for t in range(k))]
     return single + (list(itertools.combinations(range(k), 2)) if nested else [])
@@ -93,20 +80,9 @@ def subsets(k: int, nested: bool = True) -> list[Subset]:
 def checked_partition(label: Any, n: int) -> tuple[Index, int]:
     """Fold of every row and the number of folds.
 
-    Parameters
-    ----------
-    label : array of int, shape (n,), or None
-    n : int
-
-    Returns
-    -------
-    label : ndarray of intp, shape (n,)
-    k : int
-
-    Raises
-    ------
-    InputError
-        The folds do not hold out every row exactly once, or there are fewer than 2.
+    label, shape (n,), or None.
+    Returns label, shape (n,).
+    Raises InputError: The folds do not hold out every row exactly once, or there are fewer than 2.
     """
     if label is None:
         raise InputError(
@@ -127,19 +103,10 @@ def losses_of(
 ) -> list[Array]:
     """Losses of models, each a unit of work of its own.
 
-    Parameters
-    ----------
-    learner : Learner
-        Sent once to every process that fits; what else a unit needs is its task.
-    tasks : sequence of (rows, candidates)
-    n_jobs : int, optional
-    done : callable, optional
-        Called with the number of a task and its losses when they are there, in any order.
-
-    Returns
-    -------
-    list of ndarray, shape (c, n)
-        In the order of the tasks.
+    learner: Sent once to every process that fits; what else a unit needs is its task.
+    tasks, sequence of (rows, candidates).
+    done: Called with the number of a task and its losses when they are there, in any order.
+    Returns, shape (c, n): In the order of the tasks.
     """
     found: dict[int, Array] = {}
     for index, losses in run_units(_losses, learner, tasks, n_jobs, allot=lambda _: Limits()):
@@ -157,15 +124,8 @@ def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Lim
 def training_rows(label: Index, left_out: Subset) -> Index:
     """Rows of every fold that is not left out.
 
-    Parameters
-    ----------
-    label : ndarray of int, shape (n,)
-    left_out : tuple of int
-        Folds.
-
-    Returns
-    -------
-    ndarray of intp
+    label, shape (n,).
+    left_out: Folds.
     """
     return np.flatnonzero(~np.isin(label, left_out))
 
@@ -173,11 +133,8 @@ def training_rows(label: Index, left_out: Subset) -> Index:
 class Table:
     """Losses gathered as they come; needs (k + 1)·m·n numbers, pairs are reduced at once.
 
-    Parameters
-    ----------
-    label : ndarray of int, shape (n,)
-    m : int
-        Candidates.
+    label, shape (n,).
+    m: Candidates.
     """
 
     def __init__(self, label: Index, m: int) -> None:
@@ -194,13 +151,8 @@ class Table:
     def enter(self, left_out: Subset, candidates: Sequence[int], losses: Array) -> None:
         """Take over the losses (c, n) of some candidates' models, in any order.
 
-        Parameters
-        ----------
-        left_out : tuple of int
-            The folds those models have not seen: none, one or two.
-        candidates : sequence of int
-        losses : array, shape (c, n)
-            On all rows.
+        left_out: The folds those models have not seen: none, one or two.
+        losses, shape (c, n): On all rows.
         """
         at = np.asarray(candidates, dtype=np.intp)
         if len(left_out) == 0:
@@ -231,14 +183,7 @@ class Table:
     def inner(self, t: int, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
         """s̃ and μ of some candidates with outer fold t left out.
 
-        Parameters
-        ----------
-        t : int
-        candidates : sequence of int
-
-        Returns
-        -------
-        score, change : ndarrays, shape (c,)
+        Returns score, change, shape (c,).
         """
         at = np.asarray(candidates, dtype=np.intp)
         others = [j for j in range(self.k) if j != t]
@@ -248,14 +193,8 @@ class Table:
     def outer(self, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
         """Held-out errors (c, k) and μ̂_h (c,) of some candidates.
 
-        Parameters
-        ----------
-        candidates : sequence of int
-
-        Returns
-        -------
-        held_out : ndarray, shape (c, k)
-        stability : ndarray, shape (c,)
+        Returns held_out, shape (c, k).
+        Returns stability, shape (c,).
         """
         at = np.asarray(candidates, dtype=np.intp)
         held = np.stack(
@@ -267,15 +206,7 @@ class Table:
     def errors(self, candidates: Sequence[int] | Index, nested: bool = True) -> PartialErrors:
         """Everything about candidates whose models have all been entered.
 
-        Parameters
-        ----------
-        candidates : sequence of int
-        nested : bool
-            With what the choice of λ needs.
-
-        Returns
-        -------
-        PartialErrors
+        nested: With what the choice of λ needs.
         """
         at = np.asarray(candidates, dtype=np.intp)
         held, stability = self.outer(at)

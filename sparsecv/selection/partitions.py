@@ -12,34 +12,12 @@ from ..errors import InputError
 
 
 def redrawn(folds: Folds) -> bool:
-    """Whether other partitions of the same kind can be drawn.
-
-    Parameters
-    ----------
-    folds : Folds
-
-    Returns
-    -------
-    bool
-    """
+    """Whether other partitions of the same kind can be drawn."""
     return folds.kind in ("kfold", "size")
 
 
 def checked_repeats(repeats: Any) -> int:
-    """Validate a number of partitions.
-
-    Parameters
-    ----------
-    repeats : object
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-    """
+    """Validate a number of partitions."""
     if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 2:
         raise InputError(f"repeats must be a whole number >= 2; got {repeats!r}")
     return int(repeats)
@@ -48,22 +26,9 @@ def checked_repeats(repeats: Any) -> int:
 def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
     """Another partition of the same kind, drawn with the same source of randomness.
 
-    Parameters
-    ----------
-    folds : Folds
-        Drawn with ``seed``.
-    seed : int, RandomState or None
-    number : int
-        1, 2, ...: with a whole number as the seed each has its own partition.
-
-    Returns
-    -------
-    Folds
-
-    Raises
-    ------
-    InputError
-        The folds were not drawn at random.
+    folds: Drawn with ``seed``.
+    number: 1, 2, ...: with a whole number as the seed each has its own partition.
+    Raises InputError: The folds were not drawn at random.
     """
     if not redrawn(folds):
         raise InputError("only K folds and folds of a size can be drawn again")

@@ -41,26 +41,19 @@ RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)  # γ⊥ in hundredths of a co
 class Projection:
     """The average of a grid's models, projected onto every size.
 
-    Attributes
-    ----------
-    sizes : ndarray of int, shape (τ,)
-    gammas : ndarray, shape (γ⊥,)
-    distance : ndarray, shape (γ⊥, τ)
-        Mean squared distance of the projected predictions to the average's on held-out rows.
-    cv_error, std_error : ndarray, shape (γ⊥, τ)
-        Mean squared error of the projected models against y on the same rows, and its standard
-        error. Every fold's average, with its weights, and projections come from its training rows.
-    reference, reference_std : float
-        The average's own CV error on the same rows, and its standard error.
-    at : ndarray of int, shape (τ,)
-        Position of the γ⊥ of least distance.
-    chosen : int
-        Position of the chosen size.
-    models : list of FittedModel
-        Projections of all rows' average at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their objectives
-        are those of the projection.
-    proved : bool
-        Whether every support of every fold and of all rows is the best one.
+    sizes, shape (τ,).
+    gammas, shape (γ⊥,).
+    distance, shape (γ⊥, τ): Mean squared distance of the projected predictions to the average's on
+        held-out rows.
+    cv_error, std_error, shape (γ⊥, τ): Mean squared error of the projected models against y on the
+        same rows, and its standard error. Every fold's average, with its weights, and projections
+        come from its training rows.
+    reference, reference_std: The average's own CV error on the same rows, and its standard error.
+    at, shape (τ,): Position of the γ⊥ of least distance.
+    chosen: Position of the chosen size.
+    models: Projections of all rows' average at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their
+        objectives are those of the projection.
+    proved: Whether every support of every fold and of all rows is the best one.
     """
 
     sizes: NDArray[np.intp]
@@ -78,13 +71,8 @@ class Projection:
     def of_size(self, values: Array) -> Array:
         """Entries of a table (γ⊥, τ) at the γ⊥ of every size.
 
-        Parameters
-        ----------
-        values : array, shape (γ⊥, τ)
-
-        Returns
-        -------
-        ndarray, shape (τ,)
+        values, shape (γ⊥, τ).
+        Returns, shape (τ,).
         """
         return np.asarray(values[self.at, np.arange(self.sizes.size)])
 
@@ -108,17 +96,9 @@ def projection_gammas(problem: SparseRidgeProblem, least: float) -> Array:
     Where columns are nearly dependent, models of tiny γ can carry the average, and only projections
     of such a γ come near it: γ⊥ goes down by tens until it passes the least γ in the average.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        All rows.
-    least : float
-        The least γ whose models carry weight.
-
-    Returns
-    -------
-    ndarray, shape (γ⊥,)
-        Increasing. Columns of unit variance have squared length n.
+    problem: All rows.
+    least: The least γ whose models carry weight.
+    Returns, shape (γ⊥,): Increasing. Columns of unit variance have squared length n.
 
     Examples
     --------
@@ -141,20 +121,10 @@ def project_fold(
 ) -> FoldSums:
     """Project a fold's average, and measure both on its held-out rows.
 
-    Parameters
-    ----------
-    data : FoldData
-    coef : ndarray, shape (p,)
-        Of the average of the fold's models.
-    gammas : ndarray, shape (γ⊥,)
-    sizes : ndarray of int, shape (τ,)
-    fold : int
-    limits : Limits, optional
-        Where they are reached, supports are good ones without a proof.
-
-    Returns
-    -------
-    FoldSums
+    coef, shape (p,): Of the average of the fold's models.
+    gammas, shape (γ⊥,).
+    sizes, shape (τ,).
+    limits: Where they are reached, supports are good ones without a proof.
     """
     target = data.training(fold).predicting(coef)
     limits = limits or Limits()
@@ -175,25 +145,11 @@ def choose_size(
 ) -> tuple[NDArray[np.intp], int]:
     """The γ⊥ of least distance for every size, and the least size whose distance is small enough.
 
-    Parameters
-    ----------
-    distance : ndarray, shape (γ⊥, τ)
-    enough : float
-    allowed : ndarray of bool, shape (γ⊥, τ), optional
-        Sizes at a γ⊥ that may be chosen.
-
-    Returns
-    -------
-    at : ndarray of int, shape (τ,)
-    chosen : int
-        Among those allowed the least size whose distance is small enough, else the one of least
-        distance. Where none is allowed all are.
-
-    Examples
-    --------
-    >>> at, chosen = choose_size(np.array([[3.0, 1.0, 0.5], [2.0, 2.0, 2.0]]), 1.0)
-    >>> at.tolist(), chosen
-    ([1, 0, 0], 1)
+    distance, shape (γ⊥, τ).
+    allowed, shape (γ⊥, τ), optional: Sizes at a γ⊥ that may be chosen.
+    Returns at, shape (τ,).
+    Returns chosen: Among those allowed the least size whose distance is small enough, else the one
+        of least distance. Where none is allowed all are.
     """
     at, least = distance.argmin(axis=0), distance.min(axis=0)
     if allowed is not None:
@@ -236,29 +192,14 @@ def project_average(
 ) -> Projection:
     """Project the average of a grid's models onto every size, in the folds and on all rows.
 
-    Parameters
-    ----------
-    data : FoldData
-    result : CVResult
-    design : Design
-    weights : ndarray, shape (γ, τ)
-        Of the models of all rows (:func:`sparsecv.selection.averaging.model_weights`).
-    of_folds : list of k arrays, shape (γ, τ)
-        Of every fold's models (:func:`sparsecv.selection.inner.inner_weights`).
-    sizes : ndarray of int
-        Increasing, in 1..p.
-    most : int and float
-        Columns and CV error of another choice.
-    limits : Limits, optional
-    n_jobs : int, optional
-        Threads over folds.
-    tell : callable, optional
-        Told what is being done, the units done and units in all.
-
-    Returns
-    -------
-    Projection
-        The chosen size is the least whose held-out distance is at most a hundredth of the
+    weights, shape (γ, τ): Of the models of all rows
+        (:func:`sparsecv.selection.averaging.model_weights`).
+    of_folds, shape (γ, τ): Of every fold's models (:func:`sparsecv.selection.inner.inner_weights`).
+    sizes: Increasing, in 1..p.
+    most: Columns and CV error of another choice.
+    n_jobs: Threads over folds.
+    tell: Told what is being done, the units done and units in all.
+    Returns: The chosen size is the least whose held-out distance is at most a hundredth of the
         average's CV error, else the one of least distance; among the sizes that do not have both
         more columns and more CV error than ``most``.
     """

@@ -31,19 +31,11 @@ MOST_PAIRS = 25_000_000  # rows of all pairs of folds together: 200 MB
 class Rule(ABC):
     """One way to choose.
 
-    Attributes
-    ----------
-    name : str
-    least : str
-        What is least, for a table.
-    every_tau : bool
-        It needs h at every τ, not only the best.
-    partitions : bool
-        It asks for the surfaces of other partitions.
-    averages : bool
-        It averages models: beyond 45 columns good ones, not proofs of the least CV error.
-    all_sizes : bool
-        It needs the models of all sizes, whichever were asked for.
+    least: What is least, for a table.
+    every_tau: It needs h at every τ, not only the best.
+    partitions: It asks for the surfaces of other partitions.
+    averages: It averages models: beyond 45 columns good ones, not proofs of the least CV error.
+    all_sizes: It needs the models of all sizes, whichever were asked for.
     """
 
     name: str
@@ -54,38 +46,15 @@ class Rule(ABC):
     all_sizes = False
 
     def refuse(self, data: FoldData) -> None:  # noqa: B027 - most rules take any folds
-        """Raise an InputError where these folds do not allow the rule.
-
-        Parameters
-        ----------
-        data : FoldData
-        """
+        """Raise an InputError where these folds do not allow the rule."""
 
     def free(self, study: Study) -> bool:
-        """Whether the study knows by now all that the rule needs.
-
-        Parameters
-        ----------
-        study : Study
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the study knows by now all that the rule needs."""
         return False
 
     @abstractmethod
     def choose(self, study: Study) -> Choice:
-        """The choice, from what the study evaluates for it.
-
-        Parameters
-        ----------
-        study : Study
-
-        Returns
-        -------
-        Choice
-        """
+        """The choice, from what the study evaluates for it."""
 
 
 class _Minimum(Rule):
@@ -267,16 +236,7 @@ RULES: dict[str, Rule] = {
 
 
 def checked_rule(rule: str) -> None:
-    """Refuse an unknown rule.
-
-    Parameters
-    ----------
-    rule : str
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse an unknown rule."""
     if rule != "auto" and rule not in RULES:
         raise InputError(f"rule must be auto or one of {', '.join(RULES)}; got {rule!r}")
 
@@ -286,15 +246,6 @@ def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
 
     The methods search and bounds look for the least CV error and nothing else, so that "auto"
     stands for minimum there.
-
-    Parameters
-    ----------
-    rule : str
-    data, settings : FoldData and Settings
-
-    Returns
-    -------
-    str
     """
     if rule != "auto":
         return rule
@@ -304,15 +255,7 @@ def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
 def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
     """Why a rule is taken, in words that can stand behind its name.
 
-    Parameters
-    ----------
-    rule : str
-        As it was asked for.
-    data, settings : FoldData and Settings
-
-    Returns
-    -------
-    str
+    rule: As it was asked for.
     """
     if rule != "auto":
         return "as asked"
@@ -325,16 +268,8 @@ def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
 def refuse_rule(rule: str, data: FoldData, settings: Settings) -> None:
     """Refuse what cannot be chosen by here, before anything is computed.
 
-    Parameters
-    ----------
-    rule : str
-    data, settings : FoldData and Settings
-
-    Raises
-    ------
-    InputError
-        An unknown rule, one that these folds do not allow, or one that needs h at every τ where
-        only the best is searched for.
+    Raises InputError: An unknown rule, one that these folds do not allow, or one that needs h at
+        every τ where only the best is searched for.
     """
     checked_rule(rule)
     rule = resolved_rule(rule, data, settings)
@@ -346,25 +281,11 @@ def refuse_rule(rule: str, data: FoldData, settings: Settings) -> None:
 def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict[str, Choice]]:
     """Choose by a rule.
 
-    Parameters
-    ----------
-    study : Study
-    rule : str
-        "auto": see :func:`resolved_rule`.
-    compare : bool
-        Also evaluate what the other rules need.
-
-    Returns
-    -------
-    rule : str
-        "auto" resolved.
-    choices : dict of str to Choice
-        That of the rule, and of others that cost nothing more or were asked for.
-
-    Raises
-    ------
-    InputError
-        A rule that is unknown or that these folds do not allow.
+    rule: "auto": see :func:`resolved_rule`.
+    compare: Also evaluate what the other rules need.
+    Returns rule: "auto" resolved.
+    Returns choices: That of the rule, and of others that cost nothing more or were asked for.
+    Raises InputError: A rule that is unknown or that these folds do not allow.
     """
     refuse_rule(rule, study.data, study.settings)
     rule = resolved_rule(rule, study.data, study.settings)
@@ -385,16 +306,7 @@ def choose(study: Study, rule: str, *, compare: bool = False) -> tuple[str, dict
 
 
 def chosen_model(study: Study, choice: Choice) -> FittedModel:
-    """Fit what a rule chooses to all rows.
-
-    Parameters
-    ----------
-    study, choice : Study and Choice
-
-    Returns
-    -------
-    FittedModel
-    """
+    """Fit what a rule chooses to all rows."""
     if choice.projection is not None:
         return choice.projection.models[choice.projection.chosen]
     if choice.weights is None:

@@ -39,28 +39,13 @@ BLOCK = 25_000_000  # losses held at a time
 class Study:
     """Cross-validations of one table, remembered; rules, estimators and commands ask it.
 
-    Parameters
-    ----------
-    data : FoldData
-        The first partition.
-    design : Design
-    gammas : array or None
-        None: the default grid; a rule that takes a pair then alternates between τ and γ.
-    taus : array of int or None
-        None: :func:`sparsecv.cv.settings.default_taus`.
-    settings : Settings
-    repeats : int
-        Partitions of the rules that average over several, the first among them.
-    seed : int, RandomState or None
-        The folds were drawn with; other partitions are, too.
-    checkpoint : path, optional
-        Folder that keeps what is proved.
-    progress : callable, optional
-        Told what is being done, the units done and units in all.
-
-    Raises
-    ------
-    InputError
+    data: The first partition.
+    gammas: None: the default grid; a rule that takes a pair then alternates between τ and γ.
+    taus: None: :func:`sparsecv.cv.settings.default_taus`.
+    repeats: Partitions of the rules that average over several, the first among them.
+    seed: The folds were drawn with; other partitions are, too.
+    checkpoint: Folder that keeps what is proved.
+    progress: Told what is being done, the units done and units in all.
     """
 
     def __init__(
@@ -94,14 +79,10 @@ class Study:
     def expect(self, partitions: bool, averages: bool, all_sizes: bool) -> None:
         """Hear what a rule will ask for, before anything is evaluated.
 
-        Parameters
-        ----------
-        partitions : bool
-            Surfaces of other partitions, which the first one leaves their share of the time.
-        averages : bool
-            Models are averaged: beyond 45 columns the least CV error need not be proved.
-        all_sizes : bool
-            Models of all sizes, whichever were asked for.
+        partitions: Surfaces of other partitions, which the first one leaves their share of the
+            time.
+        averages: Models are averaged: beyond 45 columns the least CV error need not be proved.
+        all_sizes: Models of all sizes, whichever were asked for.
         """
         self.averages = averages
         others = self.repeats - 1.0 if partitions and self.redraws else 0.0
@@ -292,16 +273,8 @@ class Study:
     def projection(self, weights: Array, most: tuple[int, float]) -> Projection:
         """The average of the models, projected onto the sizes asked for.
 
-        Parameters
-        ----------
-        weights : array, shape (γ, τ)
-            Of the models of all rows; they sum to 1.
-        most : int and float
-            Columns and CV error that are not both exceeded where no size comes close.
-
-        Returns
-        -------
-        Projection
+        weights, shape (γ, τ): Of the models of all rows; they sum to 1.
+        most: Columns and CV error that are not both exceeded where no size comes close.
         """
         found = project_average(
             self.data,
@@ -326,16 +299,7 @@ class Study:
     # the model
 
     def model(self, gamma_index: int, tau_index: int) -> FittedModel:
-        """The model of all rows at one pair, proved with the time that is left.
-
-        Parameters
-        ----------
-        gamma_index, tau_index : int
-
-        Returns
-        -------
-        FittedModel
-        """
+        """The model of all rows at one pair, proved with the time that is left."""
         result = self.surface
         gamma = float(result.gammas[gamma_index])
         assert self._first is not None

@@ -78,27 +78,9 @@ def available_backends() -> list[str]:
 def checked_backend(name: str) -> str:
     """Return the solver that ``name`` stands for; "auto" is the native one.
 
-    Parameters
-    ----------
-    name : str
-        As :func:`solve` takes it, or "auto".
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        No such backend.
-    SolverUnavailable
-        Its package or licence is missing.
-
-    Examples
-    --------
-    >>> from sparsecv.solvers import checked_backend
-    >>> checked_backend("auto")
-    'native'
+    name: As :func:`solve` takes it, or "auto".
+    Raises ValueError: No such backend.
+    Raises SolverUnavailable: Its package or licence is missing.
     """
     if name == "auto":
         return "native"

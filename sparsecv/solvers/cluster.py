@@ -32,18 +32,8 @@ _values: Any = weakref.WeakKeyDictionary()  # what units share -> the cluster's 
 def connect(client: Any) -> Any:
     """A Dask client, or one that is connected to a scheduler's address.
 
-    Parameters
-    ----------
-    client : distributed.Client or str
-
-    Returns
-    -------
-    distributed.Client
-
-    Raises
-    ------
-    InputError
-        Dask is not installed, nothing answers at the address, or this is neither of the two.
+    Raises InputError: Dask is not installed, nothing answers at the address, or this is neither of
+        the two.
     """
     try:
         from distributed import Client
@@ -76,21 +66,7 @@ def on_cluster(
     unit whose worker is lost is sent again. Leaving the loop early cancels what waits and stops
     what runs.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    unit, shared, tasks, allot
-        As for :func:`sparsecv.solvers.executor.run_units`.
-
-    Yields
-    ------
-    index : int
-    found : object
-
-    Raises
-    ------
-    ClusterError
-        No workers, a unit that ends every worker it meets, or a lost scheduler.
+    Raises ClusterError: No workers, a unit that ends every worker it meets, or a lost scheduler.
     """
     run = _Run(client, unit, shared, tasks, allot)
     try:

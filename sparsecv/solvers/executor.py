@@ -40,33 +40,13 @@ def run_units(
 ) -> Iterator[tuple[int, Any]]:
     """Do units of work; yield each as it ends.
 
-    Parameters
-    ----------
-    unit : callable
-        ``unit(shared, *task, limits)``: a function of a module, which changes nothing but caches.
-    shared : object
-        What all units need: sent once to every process that is not this one.
-    tasks : sequence of tuple
-        The other arguments, one tuple per unit.
-    n_jobs : int or None
-        As in joblib; a cluster is used whole.
-    allot : callable
-        Limits of the next unit, given how many rounds of units are still to come.
-
-    Yields
-    ------
-    index : int
-        Of the task.
-    found : object
-        What the unit gave for it.
-
-    Examples
-    --------
-    >>> from sparsecv.solvers.executor import run_units
-    >>> def unit(shared, task, limits):
-    ...     return shared + task
-    >>> sorted(run_units(unit, 10, [(1,), (2,)], allot=lambda rounds: Limits()))
-    [(0, 11), (1, 12)]
+    unit: ``unit(shared, *task, limits)``: a function of a module, which changes nothing but caches.
+    shared: What all units need: sent once to every process that is not this one.
+    tasks: The other arguments, one tuple per unit.
+    n_jobs: As in joblib; a cluster is used whole.
+    allot: Limits of the next unit, given how many rounds of units are still to come.
+    Yields index: Of the task.
+    Yields found: What the unit gave for it.
     """
     backend, _ = get_active_backend(prefer="threads")
     client = getattr(backend, "client", None)
@@ -94,20 +74,7 @@ def run_units(
 def workers(n_jobs: int | None = None) -> int:
     """How many units run at a time.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        As in joblib; a cluster is used whole.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from sparsecv.solvers.executor import workers
-    >>> workers(2)
-    2
+    n_jobs: As in joblib; a cluster is used whole.
     """
     backend, _ = get_active_backend(prefer="threads")
     cluster = getattr(backend, "client", None) is not None

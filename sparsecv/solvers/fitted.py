@@ -130,23 +130,7 @@ def known_path(
 ) -> SupportPath:
     """Fits on given supports, nothing proved.
 
-    Parameters
-    ----------
-    problem, gammas, supports
-        As for :func:`fit_supports`.
-    sizes : ndarray of int, shape (τ,)
-
-    Returns
-    -------
-    SupportPath
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, known_path
-    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
-    >>> known_path(problem, [2.0], np.array([1]), np.array([[[1]]])).objective
-    array([[5.5]])
+    sizes, shape (τ,).
     """
     values = np.asarray(gammas, dtype=np.float64)
     coef, objective = fit_supports(problem, values, supports)
@@ -171,34 +155,12 @@ def fit_supports(
 ) -> tuple[Array, Array]:
     """Ridge fits on given supports at every γ.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Its γ and τ are not used.
-    gammas : ndarray, shape (γ,)
-    supports : ndarray of int, shape (γ, τ, most)
-        Increasing columns, ended by −1.
-
-    Returns
-    -------
-    coef : ndarray, shape (γ, τ, most)
-        In the order of the supports, 0 beyond them.
-    objective : ndarray, shape (γ, τ)
-
-    Raises
-    ------
-    GammaTooSmall
-        Beside dependent columns a γ cannot be told from zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, fit_supports
-    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=1.0, tau=1)
-    >>> coef, objective = fit_supports(problem, np.array([2.0]), np.array([[[1, -1], [0, 1]]]))
-    >>> coef
-    array([[[1.5, 0. ],
-            [0.5, 1.5]]])
+    problem: Its γ and τ are not used.
+    gammas, shape (γ,).
+    supports, shape (γ, τ, most): Increasing columns, ended by −1.
+    Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
+    Returns objective, shape (γ, τ).
+    Raises GammaTooSmall: Beside dependent columns a γ cannot be told from zero.
     """
     if problem.p > TREE_ONLY:  # each γ has few of the columns, those that share all share a factor
         same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]

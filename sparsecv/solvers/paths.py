@@ -296,16 +296,8 @@ class _Walk:
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
     """The τ largest entries of the perspective relaxation, for every τ (greedy rounding).
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Its τ is not used.
-    sizes : ndarray of int
-
-    Returns
-    -------
-    dict of int to ndarray of intp
-        Increasing columns by size.
+    problem: Its τ is not used.
+    Returns: Increasing columns by size.
     """
     found: dict[int, Support] = {}
     relaxed: Relaxation | None = None

@@ -393,19 +393,9 @@ class SparseRidgeProblem:
 def gram_root(joint: Array) -> Array:
     """Square matrix with rootᵀ·root = ``joint``, shape (m, m).
 
-    Parameters
-    ----------
-    joint : array, shape (m, m)
-        Symmetric.
-
-    Returns
-    -------
-    ndarray, shape (m, m)
-
-    Raises
-    ------
-    ValueError
-        ``joint`` is clearly not positive semidefinite.
+    joint, shape (m, m): Symmetric.
+    Returns, shape (m, m).
+    Raises ValueError: ``joint`` is clearly not positive semidefinite.
 
     Examples
     --------

@@ -22,13 +22,8 @@ MOST_FLAGS = 64
 class Sent(NamedTuple):
     """What a unit gave, and what its process had spent compiling before and after.
 
-    Attributes
-    ----------
-    found : object
-    process : str
-        Machine and process.
-    before, after : float
-        Seconds of compiling since that process began.
+    process: Machine and process.
+    before, after: Seconds of compiling since that process began.
     """
 
     found: Any
@@ -38,21 +33,7 @@ class Sent(NamedTuple):
 
 
 def held(value: Any) -> Any:
-    """The value itself: a task that keeps it on the cluster.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    object
-
-    Examples
-    --------
-    >>> held(3)
-    3
-    """
+    """The value itself: a task that keeps it on the cluster."""
     return value
 
 
@@ -66,27 +47,11 @@ def unit_there(
 ) -> Sent:
     """Do one unit of work in this process.
 
-    Parameters
-    ----------
-    unit : callable
-        Called with what is shared, the task and limits.
-    shared : object
-    task : tuple
-    seconds : float or None
-        From now; compiling is not counted.
-    run : str
-        Whose flag ends it: see :func:`stop_run`.
-    version : str
-        Of sparsecv where the work comes from.
-
-    Returns
-    -------
-    Sent
-
-    Raises
-    ------
-    ClusterError
-        Another version of sparsecv is installed here.
+    unit: Called with what is shared, the task and limits.
+    seconds: From now; compiling is not counted.
+    run: Whose flag ends it: see :func:`stop_run`.
+    version: Of sparsecv where the work comes from.
+    Raises ClusterError: Another version of sparsecv is installed here.
     """
     if version != __version__:
         raise ClusterError(
@@ -101,12 +66,7 @@ def unit_there(
 
 
 def stop_run(run: str) -> None:
-    """End the units of a run that are at work in this process, and those still to come.
-
-    Parameters
-    ----------
-    run : str
-    """
+    """End the units of a run that are at work in this process, and those still to come."""
     _flag(run).set()
 
 
@@ -127,16 +87,7 @@ class Compiling:
         self._most = 0.0
 
     def take(self, sent: Sent) -> Any:
-        """Note a unit's seconds of compiling; what it gave.
-
-        Parameters
-        ----------
-        sent : Sent
-
-        Returns
-        -------
-        object
-        """
+        """Note a unit's seconds of compiling; what it gave."""
         began = min(sent.before, self._began.get(sent.process, sent.before))
         self._began[sent.process] = began
         more = sent.after - began - self._most

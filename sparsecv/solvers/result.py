@@ -67,20 +67,7 @@ class Solution:
 def worst(statuses: Iterable[Status]) -> Status:
     """How several searches ended taken together: the first of time, node limit, … that occurs.
 
-    Parameters
-    ----------
-    statuses : iterable of Status
-
-    Returns
-    -------
-    Status
-        OPTIMAL where there are none.
-
-    Examples
-    --------
-    >>> from sparsecv.solvers import Status, worst
-    >>> str(worst([Status.OPTIMAL, Status.TIME_LIMIT]))
-    'time limit'
+    Returns: OPTIMAL where there are none.
     """
     order = [
         Status.FAILED,
@@ -98,20 +85,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 def relative_gap(objective: float, lower_bound: float) -> float:
     """Return (objective − lower_bound) / objective, and 0 where the objective is 0.
 
-    Parameters
-    ----------
-    objective, lower_bound : float
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Examples
-    --------
-    >>> from sparsecv.solvers import relative_gap
-    >>> relative_gap(4.0, 3.0)
-    0.25
+    Returns: At least 0.
     """
     if objective <= 0.0:
         return 0.0

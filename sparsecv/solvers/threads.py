@@ -30,16 +30,6 @@ def one_blas_thread() -> Iterator[None]:
     """Keep the linear algebra library to one thread; who has limited it restores what was before.
 
     Only that thread may: from another one a restoration can be without effect, and last for good.
-
-    Yields
-    ------
-    None
-
-    Examples
-    --------
-    >>> from sparsecv.solvers.threads import one_blas_thread
-    >>> with one_blas_thread():
-    ...     pass
     """
     global _limit, _owner, _depth
     me = threading.get_ident()
@@ -59,16 +49,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
-    """Decorate an entry whose first argument is a problem: one thread where that is small.
-
-    Parameters
-    ----------
-    entry : callable
-
-    Returns
-    -------
-    callable
-    """
+    """Decorate an entry whose first argument is a problem: one thread where that is small."""
 
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:

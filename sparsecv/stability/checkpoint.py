@@ -20,19 +20,9 @@ ANEW = "its fits are made anew"
 class Shelf:
     """A folder of losses, one file for every (rows, candidates) of one problem.
 
-    Parameters
-    ----------
-    folder : path
-        Made if it does not exist.
-    X, y : array-like
-    label : ndarray of int
-    settings : object
-        What else the losses depend on.
-
-    Raises
-    ------
-    InputError
-        The folder cannot be made.
+    folder: Made if it does not exist.
+    settings: What else the losses depend on.
+    Raises InputError: The folder cannot be made.
     """
 
     def __init__(self, folder: Any, X: Any, y: Any, label: Index, settings: Any) -> None:
@@ -42,15 +32,8 @@ class Shelf:
     def find(self, training: Index, candidates: Sequence[int]) -> Array | None:
         """Losses that are kept here.
 
-        Parameters
-        ----------
-        training : ndarray of int
-            Rows fitted to.
-        candidates : sequence of int
-
-        Returns
-        -------
-        ndarray, shape (c, n), or None
+        training: Rows fitted to.
+        Returns, shape (c, n), or None.
         """
         key, path = self._place(training, candidates)
         shape = (len(candidates), self.n)
@@ -59,16 +42,8 @@ class Shelf:
     def keep(self, training: Index, candidates: Sequence[int], losses: Array) -> None:
         """Store losses.
 
-        Parameters
-        ----------
-        training : ndarray of int
-        candidates : sequence of int
-        losses : ndarray, shape (c, n)
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
+        losses, shape (c, n).
+        Raises InputError: The file cannot be written.
         """
         key, path = self._place(training, candidates)
         data = np.ascontiguousarray(losses, dtype=np.float64)
@@ -92,18 +67,9 @@ def kept_losses(
 ) -> list[Array]:
     """Losses of models: those on a shelf, and the others fitted and put there as they come.
 
-    Parameters
-    ----------
-    learner : Learner
-    tasks : sequence of (rows, candidates)
-    shelf : Shelf or None
-    n_jobs : int, optional
-    verbose : bool
-        Print how many are there.
-
-    Returns
-    -------
-    list of ndarray, shape (c, n)
+    tasks, sequence of (rows, candidates).
+    verbose: Print how many are there.
+    Returns, shape (c, n).
     """
     known = [None if shelf is None else shelf.find(*task) for task in tasks]
     left = [i for i, losses in enumerate(known) if losses is None]

@@ -122,26 +122,9 @@ class Grid:
 def descend(grid: Grid, value: Callable[[list[int]], Array], most: int = ITERATIONS) -> int:
     """Minimise over one hyperparameter after the other until nothing moves or a point comes back.
 
-    Parameters
-    ----------
-    grid : Grid
-    value : callable
-        Criterion of some candidates.
-    most : int
-        Rounds over all hyperparameters.
-
-    Returns
-    -------
-    int
-        The best candidate found.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.stability import Grid, descend
-    >>> grid = Grid({"depth": [1, 2, 3], "width": [1, 5]})
-    >>> descend(grid, lambda candidates: np.array([(c - 3.0) ** 2 for c in candidates]))
-    3
+    value: Criterion of some candidates.
+    most: Rounds over all hyperparameters.
+    Returns: The best candidate found.
     """
     point, seen = grid.start, set()
     best, least = grid.number(point), np.inf
@@ -163,13 +146,8 @@ def descend(grid: Grid, value: Callable[[list[int]], Array], most: int = ITERATI
 class Adaptive:
     """Algorithm 1 with coordinate descent; every fit is kept by (folds left out, θ).
 
-    Parameters
-    ----------
-    learner : Learner
-    label : array of int, shape (n,)
-    grid : Grid
-    run : callable, optional
-        Losses of (rows, candidates), in order.
+    label, shape (n,).
+    run: Losses of (rows, candidates), in order.
     """
 
     def __init__(self, learner: Learner, label: Any, grid: Grid, run: Runner | None = None) -> None:
@@ -184,11 +162,7 @@ class Adaptive:
     def need(self, left_out: Sequence[Subset], candidates: Sequence[int]) -> None:
         """Fit what is missing.
 
-        Parameters
-        ----------
-        left_out : sequence of tuples of int
-            Sets of folds.
-        candidates : sequence of int
+        left_out, sequence of tuples of int: Sets of folds.
         """
         tasks = [
             (subset, c)
@@ -210,15 +184,7 @@ class Adaptive:
     def inside(self, t: int, weight: float) -> int:
         """θ chosen with outer fold t left out.
 
-        Parameters
-        ----------
-        t : int
-        weight : float
-            λ.
-
-        Returns
-        -------
-        int
+        weight: λ.
         """
         pairs: list[Subset] = [(min(t, j), max(t, j)) for j in range(self.k) if j != t]
 
@@ -232,14 +198,7 @@ class Adaptive:
     def outside(self, weight: float) -> int:
         """θ chosen on all rows.
 
-        Parameters
-        ----------
-        weight : float
-            λ.
-
-        Returns
-        -------
-        int
+        weight: λ.
         """
         left_out: list[Subset] = [(), *((t,) for t in range(self.k))]
 
@@ -253,18 +212,7 @@ class Adaptive:
     def select(self, lambdas: ArrayLike | None = None) -> Selection:
         """Algorithm 1: λ by nested cross-validation, then θ on all rows.
 
-        Parameters
-        ----------
-        lambdas : array, optional
-
-        Returns
-        -------
-        Selection
-
-        Raises
-        ------
-        InputError
-            λ < 0, or fewer than 3 folds with more than one λ.
+        Raises InputError: λ < 0, or fewer than 3 folds with more than one λ.
         """
         weights = checked_lambdas(lambdas)
         if self.k < 3:
@@ -286,11 +234,7 @@ class Adaptive:
     def visited(self) -> tuple[list[int], PartialErrors]:
         """Candidates fitted on all rows and their errors.
 
-        Returns
-        -------
-        candidates : list of int
-        errors : PartialErrors
-            In the same order.
+        Returns errors: In the same order.
         """
         left_out: list[Subset] = [(), *((t,) for t in range(self.k))]
         every = set.intersection(*(self.known.get(subset, set()) for subset in left_out))

@@ -25,16 +25,11 @@ LEARNERS = ("sparse-ridge", "projected", "cart", "xgboost", "svm")
 class Job:
     """A finished selection.
 
-    Attributes
-    ----------
-    search : StabilityCV
-    learner : str
-    train, test : (X, y)
-        Rows chosen on, and rows held out; ``test`` is None without.
-    test_error, plain_test_error : float or None
-        Mean test losses of the model chosen, and of the one chosen at λ = 0.
-    surface : ndarray, shape (candidates,), or None
-        Test losses of every candidate fitted to all training rows (sparse ridge).
+    train, test, (X, y): Rows chosen on, and rows held out; ``test`` is None without.
+    test_error, plain_test_error: Mean test losses of the model chosen, and of the one chosen at λ =
+        0.
+    surface, shape (candidates,), or None: Test losses of every candidate fitted to all training
+        rows (sparse ridge).
     """
 
     search: StabilityCV
@@ -61,26 +56,11 @@ def recipe(
     Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
     Projected: the same τ, and the γ that :class:`sparsecv.SparseRidgeCV` visits.
 
-    Parameters
-    ----------
-    learner : str
-        "sparse-ridge", "projected", "cart", "xgboost" or "svm".
-    n, p : int
-        Rows and columns.
-    classification : bool
-    seed : int
-        Of the learner.
-    taus, gammas : sequences or None
-        Grids of sparse ridge and of what is projected, in place of their own.
-
-    Returns
-    -------
-    Recipe
-
-    Raises
-    ------
-    InputError
-        An unknown name, or τ and γ for a learner that has none.
+    learner: "sparse-ridge", "projected", "cart", "xgboost" or "svm".
+    n, p: Rows and columns.
+    seed: Of the learner.
+    taus, gammas: Grids of sparse ridge and of what is projected, in place of their own.
+    Raises InputError: An unknown name, or τ and γ for a learner that has none.
     """
     if learner not in LEARNERS:
         raise InputError(f"--learner must be one of {', '.join(LEARNERS)}; got {learner!r}")
@@ -120,35 +100,16 @@ def run(
 ) -> Job:
     """Select by stability-regularised nested cross-validation.
 
-    Parameters
-    ----------
-    source : RowSource
-    learner : str
-    folds : str
-        "loo", K or "size:M".
-    taus, gammas : sequences, optional
-        Sparse ridge only.
-    search : str, optional
-        "grid", or "coordinate". A grid for sparse ridge and SVM, descent for trees by default.
-    classify : bool
-        The response holds labels.
-    test : float
-        Share of the rows that is held out for a test.
-    seed : int
-        Of the folds and the test rows.
-    solver : str
-        Of sparse ridge; see :class:`StabilityCV`.
-    **settings
-        ``lambdas``, ``loss``, ``n_jobs``, ``checkpoint`` and ``client`` of :class:`StabilityCV`.
-
-    Returns
-    -------
-    Job
-
-    Raises
-    ------
-    InputError
-        Bad options, or labels that are none.
+    folds: "loo", K or "size:M".
+    taus, gammas: Sparse ridge only.
+    search: "grid", or "coordinate". A grid for sparse ridge and SVM, descent for trees by default.
+    classify: The response holds labels.
+    test: Share of the rows that is held out for a test.
+    seed: Of the folds and the test rows.
+    solver: Of sparse ridge; see :class:`StabilityCV`.
+    **settings: ``lambdas``, ``loss``, ``n_jobs``, ``checkpoint`` and ``client`` of
+        :class:`StabilityCV`.
+    Raises InputError: Bad options, or labels that are none.
     """
     X, y = source.load()
     if not 0.0 <= test < 1.0:
@@ -211,16 +172,7 @@ def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array, solve
 
 
 def document(job: Job) -> dict[str, Any]:
-    """The results as JSON has them.
-
-    Parameters
-    ----------
-    job : Job
-
-    Returns
-    -------
-    dict
-    """
+    """The results as JSON has them."""
     found = job.search
     results, weights = found.cv_results_, found.lambda_results_
     return {

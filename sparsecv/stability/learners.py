@@ -203,38 +203,15 @@ def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -
 
 
 def default_loss(estimator: Any) -> str:
-    """Squared error, or the share of wrong labels for a classifier.
-
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-
-    Returns
-    -------
-    str
-    """
+    """Squared error, or the share of wrong labels for a classifier."""
     return "zero-one" if is_classifier(estimator) else "squared"
 
 
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     """Folds a user asked for; K of them are stratified for a classifier.
 
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-    cv : int, str, splitter or iterable
-        As for :func:`sparsecv.design.folds.make_folds`.
-    X, y : arrays, shape (n, p) and (n,)
-    seed : int, RandomState or None
-
-    Returns
-    -------
-    Folds
-
-    Raises
-    ------
-    InputError
-        Folds that cannot be made of these rows.
+    X, y, shape (n, p) and (n,).
+    Raises InputError: Folds that cannot be made of these rows.
     """
     n = len(y)
     if isinstance(cv, str) and cv.strip().isdecimal():
@@ -253,11 +230,9 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
 class ProjectedSizes(EstimatorLearner):
     """Losses of the average's projections onto the sizes of a grid: one fit gives all of them.
 
-    Parameters
-    ----------
-    estimator, grid, X, y, loss, fit_params
-        As for :class:`EstimatorLearner`, the grid over ``taus``, one size each. A size above the
-        number of columns that vary on the training rows counts as that number.
+    estimator, grid, X, y, loss, fit_params: As for :class:`EstimatorLearner`, the grid over
+        ``taus``, one size each. A size above the number of columns that vary on the training rows
+        counts as that number.
     """
 
     at_once = True
@@ -276,11 +251,7 @@ class ProjectedSizes(EstimatorLearner):
 class Renumbered:
     """A path over (γ, τ) behind the numbers of a grid.
 
-    Parameters
-    ----------
-    path : SparseRidgeLearner
-    grid : Grid
-        Over "tau" and "gamma", in any order.
+    grid: Over "tau" and "gamma", in any order.
     """
 
     at_once = True
@@ -307,24 +278,8 @@ def learner_of(
 ) -> Learner:
     """The learner that fits most at once: paths, projections, or clones one by one.
 
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-    grid : Grid
-    X, y : array-like
-    loss : Loss
-    fit_params : dict
-    solver : str
-        Of :class:`~sparsecv.estimators.SparseRidge`.
-
-    Returns
-    -------
-    Learner
-
-    Raises
-    ------
-    InputError
-        A solver for what is not fitted along paths.
+    solver: Of :class:`~sparsecv.estimators.SparseRidge`.
+    Raises InputError: A solver for what is not fitted along paths.
     """
     names = set(grid.names)
     path = (

@@ -20,25 +20,13 @@ _LEVEL_ROWS = 65536
 class ArrowTable:
     """Columns of a file as numbers, text columns spread over their levels.
 
-    Parameters
-    ----------
-    file : TextFile or ParquetFile
-    columns : sequence of str
-        Those in use.
-    target : str, optional
-        The one of them that is neither encoded nor dropped.
-    one_hot : str
-        What to do with columns of text and dates: "" refuses them; "all" makes one 0/1 column per
-        level; "two-level" leaves out the first of two levels.
-    levels : mapping, optional
-        Levels of columns of text that were encoded before.
-    least : int
-        Rows the file must have.
-
-    Raises
-    ------
-    InputError
-        In one line, every column that cannot be used.
+    columns: Those in use.
+    target: The one of them that is neither encoded nor dropped.
+    one_hot: What to do with columns of text and dates: "" refuses them; "all" makes one 0/1 column
+        per level; "two-level" leaves out the first of two levels.
+    levels: Levels of columns of text that were encoded before.
+    least: Rows the file must have.
+    Raises InputError: In one line, every column that cannot be used.
     """
 
     def __init__(
@@ -92,13 +80,7 @@ class ArrowTable:
     def blocks(self, rows: int) -> Iterator[FloatArray]:
         """Yield matrices of at most ``rows`` rows, stored by columns; missing values are NaN.
 
-        Parameters
-        ----------
-        rows : int
-
-        Yields
-        ------
-        ndarray, shape (at most rows, columns)
+        Yields, shape (at most rows, columns).
         """
         kept, self._file.kept = self._file.kept, []
         if kept:  # what was read to look at the columns, once
@@ -144,18 +126,8 @@ class ArrowTable:
 class ArrowSource(RowSource):
     """A text or Parquet file with a response, read when asked for.
 
-    Parameters
-    ----------
-    file : TextFile or ParquetFile
-    name : str
-        Label for output.
-    target, one_hot, drop
-        As for :func:`~sparsecv.tables.sources.open_table`.
-
-    Raises
-    ------
-    InputError
-        A column cannot be used.
+    name: Label for output.
+    Raises InputError: A column cannot be used.
     """
 
     def __init__(
@@ -184,12 +156,7 @@ class ArrowSource(RowSource):
         return self._file_label
 
     def parts(self) -> list[Part]:
-        """One part per file of a folder; see :meth:`RowSource.parts`.
-
-        Returns
-        -------
-        list of Part
-        """
+        """One part per file of a folder; see :meth:`RowSource.parts`."""
         file = self._table._file
         if not isinstance(file, ParquetFolder):  # a part itself, among others
             return super().parts()
@@ -212,17 +179,7 @@ class ArrowSource(RowSource):
 def open_arrow(file: TextFile | ParquetFile, name: str, **options: Any) -> RowSource:
     """An :class:`ArrowSource`; of text that is not large, its rows in memory.
 
-    Parameters
-    ----------
-    file : TextFile or ParquetFile
-    name : str
-        Of the table, for messages.
-    **options
-        As for :class:`ArrowSource`.
-
-    Returns
-    -------
-    RowSource
+    name: Of the table, for messages.
     """
     source = ArrowSource(file, name, **options)
     if isinstance(file, ParquetFile) or 8 * source.n * (source.p + 1) > KEPT_BYTES:

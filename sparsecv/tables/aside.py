@@ -24,16 +24,10 @@ _ROWS = 65536
 class Column:
     """One column as positions among its distinct words.
 
-    Attributes
-    ----------
-    label : str
-        What messages call the table.
-    name : str
-    codes : ndarray of int, shape (n,)
-    words : list of str
-        ``words[codes[i]]`` is what stands in row i.
-    mark : str
-        The decimal mark.
+    label: What messages call the table.
+    codes, shape (n,).
+    words: ``words[codes[i]]`` is what stands in row i.
+    mark: The decimal mark.
     """
 
     label: str
@@ -46,14 +40,7 @@ class Column:
     def of(cls, label: str, name: str, values: FloatArray) -> Column:
         """A column of numbers in memory.
 
-        Parameters
-        ----------
-        label, name : str
-        values : array, shape (n,)
-
-        Returns
-        -------
-        Column
+        values, shape (n,).
         """
         found, codes = np.unique(values, return_inverse=True)
         return cls(label, name, codes.astype(np.intp), [repr(float(v)) for v in found])
@@ -62,19 +49,7 @@ class Column:
     def read(cls, file: TextFile | ParquetFile, name: str) -> Column:
         """A column of a file, in a pass of its own.
 
-        Parameters
-        ----------
-        file : TextFile or ParquetFile
-        name : str
-
-        Returns
-        -------
-        Column
-
-        Raises
-        ------
-        InputError
-            The column is neither numeric nor text.
+        Raises InputError: The column is neither numeric nor text.
         """
         import pyarrow as pa
 
@@ -110,14 +85,9 @@ class Column:
     def weights(self) -> FloatArray | None:
         """Weights of the rows; None where all are 1.
 
-        Returns
-        -------
-        ndarray, shape (n,), or None
-
-        Raises
-        ------
-        InputError
-            A weight is missing, no number, infinite or negative, or fewer than 2 are above 0.
+        Returns, shape (n,), or None.
+        Raises InputError: A weight is missing, no number, infinite or negative, or fewer than 2 are
+            above 0.
         """
         self._check_missing()
         numbers = np.array([self._number(word) for word in self.words])
@@ -139,14 +109,8 @@ class Column:
     def groups(self) -> NDArray[np.intp]:
         """Group of every row, numbered in the order of numbers where all are, else of text.
 
-        Returns
-        -------
-        ndarray of intp, shape (n,)
-
-        Raises
-        ------
-        InputError
-            A group is missing.
+        Returns, shape (n,).
+        Raises InputError: A group is missing.
         """
         self._check_missing()
         numbers = np.array([self._number(word) for word in self.words])
@@ -165,28 +129,14 @@ def names_aside(
 ) -> tuple[str | None, str | None]:
     """Find the columns of weights and groups, which nothing else may name.
 
-    Parameters
-    ----------
-    label : str
-        What messages call the table.
-    names : sequence of str
-        All column names.
-    target : str or None
-        As the user spells it.
-    drop : collection of str
-        Columns to leave out.
-    weights, groups : str or None
-        As the user spells them.
-
-    Returns
-    -------
-    weights, groups : str or None
-        Names of columns.
-
-    Raises
-    ------
-    InputError
-        An unknown or repeated name, or one that is also the target, left out, or named by both.
+    label: What messages call the table.
+    names: All column names.
+    target: As the user spells it.
+    drop, collection of str: Columns to leave out.
+    weights, groups: As the user spells them.
+    Returns weights, groups: Names of columns.
+    Raises InputError: An unknown or repeated name, or one that is also the target, left out, or
+        named by both.
 
     Examples
     --------

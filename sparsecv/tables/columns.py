@@ -22,64 +22,20 @@ class Selection(NamedTuple):
 
 
 def shown(value: object) -> str:
-    """Quote a value for a one-line message: escaped, and cut when long.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> shown("a" * 100) == "'" + "a" * (_SHOWN - 3) + "...'"
-    True
-    """
+    """Quote a value for a one-line message: escaped, and cut when long."""
     text = str(value)
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
 def listed(names: Iterable[str], limit: int = 8) -> str:
-    """Names for a one-line message, quoted and comma separated, the first ``limit`` of them.
-
-    Parameters
-    ----------
-    names : iterable of str
-    limit : int
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"], limit=2)
-    "'a', 'b', ... (3 in all)"
-    """
+    """Names for a one-line message, quoted and comma separated, the first ``limit`` of them."""
     every = list(names)
     text = ", ".join(shown(name) for name in every[:limit])
     return text + (f", ... ({len(every)} in all)" if len(every) > limit else "")
 
 
 def near(name: str, names: Sequence[str]) -> list[str]:
-    """Names that ``name`` may have been meant for, best first, at most three.
-
-    Parameters
-    ----------
-    name : str
-    names : sequence of str
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> near("Weight", ["height", "weight", "age"])[0]
-    'weight'
-    """
+    """Names that ``name`` may have been meant for, best first, at most three."""
     folded: dict[str, str] = {}
     for other in names:
         folded.setdefault(other.casefold(), other)
@@ -88,48 +44,21 @@ def near(name: str, names: Sequence[str]) -> list[str]:
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:
-    """The end of a message on an unknown column: near matches, or else the names there are.
-
-    Parameters
-    ----------
-    name : str
-    names : sequence of str
-
-    Returns
-    -------
-    str
-    """
+    """The end of a message on an unknown column: near matches, or else the names there are."""
     close = near(name, names)
     return f"did you mean {listed(close)}?" if close else f"the columns are {listed(names)}"
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Accept one name where several are expected.
-
-    Parameters
-    ----------
-    names : str or iterable of str
-
-    Returns
-    -------
-    tuple of str
-    """
+    """Accept one name where several are expected."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def check_names(label: str, names: Sequence[str]) -> None:
     """Refuse empty and repeated column names.
 
-    Parameters
-    ----------
-    label : str
-        Of the table, for the message.
-    names : sequence of str
-
-    Raises
-    ------
-    InputError
-        A name that is empty or occurs twice.
+    label: Of the table, for the message.
+    Raises InputError: A name that is empty or occurs twice.
     """
     for position, name in enumerate(names, start=1):
         if not name.strip():
@@ -148,22 +77,9 @@ def check_names(label: str, names: Sequence[str]) -> None:
 def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> set[str]:
     """Columns to leave out: each value is a name, or several separated by commas.
 
-    Parameters
-    ----------
-    label : str
-        Of the table, for the message.
-    names : sequence of str
-        Of all columns.
-    drop : iterable of str
-
-    Returns
-    -------
-    set of str
-
-    Raises
-    ------
-    InputError
-        A name that is no column.
+    label: Of the table, for the message.
+    names: Of all columns.
+    Raises InputError: A name that is no column.
 
     Examples
     --------
@@ -186,25 +102,11 @@ def dropped_columns(label: str, names: Sequence[str], drop: Iterable[str]) -> se
 def find_column(label: str, names: Sequence[str], wanted: str, what: str) -> str:
     """The column that is wanted as the target, say; in any case if only one is spelt so.
 
-    Parameters
-    ----------
-    label : str
-        Of the table, for the message.
-    names : sequence of str
-        Of all columns.
-    wanted : str
-    what : str
-        What the column is to be, for the message.
-
-    Returns
-    -------
-    str
-        As the table spells it.
-
-    Raises
-    ------
-    InputError
-        There is none, or more than one that differs in case alone.
+    label: Of the table, for the message.
+    names: Of all columns.
+    what: What the column is to be, for the message.
+    Returns: As the table spells it.
+    Raises InputError: There is none, or more than one that differs in case alone.
     """
     if wanted in names:
         return wanted
@@ -219,27 +121,13 @@ def select_columns(
 ) -> Selection:
     """Find the target and the features among the columns of a table.
 
-    Parameters
-    ----------
-    label : str
-        What messages call the table.
-    names : sequence of str
-        All column names.
-    target : str or None
-        The target, in any case if only one column is spelt so; None for the last column that is
+    label: What messages call the table.
+    names: All column names.
+    target: The target, in any case if only one column is spelt so; None for the last column that is
         not dropped.
-    drop : iterable of str
-        Columns to leave out; a value that is no column may hold several names, comma-separated.
-
-    Returns
-    -------
-    Selection
-        Positions of the features and of the target.
-
-    Raises
-    ------
-    InputError
-        Empty, duplicate or unknown names; a dropped target; no feature left.
+    drop: Columns to leave out; a value that is no column may hold several names, comma-separated.
+    Returns: Positions of the features and of the target.
+    Raises InputError: Empty, duplicate or unknown names; a dropped target; no feature left.
 
     Examples
     --------
@@ -268,17 +156,9 @@ def select_columns(
 def check_rows(label: str, n: int, least: int = 2) -> None:
     """Refuse a table with fewer data rows than are needed.
 
-    Parameters
-    ----------
-    label : str
-        Of the table, for the message.
-    n, least : int
-        Rows there are, and rows needed.
-
-    Raises
-    ------
-    InputError
-        Fewer than are needed.
+    label: Of the table, for the message.
+    n, least: Rows there are, and rows needed.
+    Raises InputError: Fewer than are needed.
     """
     if n == 0:
         raise InputError(f"{label}: no data rows (a header only); at least {least} are needed")
@@ -287,14 +167,5 @@ def check_rows(label: str, n: int, least: int = 2) -> None:
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is an integer proper (Python or NumPy, not a bool).
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a value is an integer proper (Python or NumPy, not a bool)."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -41,30 +41,17 @@ _HASH_LIMIT = 50 * 2**20
 class DatasetInfo:
     """What is known of a named data set.
 
-    Attributes
-    ----------
-    name : str
-    n, p : int
-        Rows and features of the design.
-    response : str
-        The column that is the target, and what it holds.
-    task : str
-        ``regression`` or ``classification`` (y is then +1 or -1).
-    source, licence : str
-        Where the published data were taken from, and their licence as far as it is stated.
-    recipe : str
-        From the published columns to the design.
-    notes : str
-    design : str
-        How the recipe was found: ``stated``, ``inferred``, ``conjecture`` or ``companion``;
+    n, p: Rows and features of the design.
+    response: The column that is the target, and what it holds.
+    task: ``regression`` or ``classification`` (y is then +1 or -1).
+    source, licence: Where the published data were taken from, and their licence as far as it is
+        stated.
+    recipe: From the published columns to the design.
+    design: How the recipe was found: ``stated``, ``inferred``, ``conjecture`` or ``companion``;
         ``built-in`` for the data sets that come with the package.
-    sha256 : str
-        Of the file; empty for built-in data sets.
-    file : str
-        The file, relative to SPARSECV_DATA; empty for built-in data sets.
-    builtin : bool
-    available : bool
-        Whether it can be loaded now.
+    sha256: Of the file; empty for built-in data sets.
+    file: The file, relative to SPARSECV_DATA; empty for built-in data sets.
+    available: Whether it can be loaded now.
     """
 
     name: str
@@ -227,20 +214,9 @@ def locate(data: str | PathLike[str]) -> str | ArraySource:
     Built-in names come first. What has a path separator or a suffix is a file; anything else is
     the name of a data set, or else a file that has no suffix.
 
-    Parameters
-    ----------
-    data : str or path-like
-        The name or path.
-
-    Returns
-    -------
-    ArraySource or str
-        The rows, or a path; "-" is the standard input.
-
-    Raises
-    ------
-    InputError
-        No such data set.
+    data: The name or path.
+    Returns: The rows, or a path; "-" is the standard input.
+    Raises InputError: No such data set.
     """
     text = os.fspath(data)
     if text in _BUILTIN:
@@ -334,22 +310,11 @@ def resolve(
 ) -> RowSource:
     """Open a data set by name, or a file, as :func:`locate` finds it.
 
-    Parameters
-    ----------
-    data : str or path-like
-        The name or path.
-    target, one_hot, drop, encoding, weights, groups
-        As for :func:`sparsecv.tables.sources.open_table`; all but ``one_hot`` and ``encoding``
-        work on every data set.
-
-    Returns
-    -------
-    RowSource
-
-    Raises
-    ------
-    InputError
-        Neither a data set nor a file, or the file cannot be used.
+    data: The name or path.
+    target, one_hot, drop, encoding, weights, groups: As for
+        :func:`sparsecv.tables.sources.open_table`; all but ``one_hot`` and ``encoding`` work on
+        every data set.
+    Raises InputError: Neither a data set nor a file, or the file cannot be used.
     """
     found, dropped = locate(data), as_names(drop)
     if isinstance(found, ArraySource):
@@ -371,18 +336,7 @@ def resolve(
 def describe(name: str) -> DatasetInfo:
     """Return what is known of a built-in or registered data set.
 
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    DatasetInfo
-
-    Raises
-    ------
-    InputError
-        The name is not in the registry.
+    Raises InputError: The name is not in the registry.
     """
     if name in _BUILTIN:
         return _BUILTIN[name][1]

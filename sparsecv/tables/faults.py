@@ -28,21 +28,7 @@ _LISTED = 8  # columns that a message names
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a plain number.
-
-    Parameters
-    ----------
-    cell : str
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_number("1e3"), is_number("1_000")
-    (True, False)
-    """
+    """Whether a cell is a plain number."""
     try:
         float(cell)
     except ValueError:
@@ -72,12 +58,8 @@ class _Fault:
 class Faults:
     """Faults of a table's columns, gathered while it is read.
 
-    Parameters
-    ----------
-    label : str
-        What messages call the table.
-    target : str, optional
-        The response, which can be neither encoded nor dropped.
+    label: What messages call the table.
+    target: The response, which can be neither encoded nor dropped.
 
     Examples
     --------
@@ -96,10 +78,7 @@ class Faults:
     def check(self) -> None:
         """Raise an InputError of one line if there is any fault.
 
-        Raises
-        ------
-        InputError
-            It names the columns and rows at fault, and what to do about each.
+        Raises InputError: It names the columns and rows at fault, and what to do about each.
         """
         faults = [fault for one in self._found.values() for fault in one.values()]
         if not faults:
@@ -121,24 +100,15 @@ class Faults:
     def add(self, column: str, what: str, *remedies: str) -> None:
         """Note a fault in words; the column can be left out in any case.
 
-        Parameters
-        ----------
-        column, what : str
-            The column's name and what is wrong, for the message.
-        *remedies : str
-            What to do about it, best first.
+        column, what: The column's name and what is wrong, for the message.
+        *remedies: What to do about it, best first.
         """
         self._found.setdefault(column, {}).setdefault(what, _Fault(what, list(remedies)))
 
     def rows(self, column: str, kind: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
         """Note values that are "missing" or "infinite", in rows that count from 0.
 
-        Parameters
-        ----------
-        column : str
-        kind : str
-            "missing" or "infinite".
-        rows : sequence of int
+        kind: "missing" or "infinite".
         """
         if not len(rows):
             return
@@ -152,13 +122,9 @@ class Faults:
     def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:
         """Note what is not finite in a block of shape (m, p) or (m,).
 
-        Parameters
-        ----------
-        block : array, shape (m, p) or (m,)
-        names : sequence of str
-            One per column.
-        first_row : int
-            Row of the table that the block begins with, from 0.
+        block, shape (m, p) or (m,).
+        names: One per column.
+        first_row: Row of the table that the block begins with, from 0.
         """
         # A sum is finite only if every term is, and costs one pass without a temporary array; an
         # overflow of finite terms merely leads to the full check.
@@ -183,17 +149,10 @@ class Faults:
     ) -> None:
         """Note a column of text, dates or numbers that are not written plainly.
 
-        Parameters
-        ----------
-        column : str
-        cells : sequence of str
-            Some of its cells, none missing, the first of them an example of what is no number.
-        row : int
-            Row of the example, from 0.
-        encode : bool
-            Text will be encoded: only numbers in disguise are at fault.
-        kind : str, optional
-            What the cells are, where that is known from their type.
+        cells: Some of its cells, none missing, the first of them an example of what is no number.
+        row: Row of the example, from 0.
+        encode: Text will be encoded: only numbers in disguise are at fault.
+        kind: What the cells are, where that is known from their type.
         """
         is_target = column == self.target
         odd = [cell for cell in cells if not is_number(cell)]
@@ -218,13 +177,8 @@ class Faults:
     def identifier(self, column: str, example: object, why: str) -> None:
         """Note a text column that one-hot encoding would make no sense of.
 
-        Parameters
-        ----------
-        column : str
-        example : object
-            One of its values.
-        why : str
-            As in "has 300 different values".
+        example: One of its values.
+        why: As in "has 300 different values".
         """
         self.add(
             column,

@@ -20,31 +20,13 @@ def read_features(
 ) -> Iterator[FloatArray]:
     """Read columns by name, in blocks of rows; others are ignored.
 
-    Parameters
-    ----------
-    data : str
-        A file or data set, as for :func:`~sparsecv.tables.datasets.resolve`; it needs no response.
-    columns : mapping of str to sequence of str
-        Columns of the table, and the levels of those of text.
-    wanted : sequence of str
-        Features in the order wanted: such a column, or ``column=level``.
-    encoding : str
-        Of text.
-
-    Yields
-    ------
-    ndarray, shape (m, len(wanted))
-        Finite.
-
-    Raises
-    ------
-    InputError
-        A column is missing, or holds what it should not.
-
-    Examples
-    --------
-    >>> next(read_features("diabetes", {"bmi": []}, ["bmi"])).shape
-    (442, 1)
+    data: A file or data set, as for :func:`~sparsecv.tables.datasets.resolve`; it needs no
+        response.
+    columns: Columns of the table, and the levels of those of text.
+    wanted: Features in the order wanted: such a column, or ``column=level``.
+    encoding: Of text.
+    Yields, shape (m, len(wanted)): Finite.
+    Raises InputError: A column is missing, or holds what it should not.
     """
     label, names, blocks = _opened(locate(data), columns, encoding)
     place = [names.index(name) for name in wanted]

@@ -13,16 +13,7 @@ CHUNK_BYTES = 128_000_000  # of X that one worker holds at a time
 
 
 def is_lazy(values: Any) -> bool:
-    """Whether these are a dask.array or a dask.dataframe, still to be computed.
-
-    Parameters
-    ----------
-    values : object
-
-    Returns
-    -------
-    bool
-    """
+    """Whether these are a dask.array or a dask.dataframe, still to be computed."""
     return hasattr(values, "__dask_graph__")
 
 
@@ -32,17 +23,10 @@ class LazySource(RowSource):
     Chunks of unknown length are counted first, which is a pass of its own over what they are made
     from.
 
-    Parameters
-    ----------
-    X : dask.array or dask.dataframe, shape (n, p)
-    y : dask.array, dask series or array, shape (n,)
-    name : str
-        Label for output.
-
-    Raises
-    ------
-    InputError
-        Shapes that do not fit, or columns that are not numeric.
+    X, shape (n, p).
+    y, shape (n,).
+    name: Label for output.
+    Raises InputError: Shapes that do not fit, or columns that are not numeric.
     """
 
     divisible = True
@@ -71,12 +55,7 @@ class LazySource(RowSource):
         self._X, self._y = X, y.rechunk((X.chunks[0],))
 
     def parts(self) -> list[Part]:
-        """One part per chunk of rows; see :meth:`RowSource.parts`.
-
-        Returns
-        -------
-        list of Part
-        """
+        """One part per chunk of rows; see :meth:`RowSource.parts`."""
         from dask import delayed
 
         names, target = self.feature_names, self.target_name

@@ -22,18 +22,9 @@ _BUFFER = 1 << 20
 class ParquetFile:
     """A Parquet file; only the columns in use are read.
 
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    InputError
-        The file is not Parquet.
-
-    Notes
-    -----
     The index that pandas stores next to the columns is in ``index``.
+
+    Raises InputError: The file is not Parquet.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,17 +57,7 @@ class ParquetFile:
             raise InputError(f"cannot read {self.path}: {reason}") from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, the columns in the order asked for.
-
-        Parameters
-        ----------
-        columns : sequence of str
-        rows : int
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-        """
+        """Yield record batches of at most ``rows`` rows, the columns in the order asked for."""
         with self._opened() as file:
             for batch in file.iter_batches(batch_size=min(rows, _ROWS), columns=list(columns)):
                 if len(batch):  # by name: a column "a" also brings in "a.b"
@@ -87,18 +68,7 @@ class ParquetFile:
     def inspect(
         self, columns: Sequence[str], encode: bool, levels: Collection[str], faults: Faults
     ) -> tuple[int, set[str]]:
-        """How many rows there are, and which columns hold text to encode; see the text reader.
-
-        Parameters
-        ----------
-        columns, encode, levels, faults
-            As for :meth:`sparsecv.tables.text.TextFile.inspect`.
-
-        Returns
-        -------
-        n : int
-        text : set of str
-        """
+        """How many rows there are, and which columns hold text to encode; see the text reader."""
         text = set(levels)
         for name in columns:
             dtype = self._schema.field(name).type
@@ -135,14 +105,7 @@ class ParquetFile:
     def floats(self, name: str, cells: Any) -> FloatArray:
         """A numeric column; nulls become NaN.
 
-        Parameters
-        ----------
-        name : str
-        cells : pyarrow.Array
-
-        Returns
-        -------
-        ndarray of float, shape (m,)
+        Returns, shape (m,).
         """
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
@@ -157,14 +120,7 @@ class ParquetFile:
 class ParquetFolder(ParquetFile):
     """The Parquet files of a folder as one table, in the order of their names.
 
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    InputError
-        There are none, one cannot be read, or two differ in their columns.
+    Raises InputError: There are none, one cannot be read, or two differ in their columns.
     """
 
     def __init__(self, path: Path) -> None:
@@ -192,32 +148,13 @@ class ParquetFolder(ParquetFile):
         self.n = sum(one.n for one in self.files)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of all files, one after the other; see :class:`ParquetFile`.
-
-        Parameters
-        ----------
-        columns : sequence of str
-        rows : int
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-        """
+        """Yield record batches of all files, one after the other; see :class:`ParquetFile`."""
         for one in self.files:
             yield from one.batches(columns, rows)
 
 
 def as_text(cells: Any) -> Any:
-    """The values as strings, nulls kept.
-
-    Parameters
-    ----------
-    cells : pyarrow.Array
-
-    Returns
-    -------
-    pyarrow.StringArray
-    """
+    """The values as strings, nulls kept."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     return cells.cast(pa.string())

@@ -17,12 +17,8 @@ from .faults import Faults
 class Part(NamedTuple):
     """Some of a table's rows, which can be sent to where they are read.
 
-    Attributes
-    ----------
-    start : int
-        Number of the first row.
-    rows : object
-        What :func:`as_source` takes.
+    start: Number of the first row.
+    rows: What :func:`as_source` takes.
     """
 
     start: int
@@ -32,20 +28,9 @@ class Part(NamedTuple):
 def as_source(rows: Any, start: int) -> "RowSource":
     """A part's rows as a table of their own.
 
-    Parameters
-    ----------
-    rows : RowSource, or (X, y, names, target), which Dask may have still to compute
-    start : int
-        Number of the first row, for messages.
-
-    Returns
-    -------
-    RowSource
-
-    Raises
-    ------
-    InputError
-        A value is missing or infinite.
+    rows, RowSource, or (X, y, names, target), which Dask may have still to compute.
+    start: Number of the first row, for messages.
+    Raises InputError: A value is missing or infinite.
     """
     if isinstance(rows, RowSource):
         return rows
@@ -74,24 +59,15 @@ def _real(label: str, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArra
 class RowSource(ABC):
     """n rows of p features and a response, read in row order.
 
-    Attributes
-    ----------
-    name : str
-        Label for output, such as the stem of the file.
-    n : int
-        Number of rows.
-    feature_names : list of str
-        The p feature names.
-    target_name : str
-        Name of the response.
-    levels : dict of str to list of str
-        Levels of the text columns that 0/1 columns stand for.
-    left_out : dict of str to str
-        The level of such a column that has no 0/1 column.
-    weights, groups : ndarray of shape (n,), or None
-        Of the rows: weights >= 0, and numbers of groups that are held out together.
-    weights_name, groups_name : str or None
-        The columns they come from.
+    name: Label for output, such as the stem of the file.
+    n: Number of rows.
+    feature_names: The p feature names.
+    target_name: Name of the response.
+    levels: Levels of the text columns that 0/1 columns stand for.
+    left_out: The level of such a column that has no 0/1 column.
+    weights, groups, shape (n,), or None: Of the rows: weights >= 0, and numbers of groups that are
+        held out together.
+    weights_name, groups_name: The columns they come from.
     """
 
     name: str
@@ -108,12 +84,7 @@ class RowSource(ABC):
     counted = False  # its rows had to be counted in a pass of their own
 
     def set_aside(self, weights: Column | None, groups: Column | None) -> None:
-        """Take the weights and the groups of the rows from columns that are no features.
-
-        Parameters
-        ----------
-        weights, groups : Column, optional
-        """
+        """Take the weights and the groups of the rows from columns that are no features."""
         for column in (weights, groups):
             if column is not None and column.codes.size != self.n:
                 raise self.changed(self.n)
@@ -137,49 +108,24 @@ class RowSource(ABC):
         return self.name
 
     def parts(self) -> list[Part]:
-        """The rows in parts that may be read apart, in row order; one where they may not.
-
-        Returns
-        -------
-        list of Part
-        """
+        """The rows in parts that may be read apart, in row order; one where they may not."""
         return [Part(0, self)]
 
     def blocks(self, rows: int = 65536) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Iterate over the rows in order, in blocks that fit in memory.
 
-        Parameters
-        ----------
-        rows : int
-            The largest number of rows in a block.
-
-        Yields
-        ------
-        X : ndarray of shape (m, p), float64
-        y : ndarray of shape (m,), float64
-            With 1 <= m <= rows; all values finite.
-
-        Raises
-        ------
-        InputError
-            A missing or infinite value, by column and data row; or ``rows`` is not a positive
-            integer.
+        rows: The largest number of rows in a block.
+        Yields X, shape (m, p), float64.
+        Yields y, shape (m,), float64: With 1 <= m <= rows; all values finite.
+        Raises InputError: A missing or infinite value, by column and data row; or ``rows`` is not a
+            positive integer.
         """
         if not is_integer(rows) or rows < 1:
             raise InputError(f"rows must be a positive integer, not {rows!r}")
         return self._checked(int(rows))
 
     def changed(self, n: int) -> InputError:
-        """What to raise where the rows read are not the ``n`` that there were.
-
-        Parameters
-        ----------
-        n : int
-
-        Returns
-        -------
-        InputError
-        """
+        """What to raise where the rows read are not the ``n`` that there were."""
         return InputError(
             f"{self._label}: the table had {n:,} rows when it was opened and has another number "
             "now: run again once nothing writes to it"
@@ -211,10 +157,8 @@ class RowSource(ABC):
     def notes(self) -> list[str]:
         """What a user should know of the columns: one sentence each.
 
-        Returns
-        -------
-        list of str
-            Text columns of two levels that have one 0/1 column, and columns that count the rows.
+        Returns: Text columns of two levels that have one 0/1 column, and columns that count the
+            rows.
         """
         found = [
             f"text column {shown(name)} has two levels: one 0/1 column for "
@@ -235,15 +179,9 @@ class RowSource(ABC):
     def load(self) -> tuple[FloatArray, FloatArray]:
         """Read all rows.
 
-        Returns
-        -------
-        X : ndarray of shape (n, p), float64
-        y : ndarray of shape (n,), float64
-
-        Raises
-        ------
-        InputError
-            A missing or infinite value, by column and data row.
+        Returns X, shape (n, p), float64.
+        Returns y, shape (n,), float64.
+        Raises InputError: A missing or infinite value, by column and data row.
         """
         X, y = np.empty((self.n, self.p)), np.empty(self.n)
         row = 0
@@ -257,28 +195,16 @@ class RowSource(ABC):
 class ArraySource(RowSource):
     """Rows held in memory.
 
-    Parameters
-    ----------
-    X : array_like of shape (n, p)
-    y : array_like of shape (n,)
-    feature_names : sequence of str
-        The p feature names.
-    target_name : str
-    name : str
-        Label for output.
-    least : int
-        Rows there must be.
-
-    Raises
-    ------
-    InputError
-        Shapes that do not fit, fewer than two rows, no feature, names that are empty or repeated,
-        or values that are not finite numbers.
-
-    Notes
-    -----
     Arrays that are float64 already are kept as they are, and ``load`` and ``blocks`` hand out the
     arrays themselves and views of them: do not write to them.
+
+    X, shape (n, p).
+    y, shape (n,).
+    feature_names: The p feature names.
+    name: Label for output.
+    least: Rows there must be.
+    Raises InputError: Shapes that do not fit, fewer than two rows, no feature, names that are empty
+        or repeated, or values that are not finite numbers.
     """
 
     def __init__(
@@ -321,8 +247,6 @@ class ArraySource(RowSource):
     def load(self) -> tuple[FloatArray, FloatArray]:
         """Return X of shape (n, p) and y of shape (n,), without copying them.
 
-        Returns
-        -------
-        X, y : ndarrays, shape (n, p) and (n,)
+        Returns X, y, shape (n, p) and (n,).
         """
         return self._X, self._y

@@ -31,18 +31,8 @@ _PARQUET_SUFFIXES = {".parquet", ".pq"}
 def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
     """Map a ``.npy`` file into memory.
 
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    ndarray, shape (n, columns)
-
-    Raises
-    ------
-    InputError
-        It is not a two-dimensional numeric array.
+    Returns, shape (n, columns).
+    Raises InputError: It is not a two-dimensional numeric array.
     """
     try:
         array = np.lib.format.open_memmap(path, mode="r")
@@ -65,14 +55,7 @@ def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
 def npy_names(path: Path) -> list[str]:
     """Names of the columns of a ``.npy`` file.
 
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    list of str
-        x0, x1, ..., and y for the last.
+    Returns: x0, x1, ..., and y for the last.
     """
     count = map_npy(path).shape[1]
     return [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
@@ -83,18 +66,9 @@ class NpySource(RowSource):
 
     The columns are called ``x0``, ``x1``, ... and the last one ``y``.
 
-    Parameters
-    ----------
-    path : Path
-    target : str, optional
-        The target column, ``y`` by default.
-    drop : sequence of str
-        Columns to leave out.
-
-    Raises
-    ------
-    InputError
-        The file is not a two-dimensional numeric array, or a column is unknown.
+    target: The target column, ``y`` by default.
+    drop: Columns to leave out.
+    Raises InputError: The file is not a two-dimensional numeric array, or a column is unknown.
     """
 
     def __init__(self, path: Path, *, target: str | None = None, drop: Sequence[str] = ()) -> None:
@@ -141,21 +115,9 @@ _KNOWN = _TEXT_SUFFIXES | _PARQUET_SUFFIXES | {".npy"}
 def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFile | Path":
     """The file behind a path; a ``.npy`` file is handed back as its path.
 
-    Parameters
-    ----------
-    path : str or path
-        "-" is standard input, as text.
-    encoding : str
-        Of text.
-
-    Returns
-    -------
-    TextFile, ParquetFile or Path
-
-    Raises
-    ------
-    InputError
-        There is no such file, or it is a folder without Parquet files.
+    path: "-" is standard input, as text.
+    encoding: Of text.
+    Raises InputError: There is no such file, or it is a folder without Parquet files.
     """
     place = Path(path).expanduser()
     if str(path) != "-":

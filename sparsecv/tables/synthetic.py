@@ -13,16 +13,11 @@ from .columns import FloatArray, is_integer
 class Synthetic:
     """A draw of :func:`make_synthetic`.
 
-    Attributes
-    ----------
-    X : ndarray of shape (n, p)
-    y : ndarray of shape (n,)
-        Zero means and unit variances (ddof = 0).
-    beta_true : ndarray of shape (p,)
-        The coefficients before standardisation: 0, 1 and -1.
-    X_test : ndarray of shape (n_test, p) or None
-    y_test : ndarray of shape (n_test,) or None
-        Normalised with the means and scales of the training rows.
+    X, shape (n, p).
+    y, shape (n,): Zero means and unit variances (ddof = 0).
+    beta_true, shape (p,): The coefficients before standardisation: 0, 1 and -1.
+    X_test, shape (n_test, p) or None.
+    y_test, shape (n_test,) or None: Normalised with the means and scales of the training rows.
     """
 
     X: FloatArray

@@ -38,19 +38,7 @@ def detect_delimiter(header: str, first: str = "") -> str:
     The most frequent one outside quotes wins. The first data line only overrules it when it has
     another number of fields and a rival fits both lines.
 
-    Parameters
-    ----------
-    header, first : str
-        The header line and the first line of data.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> detect_delimiter("a;b;c", "1,5;2,5;3,5")
-    ';'
+    header, first: The header line and the first line of data.
     """
     counts = {mark: _count_outside_quotes(header, mark) for mark in _DELIMITERS}
     ranked = sorted(_DELIMITERS, key=lambda mark: -counts[mark])
@@ -63,17 +51,9 @@ def detect_delimiter(header: str, first: str = "") -> str:
 class TextFile:
     """A text file with a header line.
 
-    Parameters
-    ----------
-    path : Path
-        Compressed when its name ends in ``.gz``; ``-`` is the standard input.
-    encoding : str
-        What is not UTF-8 is read into memory as a whole.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, is no text, or has no header line.
+    path: Compressed when its name ends in ``.gz``; ``-`` is the standard input.
+    encoding: What is not UTF-8 is read into memory as a whole.
+    Raises InputError: The file cannot be read, is no text, or has no header line.
     """
 
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
@@ -189,17 +169,7 @@ class TextFile:
     # ------------------------------------------------------------------------ rows
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, each column as stripped strings.
-
-        Parameters
-        ----------
-        columns : sequence of str
-        rows : int
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-        """
+        """Yield record batches of at most ``rows`` rows, each column as stripped strings."""
 
         def ragged(row: Any) -> str:
             if not row.text.strip():
@@ -239,22 +209,11 @@ class TextFile:
     ) -> tuple[int, set[str]]:
         """Read all rows once: how many there are, and which columns hold text to encode.
 
-        Parameters
-        ----------
-        columns : sequence of str
-        encode : bool
-            Encode text columns; otherwise text is a fault.
-        levels : collection of str
-            Columns that hold text, whatever their cells look like.
-        faults : Faults
-            What is wrong is noted here.
-
-        Returns
-        -------
-        n : int
-            Rows.
-        text : set of str
-            Columns that hold text.
+        encode: Encode text columns; otherwise text is a fault.
+        levels, collection of str: Columns that hold text, whatever their cells look like.
+        faults: What is wrong is noted here.
+        Returns n: Rows.
+        Returns text: Columns that hold text.
         """
         n, text, kept = 0, set(levels), 0
         for batch in self.batches(columns, 1 << 62):
@@ -329,14 +288,7 @@ class TextFile:
     def floats(self, name: str, cells: Any) -> FloatArray:
         """A column of numbers or of true and false, as settled by :meth:`inspect`.
 
-        Parameters
-        ----------
-        name : str
-        cells : pyarrow.Array
-
-        Returns
-        -------
-        ndarray of float, shape (m,)
+        Returns, shape (m,).
         """
         values = self._numbers(name, cells)
         if values is None:
@@ -355,13 +307,7 @@ def _cells(column: Any) -> Any:
 def as_numpy(cells: Any) -> Any:
     """An Arrow array as NumPy's, where possible without Arrow's own way: that imports pandas.
 
-    Parameters
-    ----------
-    cells : pyarrow.Array
-
-    Returns
-    -------
-    ndarray, shape (m,)
+    Returns, shape (m,).
     """
     if cells.null_count or pa.types.is_boolean(cells.type):
         return cells.to_numpy(zero_copy_only=False)

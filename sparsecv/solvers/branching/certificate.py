@@ -49,31 +49,11 @@ def certify(
 ) -> Certificate | None:
     """Search the problem's tree once more and keep its leaves.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    support : array of int
-        The best support known, best an optimal one.
-    margin : float
-        Leaves are closed where their bound passes (1 + margin) times the support's objective.
-    gram : GramForm, optional
-        Of the same data.
-    limits : Limits, optional
-
-    Returns
-    -------
-    Certificate or None
-        None where the tree has too many leaves to be worth its transfer. A tree cut short by a
+    support: The best support known, best an optimal one.
+    margin: Leaves are closed where their bound passes (1 + margin) times the support's objective.
+    gram: Of the same data.
+    Returns: None where the tree has too many leaves to be worth its transfer. A tree cut short by a
         limit gives a coarser certificate, its open nodes being leaves as well.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, certify
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> certify(problem, np.array([1, 3]), margin=0.1).tau
-    2
     """
     limits = limits or Limits()
     gram = gram or GramForm.of(problem, limits=limits)
@@ -98,19 +78,9 @@ def start_from(
 ) -> Search:
     """A search of a neighbouring problem whose open nodes are the certificate's leaves.
 
-    Parameters
-    ----------
-    certificate : Certificate
-    gram : GramForm
-        Of the problem.
-    problem : SparseRidgeProblem
-        Of the certificate's τ and columns.
-    tol : float
-        Relative gap at which a node is pruned.
-
-    Returns
-    -------
-    Search
+    gram: Of the problem.
+    problem: Of the certificate's τ and columns.
+    tol: Relative gap at which a node is pruned.
     """
     tree = Tree(gram, problem, tol)
     tree.add(certificate.leaves, certificate.beta, certificate.root_lam)

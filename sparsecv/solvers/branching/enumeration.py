@@ -23,24 +23,7 @@ PRECISE = 1e-6  # of an objective: rounding may overlook no more
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
     """Whether :func:`enumerated` is quick here, and likely to be precise.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Its τ is not used.
-    sizes : iterable of int
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, few_supports
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> few_supports(problem, [1, 2, 3])
-    True
+    problem: Its τ is not used.
     """
     total = 0
     for size in sizes:
@@ -55,19 +38,10 @@ def enumerated(
 ) -> tuple[list[NDArray[np.intp]], Array] | None:
     """Optimal supports of eq. (1), main paper, for every size, every support looked at.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Its τ is not used; γ as :func:`few_supports` wants it.
-    sizes : ndarray of int
-        In 1..p.
-    starts : sequence of supports
-        Good ones; what is not better than they are is passed over faster.
-
-    Returns
-    -------
-    list of ndarray of intp, and ndarray
-        One support and one lower bound per size; None where rounding does not tell objectives
+    problem: Its τ is not used; γ as :func:`few_supports` wants it.
+    sizes: In 1..p.
+    starts: Good ones; what is not better than they are is passed over faster.
+    Returns: One support and one lower bound per size; None where rounding does not tell objectives
         apart.
     """
     wanted = checked_sizes(problem, sizes)

@@ -38,20 +38,12 @@ LEAVES = ("leaves", "leaf_beta", "leaf_lam", "pairs")
 class JointResult:
     """What one tree found out about all neighbours at one τ.
 
-    Attributes
-    ----------
-    support : ndarray of int, shape (k, τ)
-        Incumbents.
-    upper : ndarray, shape (k,)
-        Their objectives by down-dates, good to about nine digits.
-    leaves, beta, root_lam
-        Nodes handed over: included (1), excluded (2) and free (0) columns (m, p), coefficients
-        (m, p) and √λ (m,).
-    pairs : ndarray of int, shape (q, 2)
-        Node and the neighbour it is open for.
-    n_nodes : int
-    rounding : ndarray, shape (k,)
-        What objectives may be off by: Gram matrices keep half of the digits.
+    support, shape (k, τ): Incumbents.
+    upper, shape (k,): Their objectives by down-dates, good to about nine digits.
+    leaves, beta, root_lam: Nodes handed over: included (1), excluded (2) and free (0) columns (m,
+        p), coefficients (m, p) and √λ (m,).
+    pairs, shape (q, 2): Node and the neighbour it is open for.
+    rounding, shape (k,): What objectives may be off by: Gram matrices keep half of the digits.
     """
 
     support: NDArray[np.intp]
@@ -66,14 +58,7 @@ class JointResult:
     def open_for(self, j: int) -> NDArray[np.intp]:
         """Nodes open for neighbour j.
 
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        ndarray of int
-            Rows of ``leaves``.
+        Returns: Rows of ``leaves``.
         """
         return np.asarray(self.pairs[self.pairs[:, 1] == j, 0])
 
@@ -90,37 +75,13 @@ def solve_jointly(
 ) -> JointResult:
     """Search the tree of all rows for every neighbour at the problem's γ and τ.
 
-    Parameters
-    ----------
-    left_out : LeftOut
-    problem : SparseRidgeProblem
-        On all rows; gives γ and τ.
-    supports : array of int, shape (s, τ)
-        Good supports of all rows, the best first.
-    limits : Limits, optional
-    most_nodes : int
-        Nodes after which what is open is handed over.
-    few : int, optional
-        A node open for at most so many neighbours is handed over.
-    patience : int
-        A neighbour that more nodes than this are handed over to is left out of the search: it gets
-        the root instead.
-
-    Returns
-    -------
-    JointResult
-        A neighbour in no pair is solved: its incumbent is optimal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, LeftOut, solve_jointly
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> left_out = LeftOut(GramForm.of(problem), X, y, np.arange(5), 4)  # leave-one-out
-    >>> found = solve_jointly(left_out, problem, np.array([[1, 3]]))
-    >>> found.support.tolist(), found.pairs.size
-    ([[1, 3], [0, 3], [1, 3], [0, 1]], 0)
+    problem: On all rows; gives γ and τ.
+    supports, shape (s, τ): Good supports of all rows, the best first.
+    most_nodes: Nodes after which what is open is handed over.
+    few: A node open for at most so many neighbours is handed over.
+    patience: A neighbour that more nodes than this are handed over to is left out of the search: it
+        gets the root instead.
+    Returns: A neighbour in no pair is solved: its incumbent is optimal.
     """
     limits = limits or Limits()
     gram, tau, ridge, p = left_out.gram, problem.tau, problem.gamma / 2.0, problem.p
@@ -184,15 +145,10 @@ def _handed_over(
 class Neighbour:
     """One neighbour after its own relaxations, or its own search.
 
-    Attributes
-    ----------
-    support : ndarray of int, shape (τ,)
-    objective : float
-        Of the incumbent; infinite where none is known.
-    leaves, beta : ndarray, shape (m, p)
-        Nodes still open and coefficients to bound them by; none where it is solved.
-    branched : bool
-    status : Status
+    support, shape (τ,).
+    objective: Of the incumbent; infinite where none is known.
+    leaves, beta, shape (m, p): Nodes still open and coefficients to bound them by; none where it is
+        solved.
     """
 
     support: NDArray[np.intp]
@@ -221,31 +177,8 @@ def settle(
 ) -> Neighbour:
     """Try the nodes that are open for neighbour j on its own relaxations; branch where asked to.
 
-    Parameters
-    ----------
-    left_out, problem
-        As in :func:`solve_jointly`.
-    j : int
-    found : JointResult or Neighbour
-        What is open for j.
-    limits : Limits, optional
-    branch : bool
-        Search on until it is solved. Without, no node is branched on and none enumerated.
-
-    Returns
-    -------
-    Neighbour
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, LeftOut, settle, solve_jointly
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> left_out = LeftOut(GramForm.of(problem), X, y, np.arange(5), 4)
-    >>> found = solve_jointly(left_out, problem, np.array([[1, 3]]))
-    >>> settle(left_out, problem, 0, found).solved
-    True
+    found: What is open for j.
+    branch: Search on until it is solved. Without, no node is branched on and none enumerated.
     """
     limits = limits or Limits()
     if isinstance(found, JointResult):

@@ -21,17 +21,11 @@ from . import left_out_kernels
 class LeftOut:
     """One problem's Gram matrices and the rows each neighbour leaves out of them.
 
-    Attributes
-    ----------
-    gram : GramForm
-        Of all rows.
-    rows, targets : ndarray, shape (R, p) and (R,)
-        The rows left out, neighbour after neighbour, scaled so that leaving them out subtracts
-        rowsᵀrows from G.
-    start : ndarray of int, shape (k + 1,)
-        ``rows[start[j]:start[j + 1]]`` belong to neighbour j.
-    n : int
-        Rows of the data: what rounding is relative to.
+    gram: Of all rows.
+    rows, targets, shape (R, p) and (R,): The rows left out, neighbour after neighbour, scaled so
+        that leaving them out subtracts rowsᵀrows from G.
+    start, shape (k + 1,): ``rows[start[j]:start[j + 1]]`` belong to neighbour j.
+    n: Rows of the data: what rounding is relative to.
     """
 
     gram: GramForm
@@ -48,13 +42,7 @@ class LeftOut:
     def of(self, j: int) -> slice:
         """Rows of neighbour j.
 
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        slice
+        Returns, slice.
         """
         return slice(int(self.start[j]), int(self.start[j + 1]))
 
@@ -132,29 +120,14 @@ class LeftOut:
     def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
         """What enumeration may overlook below every neighbour's ``upper``, shape (k,).
 
-        Parameters
-        ----------
-        ridge : float
-            γ/2.
-
-        Returns
-        -------
-        ndarray, shape (k,)
+        ridge: γ/2.
+        Returns, shape (k,).
         """
         squares, yy, w = self.length**2 + ridge, self.gram.yy, ridge + self.least[:, None]
         return elimination_loss(squares, w, ridge, yy, self._eps, tau, np.minimum(upper, yy))
 
     def form(self, j: int) -> GramForm:
-        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows.
-
-        Parameters
-        ----------
-        j : int
-
-        Returns
-        -------
-        GramForm
-        """
+        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""
         D, t = self.rows[self.of(j)], self.targets[self.of(j)]
         gram = self.gram
         return GramForm(
@@ -171,19 +144,9 @@ class LeftOut:
     ) -> left_out_kernels.Neighbours:
         """State of the kernels, nothing known of any neighbour yet.
 
-        Parameters
-        ----------
-        ridge : float
-            γ/2.
-        tau : int
-        shift : ndarray, shape (k,)
-            Multiples of I added to every G_j and taken off the perspective's weight.
-        margin : float
-            What objectives may be off by.
-
-        Returns
-        -------
-        Neighbours
+        ridge: γ/2.
+        shift, shape (k,): Multiples of I added to every G_j and taken off the perspective's weight.
+        margin: What objectives may be off by.
         """
         p, widest = self.gram.b.size, max(int(np.diff(self.start).max(initial=1)), 1)
         columns = max(p, tau)
@@ -232,23 +195,13 @@ class LeftOut:
     ) -> tuple[Array, Array]:
         """Coefficients for every neighbour near its relaxation's optimum, and bounds at them.
 
-        Parameters
-        ----------
-        relaxation : Relaxation
-            Of all rows.
-        ridge : float
-            γ/2.
-        tau : int
-        shift : ndarray, shape (k,)
-            ε/2 of the main paper's eq. (5): multiple of I added to the neighbour's G and taken off
-            the perspective; negative ones at most :attr:`least`.
-
-        Returns
-        -------
-        beta : ndarray, shape (k, p)
-        bound : ndarray, shape (k,)
-            objective(β') ≥ bound + (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ
-            non-zeros.
+        relaxation: Of all rows.
+        ridge: γ/2.
+        shift, shape (k,): ε/2 of the main paper's eq. (5): multiple of I added to the neighbour's G
+            and taken off the perspective; negative ones at most :attr:`least`.
+        Returns beta, shape (k, p).
+        Returns bound, shape (k,): objective(β') ≥ bound + (β' − β)ᵀ(G_j + shift_j I)(β' − β) for
+            every β' of at most τ non-zeros.
         """
         nb = self.neighbours(ridge, tau, shift, 0.0)
         p = self.gram.b.size
@@ -274,15 +227,9 @@ class LeftOut:
 
         For neighbours that leave out one row. Infinite where nothing bounds it.
 
-        Parameters
-        ----------
-        H : ndarray, shape (r, p)
-        shift : float
-        of : ndarray of int, shape (r,)
-
-        Returns
-        -------
-        ndarray, shape (r,)
+        H, shape (r, p).
+        of, shape (r,).
+        Returns, shape (r,).
         """
         values, vectors = self.eigen
         scale = values + shift

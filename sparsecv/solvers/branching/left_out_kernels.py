@@ -199,12 +199,10 @@ def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[
 def evaluate(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
     """Dual bounds of a node on neighbour j: at β itself, with the best multiple of its residual.
 
-    Parameters
-    ----------
-    c, beta : b − Gβ and β
-    quadratic, linear, reach, square : βᵀGβ, βᵀb, reach of β, |β|²; ``nb.e`` holds the residuals
-    target : bound that is asked for
-    exactly : select the largest g² exactly even where a bound on their sum reaches the target
+    c, beta, b − Gβ and β.
+    quadratic, linear, reach, square, βᵀGβ, βᵀb, reach of β, |β|²; ``nb.e`` holds the residuals.
+    target, bound that is asked for.
+    exactly, select the largest g² exactly even where a bound on their sum reaches the target.
     """
     first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
     for r in range(m):

@@ -30,13 +30,8 @@ class RefittedTree(Tree):
     of the gap. Open nodes wait here with the diagonal of the node they come from; the compiled
     search has only those below the node at hand.
 
-    Parameters
-    ----------
-    gram : GramForm
-        With D > 0.
-    problem : SparseRidgeProblem
-    tol : float
-        Relative gap at which a node is pruned.
+    gram: With D > 0.
+    tol: Relative gap at which a node is pruned.
     """
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
@@ -64,21 +59,13 @@ class RefittedTree(Tree):
     ) -> None:
         """Let nodes wait with the root's diagonal: it is allowed everywhere.
 
-        Parameters
-        ----------
-        state, beta, lam, bound, fresh
-            As :meth:`Tree.add` has them.
+        state, beta, lam, bound, fresh: As :meth:`Tree.add` has them.
         """
         bounds = np.broadcast_to(np.asarray(bound, dtype=float), lam.shape)
         self._wait(self.gram.D, (state, beta, lam, bounds, np.ones(lam.size, dtype=np.int8)))
 
     def emptied(self) -> Nodes:
-        """Take every open node out, the least bound first.
-
-        Returns
-        -------
-        tuple of ndarray
-        """
+        """Take every open node out, the least bound first."""
         self._wait(self.D, super().emptied())
         heap, self.heap = sorted(self.heap), []
         p = self.gram.b.size
@@ -90,14 +77,7 @@ class RefittedTree(Tree):
     def advance(self, nodes: int) -> int:
         """Search on for about so many nodes.
 
-        Parameters
-        ----------
-        nodes : int
-
-        Returns
-        -------
-        int
-            ``driver.DONE`` or ``PAUSED``.
+        Returns: ``driver.DONE`` or ``PAUSED``.
         """
         now = self.now
         last = int(now["nodes"][0]) + nodes

@@ -42,13 +42,8 @@ Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 class Tree:
     """The open nodes of one thread and everything it works with.
 
-    Parameters
-    ----------
-    gram : GramForm
-    problem : SparseRidgeProblem
-        Gives γ and τ.
-    tol : float
-        Relative gap at which a node is pruned.
+    problem: Gives γ and τ.
+    tol: Relative gap at which a node is pruned.
     """
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
@@ -93,15 +88,10 @@ class Tree:
     ) -> None:
         """Let nodes wait, a row each; fresh ones are relaxed when their turn comes.
 
-        Parameters
-        ----------
-        state : ndarray of int8, shape (m, p)
-            Free (0), included (1) and excluded (2) columns.
-        beta : ndarray, shape (m, p)
-        lam : ndarray, shape (m,)
-            √λ.
-        bound : ndarray or float
-            Lower bounds on what lies below the nodes.
+        state, shape (m, p): Free (0), included (1) and excluded (2) columns.
+        beta, shape (m, p).
+        lam, shape (m,): √λ.
+        bound: Lower bounds on what lies below the nodes.
         """
         m = state.shape[0]
         while self.counts["spare"][0] < m + 3:
@@ -118,12 +108,8 @@ class Tree:
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
         """Begin at the root, its relaxation solved and a support entered.
 
-        Parameters
-        ----------
-        beta : ndarray, shape (p,)
-        root_lam : float
-            √λ.
-        bound : float
+        beta, shape (p,).
+        root_lam: √λ.
         """
         free = np.zeros((1, beta.size), dtype=np.int8)
         self.add(free, beta[None], np.array([root_lam]), bound, fresh=0)
@@ -131,10 +117,7 @@ class Tree:
     def learn_from(self, other: Tree) -> None:
         """Take over the record and what branching on each column has gained.
 
-        Parameters
-        ----------
-        other : Tree
-            Of the same problem.
+        other: Of the same problem.
         """
         self.take_record(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
@@ -144,26 +127,14 @@ class Tree:
     def take_record(self, other: Tree) -> None:
         """Take over the record where it is better.
 
-        Parameters
-        ----------
-        other : Tree
-            Of the same problem.
+        other: Of the same problem.
         """
         if self.now["upper"] > other.now["upper"]:
             self.now["upper"] = other.now["upper"]
             self.st.support[:] = other.st.support
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
-        """What is known of some rows.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-
-        Returns
-        -------
-        tuple of ndarray
-        """
+        """What is known of some rows."""
         at = self.open
         return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.fresh[rows]
 
@@ -174,12 +145,7 @@ class Tree:
         self.open.spare[:] = np.arange(rows)
 
     def emptied(self) -> Nodes:
-        """Take every open node out, the least bound first.
-
-        Returns
-        -------
-        tuple of ndarray
-        """
+        """Take every open node out, the least bound first."""
         rows = self.waiting
         nodes = self.take(rows[np.argsort(self.open.bound[rows], kind="stable")])
         self.clear()
@@ -188,14 +154,7 @@ class Tree:
     def advance(self, nodes: int) -> int:
         """Search on for about so many nodes; whether anything is open is told by the result.
 
-        Parameters
-        ----------
-        nodes : int
-
-        Returns
-        -------
-        int
-            ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (so are the rows).
+        Returns: ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (so are the rows).
         """
         code = int(driver.explore(self.st, self.nt, self.ch, self.open, nodes))
         rows = self.open.state.shape[0]
@@ -208,12 +167,8 @@ class Tree:
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
         """Enter a support, filled to τ columns with the first ones, after swaps.
 
-        Parameters
-        ----------
-        support : ndarray of int
-            Of at most τ columns.
-        swaps : int
-            At most.
+        support: Of at most τ columns.
+        swaps: At most.
         """
         st = self.st
         spare = np.setdiff1d(np.arange(st.state.size), support)
@@ -229,11 +184,7 @@ class Tree:
 class Search:
     """One tree searched best bound first, by one thread or several with open nodes of their own.
 
-    Parameters
-    ----------
-    tree : Tree
-    n_jobs : int, optional
-        Threads, as in joblib; 1 by default.
+    n_jobs: Threads, as in joblib; 1 by default.
     """
 
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
@@ -274,15 +225,7 @@ class Search:
     def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
         """Search until nothing is open or a limit is reached; None after so much work.
 
-        Parameters
-        ----------
-        limits : Limits
-        pause : float, optional
-            Seconds.
-
-        Returns
-        -------
-        Status or None
+        pause: Seconds.
         """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
@@ -361,17 +304,8 @@ def _some(nodes: Nodes, first: int, step: int) -> Nodes:
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
     """A search's state with nothing known.
 
-    Parameters
-    ----------
-    gram : GramForm
-    problem : SparseRidgeProblem
-        Gives γ and τ.
-    tol : float
-        Relative gap at which a node is pruned.
-
-    Returns
-    -------
-    SearchState
+    problem: Gives γ and τ.
+    tol: Relative gap at which a node is pruned.
     """
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)

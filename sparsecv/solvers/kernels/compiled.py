@@ -67,30 +67,12 @@ def kernel(
 ) -> Any:
     """Compile a function on its first call, and keep the machine code for the next process.
 
-    Parameters
-    ----------
-    function : callable
-        Written in what numba compiles, without anything that allocates.
-    reorder : bool
-        Whether its sums may be reordered, for speed.
-    inner : bool
-        Whether only kernels call it: unpacking Python's records costs more to compile than many a
-        kernel.
-    inline : bool
-        Inner, and copied into its callers: for what is called in an inner loop.
-
-    Returns
-    -------
-    Kernel
-        Called like ``function``; under ``NUMBA_DISABLE_JIT=1`` the function itself.
-
-    Examples
-    --------
-    >>> @kernel
-    ... def double(x):
-    ...     return 2.0 * x
-    >>> double(1.5)
-    3.0
+    function: Written in what numba compiles, without anything that allocates.
+    reorder: Whether its sums may be reordered, for speed.
+    inner: Whether only kernels call it: unpacking Python's records costs more to compile than many
+        a kernel.
+    inline: Inner, and copied into its callers: for what is called in an inner loop.
+    Returns: Called like ``function``; under ``NUMBA_DISABLE_JIT=1`` the function itself.
     """
     if function is None:
         return lambda f: kernel(f, reorder=reorder, inner=inner, inline=inline)
@@ -202,23 +184,12 @@ _interrupts = _Interrupts()
 
 
 def seconds_compiling() -> float:
-    """Seconds this process has spent compiling and loading kernels so far.
-
-    Examples
-    --------
-    >>> seconds_compiling() >= 0.0
-    True
-    """
+    """Seconds this process has spent compiling and loading kernels so far."""
     return _compiling.seconds
 
 
 def compiled_elsewhere(seconds: float) -> None:
-    """Count seconds that this process has waited while others compiled.
-
-    Parameters
-    ----------
-    seconds : float
-    """
+    """Count seconds that this process has waited while others compiled."""
     with _compiling._lock:
         _compiling.seconds += seconds
 

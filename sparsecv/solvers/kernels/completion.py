@@ -51,15 +51,7 @@ class Completion(NamedTuple):
 def completion_work(tau: int, n: int, levels: int) -> Completion:
     """Allocate the work space for supports of τ columns, n of them free.
 
-    Parameters
-    ----------
-    tau, n : int
-    levels : int
-        One less than the picks that may be left, at least 1.
-
-    Returns
-    -------
-    Completion
+    levels: One less than the picks that may be left, at least 1.
     """
     return Completion(
         V=np.empty((tau + 1, n)),
@@ -84,25 +76,15 @@ def elimination_loss(
     The fit on S has (γ/2)|β|² ≤ f_S, and Σ w_iβ_i² ≤ yᵀy as G − D ⪰ 0; were f_S < upper, the reach
     would be bounded by both.
 
-    Parameters
-    ----------
-    squares : ndarray, shape (p,)
-        ℓ² = G_ii + γ/2, of the data the matrices were formed from.
-    w : ndarray, shape (p,) or (k, 1)
-        γ/2 + D, of one problem or, D being the same for every column, of several.
-    ridge : float
-        γ/2.
-    yy : float
-        Of the data as well.
-    eps : float
-        ε of the matrices, as the dual bound has it: four times what they are off.
-    tau : int
-    upper : ndarray, shape () or (k,)
-
-    Returns
-    -------
-    ndarray, shape () or (k,)
-        At most ``upper``: where pivots may be lost in rounding nothing is said.
+    squares, shape (p,): ℓ² = G_ii + γ/2, of the data the matrices were formed from.
+    w, shape (p,) or (k, 1): γ/2 + D, of one problem or, D being the same for every column, of
+        several.
+    ridge: γ/2.
+    yy: Of the data as well.
+    eps: ε of the matrices, as the dual bound has it: four times what they are off.
+    upper, shape () or (k,).
+    Returns, shape () or (k,): At most ``upper``: where pivots may be lost in rounding nothing is
+        said.
     """
     upper = np.maximum(upper, 0.0)
     most = np.sort(squares)[-tau:]

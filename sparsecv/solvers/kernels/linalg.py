@@ -36,15 +36,8 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
 def record(dtype: np.dtype[Any], **values: float) -> Any:
     """A record whose fields kernels read and write as ``record[0].name``.
 
-    Parameters
-    ----------
-    dtype : structured dtype
-    **values : float
-        Fields by name; the others are 0.
-
-    Returns
-    -------
-    recarray, shape (1,)
+    **values: Fields by name; the others are 0.
+    Returns, shape (1,).
     """
     made = np.zeros(1, dtype=dtype).view(np.recarray)
     for name, value in values.items():

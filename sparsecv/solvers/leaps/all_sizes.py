@@ -118,18 +118,10 @@ def best_subsets(
 def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) -> Status:
     """Drive a tree in chunks of nodes until it is exhausted or a limit is reached.
 
-    Parameters
-    ----------
-    advance : callable
-        Takes the state, a number of nodes and a mode; searches on; True once nothing is left.
-    state : TreeState or SharedState, changed in place
-    limits : Limits
-    chunk : int, nodes between two looks at the clock
-
-    Returns
-    -------
-    Status
-        OPTIMAL, or the limit that was reached.
+    advance: Takes the state, a number of nodes and a mode; searches on; True once nothing is left.
+    state, TreeState or SharedState, changed in place.
+    chunk, int, nodes between two looks at the clock.
+    Returns: OPTIMAL, or the limit that was reached.
     """
     while True:
         nodes = int(state.tree.counts[0].nodes)
@@ -150,14 +142,8 @@ def seed(
 
     Forward selection takes ``steps`` columns, all of them by default.
 
-    Parameters
-    ----------
-    state : TreeState or SharedState, changed in place
-    starts : sequence of supports
-        By position among the columns of the tree; without any, forward selection.
-    advance : callable
-        As for :func:`run`.
-    steps : int, optional
+    state, TreeState or SharedState, changed in place.
+    starts: By position among the columns of the tree; without any, forward selection.
     """
     tree, p = state.tree, state.tree.R.shape[0] - 1
 
@@ -186,15 +172,8 @@ def tie_window(R: Array) -> float:
 
     Grows with the largest variance inflation factor A_jj·M_jj of M = G + γ/2 I.
 
-    Parameters
-    ----------
-    R : array, shape (p + 1, p + 1)
-        Triangular factor, as :meth:`SparseRidgeProblem.factor` gives it.
-
-    Returns
-    -------
-    float
-        From 1e-11 to 1e-5.
+    R, shape (p + 1, p + 1): Triangular factor, as :meth:`SparseRidgeProblem.factor` gives it.
+    Returns: From 1e-11 to 1e-5.
     """
     p = R.shape[0] - 1
     T = R[:p, :p]
@@ -206,14 +185,7 @@ def tie_window(R: Array) -> float:
 def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
     """Columns that are not identically zero; the others never enter a fit.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-
-    Returns
-    -------
-    ndarray of intp
-        Increasing; empty where y is zero.
+    Returns: Increasing; empty where y is zero.
     """
     if not problem._rows[:, problem.p].any():
         return np.empty(0, dtype=np.intp)
@@ -223,17 +195,9 @@ def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
 def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp]:
     """Fill a support up to ``size`` with the first columns not in it (all zero columns).
 
-    Parameters
-    ----------
-    support : ndarray of int
-        Distinct columns.
-    size, p : int
-        The size wanted and the number of columns there are.
-
-    Returns
-    -------
-    ndarray of intp
-        Increasing; the support itself where it is large enough.
+    support: Distinct columns.
+    size, p: The size wanted and the number of columns there are.
+    Returns: Increasing; the support itself where it is large enough.
 
     Examples
     --------
@@ -252,20 +216,8 @@ def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
     """Validate the wanted sizes: whole numbers in 1..p, returned increasing and distinct.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    sizes : array of int, optional
-        1..τ by default.
-
-    Returns
-    -------
-    ndarray of intp
-
-    Raises
-    ------
-    ValueError
-        Not whole numbers, none, or one out of 1..p.
+    sizes: 1..τ by default.
+    Raises ValueError: Not whole numbers, none, or one out of 1..p.
     """
     if sizes is None:
         return np.arange(1, problem.tau + 1, dtype=np.intp)
@@ -281,21 +233,9 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
 def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
     """Validate a warm start: distinct columns in 0..p−1.
 
-    Parameters
-    ----------
-    p : int
-        Number of columns.
-    support : array of int
-
-    Returns
-    -------
-    ndarray of intp
-        Increasing.
-
-    Raises
-    ------
-    ValueError
-        Not whole numbers, or a column out of 0..p−1.
+    p: Number of columns.
+    Returns: Increasing.
+    Raises ValueError: Not whole numbers, or a column out of 0..p−1.
     """
     given = np.asarray(support).ravel()
     if given.size and not np.issubdtype(given.dtype, np.integer):
@@ -309,15 +249,7 @@ def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
 def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:
     """Index of the best fit; ties within rounding go to the lexicographically first support.
 
-    Parameters
-    ----------
-    fits : sequence of SubsetFit
-    supports : sequence of supports
-        One per fit, increasing columns.
-
-    Returns
-    -------
-    int
+    supports: One per fit, increasing columns.
     """
     by_gain = fits[0].gain < fits[0].objective
     values = np.array([-f.gain if by_gain else f.objective for f in fits])
@@ -331,18 +263,8 @@ def settled(
 ) -> NDArray[np.intp]:
     """The best of supports that are within rounding of each other, by fresh fits.
 
-    Parameters
-    ----------
-    state : TreeState
-    size : int
-    problem : SparseRidgeProblem
-    active : ndarray of int
-        The problem's columns that the tree's stand for.
-
-    Returns
-    -------
-    ndarray of intp
-        By position in ``active``.
+    active: The problem's columns that the tree's stand for.
+    Returns: By position in ``active``.
     """
     tree = state.tree
     n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.settings[0].tie)
@@ -368,19 +290,10 @@ def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
 def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
     """What is taken off a bound: far more than a QR of this size can lose.
 
-    Parameters
-    ----------
-    value : array
-        Objectives.
-    yy : float or array
-        yᵀy.
-    tie : float
-        Relative window of :func:`tie_window`.
-
-    Returns
-    -------
-    array
-        Of the shape of ``value``, in the units of y².
+    value: Objectives.
+    yy: yᵀy.
+    tie: Relative window of :func:`tie_window`.
+    Returns: Of the shape of ``value``, in the units of y².
     """
     return (
         (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy

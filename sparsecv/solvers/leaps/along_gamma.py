@@ -24,13 +24,9 @@ class RunnersUp:
     f_S(γ) grows with γ, so whatever is not among them stays above the floor that the tree proved.
     Where one of them is below it at a larger γ, it is the best there and nothing is searched.
 
-    Parameters
-    ----------
-    columns : array, shape (p + 1, r)
-        Of a factor of [X y], one per row.
-    triangular : bool
-        Whether that factor is.
-    sizes : ndarray of int, shape (τ,)
+    columns, shape (p + 1, r): Of a factor of [X y], one per row.
+    triangular: Whether that factor is.
+    sizes, shape (τ,).
     """
 
     def __init__(self, columns: Array, triangular: bool, sizes: NDArray[np.intp]) -> None:
@@ -53,17 +49,9 @@ class RunnersUp:
     def settle(self, gamma: float, tie: float, found: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Sizes that are still to be searched; the best supports of the others go to ``found``.
 
-        Parameters
-        ----------
-        gamma : float
-        tie : float
-            Relative difference of objectives that rounding may make.
-        found : ndarray of int, shape (τ, p)
-            Changed in place.
-
-        Returns
-        -------
-        ndarray of bool, shape (τ,)
+        tie: Relative difference of objectives that rounding may make.
+        found, shape (τ, p): Changed in place.
+        Returns, shape (τ,).
         """
         sure: NDArray[np.bool_] = np.isfinite(self.floor) & (self.gamma <= gamma)
         if not sure.any():
@@ -99,11 +87,7 @@ class RunnersUp:
     def note(self, state: kernels.TreeState, gamma: float, searched: NDArray[np.bool_]) -> None:
         """Take over what a finished tree knows of the sizes it was asked for.
 
-        Parameters
-        ----------
-        state : TreeState
-        gamma : float
-        searched : ndarray of bool, shape (τ,)
+        searched, shape (τ,).
         """
         if self.margin == 0.0:
             self.floor[searched] = -np.inf

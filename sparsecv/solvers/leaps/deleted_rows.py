@@ -160,29 +160,12 @@ def deleted_fits(
 ) -> DeletedFits:
     """Ridge fits on ``support`` with each row deleted in turn, from one QR factorisation.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        With all rows; its τ is not used.
-    support : ndarray of int, shape (s,)
-    rows, targets : arrays, shape (n, p) and (n,)
-        Rows of the problem, each deleted alone.
-    with_gain : bool
-        Compute ``gain``, too; otherwise it is 0.
-
-    Returns
-    -------
-    DeletedFits
-        Arrays of shape (n,). Not to be trusted where ``remain``, 1 less the leverage, is near 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, deleted_fits
-    >>> X, y = np.array([[1.0], [1.0]]), np.array([1.0, 3.0])
-    >>> fits = deleted_fits(SparseRidgeProblem(X, y, gamma=2.0, tau=1), np.array([0]), X, y)
-    >>> np.round(fits.objective, 6)
-    array([4.5, 0.5])
+    problem: With all rows; its τ is not used.
+    support, shape (s,).
+    rows, targets, shape (n, p) and (n,): Rows of the problem, each deleted alone.
+    with_gain: Compute ``gain``, too; otherwise it is 0.
+    Returns: Arrays of shape (n,). Not to be trusted where ``remain``, 1 less the leverage, is near
+        0.
     """
     s = support.size
     R = problem._augmented_triangle(support)

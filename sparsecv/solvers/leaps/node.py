@@ -84,22 +84,11 @@ def new_tree(
 ) -> Tree:
     """Allocate a tree over the columns of factor ``R`` that looks for the wanted ``sizes``.
 
-    Parameters
-    ----------
-    R : array, shape (p + 1, p + 1)
-        Triangular factor.
-    sizes : ndarray of int
-        Wanted sizes.
-    problems : int
-        How many share the tree.
-    ties : int
-        Supports kept for a size and problem.
-    **settings : float
-        Fields of the settings.
-
-    Returns
-    -------
-    Tree
+    R, shape (p + 1, p + 1): Triangular factor.
+    sizes: Wanted sizes.
+    problems: How many share the tree.
+    ties: Supports kept for a size and problem.
+    **settings: Fields of the settings.
     """
     p = R.shape[0] - 1
     words = mask_words(p)
@@ -141,14 +130,7 @@ def new_tree(
 def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
     """Least wanted size ≥ s for s = 0..p+1; p + 2 where there is none.
 
-    Parameters
-    ----------
-    sizes : ndarray of int
-    p : int
-
-    Returns
-    -------
-    ndarray of int64, shape (p + 2,)
+    Returns, shape (p + 2,).
     """
     want = np.full(p + 2, p + 2, dtype=np.int64)
     for s in range(p, 0, -1):

@@ -60,15 +60,8 @@ class Children:
 def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
     """List the nodes with children not yet searched, in the problem's own columns.
 
-    Parameters
-    ----------
-    tree : Tree
-    active : ndarray of int
-        The problem's columns that the tree's stand for.
-
-    Returns
-    -------
-    list of OpenNode, empty where the tree is exhausted
+    active: The problem's columns that the tree's stand for.
+    Returns, list of OpenNode, empty where the tree is exhausted.
     """
     nodes = []
     p = tree.R.shape[0] - 1
@@ -84,16 +77,8 @@ def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
 def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
     """Evaluate the open children of ``node`` for predictions at ``rows`` (r, p).
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    node : OpenNode
-    rows : array, shape (r, p)
-
-    Returns
-    -------
-    Children
-        Per child its sizes, loss, predictions at the rows, and how far they can spread.
+    rows, shape (r, p).
+    Returns: Per child its sizes, loss, predictions at the rows, and how far they can spread.
     """
     members = node.members
     if node.pending < 0 and members.size > problem._base.shape[0]:
@@ -160,32 +145,12 @@ def prediction_ranges(
     known, or one of an objective below its by more than rounding. Ties of it that the tree has
     closed already are not looked for.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    nodes : open nodes of its tree
-    rows : array, shape (r, p)
-    sizes : array of int, shape (k,)
-    predicted : array, shape (k, r)
-        Predictions of the best support known for each size.
-    upper : array, shape (k,)
-        Its objective.
-
-    Returns
-    -------
-    low, high : arrays, shape (k, r)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import OpenNode, SparseRidgeProblem, prediction_ranges
-    >>> problem = SparseRidgeProblem(np.eye(2), np.array([1.0, 3.0]), gamma=2.0, tau=1)
-    >>> root = OpenNode(np.empty(0, dtype=np.intp), np.arange(2), -1)
-    >>> size, known, objective = np.array([1]), np.array([[1.5]]), np.array([5.5])
-    >>> row = np.array([[0.0, 1.0]])
-    >>> low, high = prediction_ranges(problem, [root], row, size, known, objective)
-    >>> bool(low[0, 0] <= 1.5 <= high[0, 0])
-    True
+    nodes, open nodes of its tree.
+    rows, shape (r, p).
+    sizes, shape (k,).
+    predicted, shape (k, r): Predictions of the best support known for each size.
+    upper, shape (k,): Its objective.
+    Returns low, high, shape (k, r).
     """
     low, high = predicted.copy(), predicted.copy()
     for node in nodes:
@@ -207,15 +172,10 @@ def widen(
     ``upper`` is (k, 1) or (k, r), ``loss`` (children, 1) or (children, r): objective values per
     problem, where every prediction belongs to a problem of its own.
 
-    Parameters
-    ----------
-    low, high : arrays, shape (k, r)
-        Changed in place.
-    upper : array, shape (k, 1) or (k, r)
-        Objectives of known supports.
-    loss : array, shape (children, 1) or (children, r)
-    children : Children
-    sizes : ndarray of int, shape (k,)
+    low, high, shape (k, r): Changed in place.
+    upper, shape (k, 1) or (k, r): Objectives of known supports.
+    loss, shape (children, 1) or (children, r).
+    sizes, shape (k,).
     """
     for c in range(children.centre.shape[0]):
         first = int(np.searchsorted(sizes, children.low[c]))

@@ -56,21 +56,9 @@ class ConicModel:
 def perspective_model(form: CutForm, upper: float, *, big_m: bool = True) -> ConicModel:
     """Write the model.
 
-    Parameters
-    ----------
-    form : CutForm
-    upper : float
-        Objective of a support that is known: it bounds the coefficients and is the unit.
-    big_m : bool, add the rows |u| ≤ Mz
-
-    Returns
-    -------
-    ConicModel
-
-    Raises
-    ------
-    SolverUnavailable
-        No cvxpy.
+    upper: Objective of a support that is known: it bounds the coefficients and is the unit.
+    big_m, bool, add the rows |u| ≤ Mz.
+    Raises SolverUnavailable: No cvxpy.
     """
     cp = required("cvxpy")
     p = form.p
@@ -123,14 +111,7 @@ class Scaled:
         (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all
         columns.
 
-        Parameters
-        ----------
-        form : CutForm
-        upper : float, objective of a known support
-
-        Returns
-        -------
-        Scaled
+        upper, float, objective of a known support.
         """
         scale = upper if upper > 0.0 else 1.0
         short = 1.0 / np.sqrt(np.diag(form.Q) + form.w)
@@ -217,16 +198,8 @@ def concluded(
 ) -> Solution:
     """The solution that a solver's claims amount to, its tolerances taken off the bound.
 
-    Parameters
-    ----------
-    ready, form : Prepared and CutForm
-    bound : float, in the problem's units, −∞ where there is none
-    status, n_nodes : Status and int
-    z : array or None, its largest entries are the support
-
-    Returns
-    -------
-    Solution
+    bound, float, in the problem's units, −∞ where there is none.
+    z, array or None, its largest entries are the support.
     """
     support = ready.support
     if z is not None:
@@ -240,13 +213,7 @@ def concluded(
 def least_gap(tol: float) -> float:
     """The gap to ask for, in units of the incumbent's objective: LOSS is taken off afterwards.
 
-    Parameters
-    ----------
-    tol : float, the relative gap that was asked for
-
-    Returns
-    -------
-    float
+    tol, float, the relative gap that was asked for.
     """
     return max(tol - 2.0 * LOSS, 1e-7)
 

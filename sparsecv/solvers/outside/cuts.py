@@ -41,13 +41,7 @@ class Cut:
     def at(self, z: Array) -> float:
         """Value at one z.
 
-        Parameters
-        ----------
-        z : array, shape (p,)
-
-        Returns
-        -------
-        float
+        z, shape (p,).
         """
         return float(self.constant - self.slopes @ z)
 
@@ -55,15 +49,9 @@ class Cut:
 class CutForm:
     """A problem on some of its columns in the form that cuts are made from.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    columns : array of int
-        z has an entry for each; the other columns are out.
-    gram : GramForm
-        Of those columns.
-    extract : bool
-        Move a diagonal into the perspective; without it D = 0.
+    columns: z has an entry for each; the other columns are out.
+    gram: Of those columns.
+    extract: Move a diagonal into the perspective; without it D = 0.
     """
 
     def __init__(
@@ -91,28 +79,13 @@ class CutForm:
     def cut(self, beta: Array) -> Cut:
         """The cut of any coefficients, shape (p,).
 
-        Parameters
-        ----------
-        beta : array, shape (p,)
-
-        Returns
-        -------
-        Cut
+        beta, shape (p,).
         """
         constant, slopes = bound_terms(self.terms, beta, self.b - self.Q @ beta)
         return Cut(float(constant), slopes)
 
     def at_support(self, support: NDArray[np.intp]) -> Cut:
-        """The cut of the ridge fit on a support: f there, and its gradient.
-
-        Parameters
-        ----------
-        support : ndarray of int
-
-        Returns
-        -------
-        Cut
-        """
+        """The cut of the ridge fit on a support: f there, and its gradient."""
         S = support
         beta = np.zeros(self.p)
         K = self.Q[np.ix_(S, S)] + np.diag(self.w[S])
@@ -122,14 +95,7 @@ class CutForm:
     def at_point(self, z: Array) -> Cut:
         """The cut at a fractional z.
 
-        Parameters
-        ----------
-        z : array, shape (p,)
-            In [0, 1].
-
-        Returns
-        -------
-        Cut
+        z, shape (p,): In [0, 1].
         """
         # in the scaled variables √(w/z)·β nothing is divided by a z of 0
         root = np.sqrt(np.maximum(z, 0.0) / self.w)
@@ -164,10 +130,6 @@ class FrontierCuts:
 
     A cut at the root's relaxation alone leaves the master's bound loose as soon as it branches.
     The tree may be grown further at any time; it need not be finished, the master proves.
-
-    Parameters
-    ----------
-    form : CutForm
     """
 
     def __init__(self, form: CutForm) -> None:
@@ -194,24 +156,14 @@ class FrontierCuts:
         return self._open[0].bound if self._open else np.inf
 
     def cuts(self) -> list[Cut]:
-        """One cut for every leaf.
-
-        Returns
-        -------
-        list of Cut
-        """
+        """One cut for every leaf."""
         return [node.cut for node in self._open] + self._closed
 
     def grow(self, target: float, most: int, limits: Limits) -> None:
         """Branch on the leaf of least bound until none is below ``target`` or ``most`` are left.
 
-        Parameters
-        ----------
-        target : float
-            Leaves whose bound reaches it are not branched on.
-        most : int
-            Leaves.
-        limits : Limits
+        target: Leaves whose bound reaches it are not branched on.
+        most: Leaves.
         """
         form = self.form
         while self._open and self.size < most and limits.reached(0) is None:

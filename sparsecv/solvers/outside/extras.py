@@ -15,12 +15,7 @@ from typing import Any
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Nothing on the process's standard error meanwhile: for libraries that cannot be told.
-
-    Yields
-    ------
-    None
-    """
+    """Nothing on the process's standard error meanwhile: for libraries that cannot be told."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -48,14 +43,7 @@ class SolverUnavailable(ValueError):
 def no_mosek_licence(text: str) -> str:
     """What to say where MOSEK finds no licence.
 
-    Parameters
-    ----------
-    text : str
-        MOSEK's own message.
-
-    Returns
-    -------
-    str
+    text: MOSEK's own message.
     """
     return f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
 
@@ -63,19 +51,7 @@ def no_mosek_licence(text: str) -> str:
 def missing(*packages: str) -> str | None:
     """Which of the packages is not installed and how to get it; None where all are there.
 
-    Parameters
-    ----------
-    *packages : str
-        Names, also with a least version: "cvxpy>=1.8".
-
-    Returns
-    -------
-    str or None
-
-    Examples
-    --------
-    >>> missing("numpy>=99.0")[:23]
-    'numpy is older than 99.'
+    *packages: Names, also with a least version: "cvxpy>=1.8".
     """
     for asked in packages:
         package, _, least = asked.partition(">=")
@@ -100,18 +76,8 @@ def _older(package: str, least: str) -> bool:
 def required(package: str) -> Any:
     """Import an outside solver.
 
-    Parameters
-    ----------
-    package : str
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    SolverUnavailable
-        It is not installed.
+    Returns, module.
+    Raises SolverUnavailable: It is not installed.
     """
     lacking = missing(package)
     if lacking is not None:

@@ -23,24 +23,10 @@ def solve_gurobi(
 ) -> MasterResult:
     """Search the master once; every support it comes to is cut at there and then.
 
-    Parameters
-    ----------
-    oracle : Oracle
-    limits : Limits
-        Nodes are Gurobi's.
-    n_jobs : int
-        Threads.
-    fractional : int
-        Nodes whose fractional points are cut, too.
-
-    Returns
-    -------
-    MasterResult
-
-    Raises
-    ------
-    SolverUnavailable
-        No gurobipy, or no licence for a master of this size.
+    limits: Nodes are Gurobi's.
+    n_jobs: Threads.
+    fractional: Nodes whose fractional points are cut, too.
+    Raises SolverUnavailable: No gurobipy, or no licence for a master of this size.
     """
     gp = required("gurobipy")
     with guarded(gp), gp.Model(env=environment(gp)) as model:
@@ -100,15 +86,8 @@ def _solve(
 def environment(gp: Any) -> Any:
     """This thread's Gurobi environment.
 
-    Parameters
-    ----------
-    gp : module
-        gurobipy.
-
-    Returns
-    -------
-    gurobipy.Env
-        Made once, silent.
+    gp, module: gurobipy.
+    Returns: Made once, silent.
     """
     if not hasattr(_LOCAL, "env"):
         _LOCAL.env = gp.Env(params={"OutputFlag": 0})
@@ -116,14 +95,7 @@ def environment(gp: Any) -> Any:
 
 
 def set_limits(model: Any, limits: Limits, n_jobs: int) -> None:
-    """Threads, time and nodes.
-
-    Parameters
-    ----------
-    model : gurobipy.Model
-    limits : Limits
-    n_jobs : int
-    """
+    """Threads, time and nodes."""
     model.Params.Threads = n_jobs
     remaining = limits.remaining()
     if remaining is not None:
@@ -133,17 +105,7 @@ def set_limits(model: Any, limits: Limits, n_jobs: int) -> None:
 
 
 def progress_of(model: Any) -> tuple[float, int]:
-    """Bound and nodes; −∞ where it was stopped before it had any.
-
-    Parameters
-    ----------
-    model : gurobipy.Model
-
-    Returns
-    -------
-    bound : float
-    nodes : int
-    """
+    """Bound and nodes; −∞ where it was stopped before it had any."""
     try:
         return float(model.ObjBound), int(model.NodeCount)
     except AttributeError:
@@ -153,17 +115,8 @@ def progress_of(model: Any) -> tuple[float, int]:
 def status_of(gp: Any, model: Any, limits: Limits) -> Status:
     """How a model's search ended.
 
-    Parameters
-    ----------
-    gp : module
-        gurobipy.
-    model : gurobipy.Model
-        After its search.
-    limits : Limits
-
-    Returns
-    -------
-    Status
+    gp, module: gurobipy.
+    model: After its search.
     """
     known = {
         gp.GRB.OPTIMAL: Status.OPTIMAL,
@@ -178,10 +131,7 @@ def status_of(gp: Any, model: Any, limits: Limits) -> Status:
 class guarded:
     """Turns Gurobi's complaints about licences into one line.
 
-    Parameters
-    ----------
-    gp : module
-        gurobipy.
+    gp, module: gurobipy.
     """
 
     def __init__(self, gp: Any) -> None:

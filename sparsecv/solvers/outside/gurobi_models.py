@@ -35,29 +35,12 @@ def solve_gurobi_model(
 ) -> Solution:
     """Solve eq. (1), main paper, by Gurobi's own branch-and-bound.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    form : str
-        "perspective": min βᵀQβ − 2bᵀβ + wᵀs, β_i² ≤ s_i z_i, with the diagonal D moved into w.
+    form: "perspective": min βᵀQβ − 2bᵀβ + wᵀs, β_i² ≤ s_i z_i, with the diagonal D moved into w.
         "big-m": |β_i| ≤ M_i z_i, M from the ridge ellipsoid. "indicator": z_i = 0 ⇒ β_i = 0.
-    warm_starts : supports
-    tol : float
-        Relative gap; no less than 1e-5 counts as proved.
-    limits : Limits, optional
-    n_jobs : int
-        Threads.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError
-        Unknown form.
-    SolverUnavailable
-        No gurobipy, or its licence is too small.
+    tol: Relative gap; no less than 1e-5 counts as proved.
+    n_jobs: Threads.
+    Raises ValueError: Unknown form.
+    Raises SolverUnavailable: No gurobipy, or its licence is too small.
     """
     if form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(FORMS)}; got {form!r}")

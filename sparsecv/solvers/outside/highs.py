@@ -23,18 +23,9 @@ MOST_NODES = 2**31 - 1
 def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
     """Find better supports until no 0–1 point under all cuts is better than the incumbent.
 
-    Parameters
-    ----------
-    oracle : Oracle
-        Holds the first cuts; every support found is entered there.
-    limits : Limits
-        Nodes are HiGHS's own, over all rounds.
-    n_jobs : int
-        Not used: HiGHS shares one scheduler among all its searches, which has one thread here.
-
-    Returns
-    -------
-    MasterResult
+    oracle: Holds the first cuts; every support found is entered there.
+    limits: Nodes are HiGHS's own, over all rounds.
+    n_jobs: Not used: HiGHS shares one scheduler among all its searches, which has one thread here.
     """
     master = _Master(oracle)
     bound, nodes = oracle.bound, 0

@@ -29,17 +29,10 @@ class MasterResult:
 class Oracle:
     """Supports evaluated, cuts made, and the best support so far.
 
-    Parameters
-    ----------
-    form : CutForm
-    upper : float
-        Objective of the best support known, from a fresh fit.
-    support : array of int
-        That support, by the form's columns.
-    bound : float
-        Known lower bound.
-    tol : float
-        Relative gap asked for.
+    upper: Objective of the best support known, from a fresh fit.
+    support: That support, by the form's columns.
+    bound: Known lower bound.
+    tol: Relative gap asked for.
     """
 
     def __init__(
@@ -62,15 +55,7 @@ class Oracle:
 
         ``loss`` remembers it, relative to the incumbent.
 
-        Parameters
-        ----------
-        bound : float
-        tolerance : float
-            Of the master's constraints and integrality.
-
-        Returns
-        -------
-        float
+        tolerance: Of the master's constraints and integrality.
         """
         lost = tolerance * (self.form.p + 10.0) * self.scale
         self.loss = lost / self.upper if self.upper > 0.0 else 0.0
@@ -82,12 +67,7 @@ class Oracle:
         return self.frontier.size + len(self._known)
 
     def cuts(self) -> list[Cut]:
-        """Cuts at every support entered and at the frontier.
-
-        Returns
-        -------
-        list of Cut
-        """
+        """Cuts at every support entered and at the frontier."""
         return [*self._known.values(), *(self._bounded(cut) for cut in self.frontier.cuts())]
 
     def _bounded(self, cut: Cut) -> Cut:
@@ -99,26 +79,13 @@ class Oracle:
         return Cut(most, np.minimum(cut.slopes, max(most, 0.0)))
 
     def grow(self, most: int, limits: Limits) -> None:
-        """Refine the frontier to at most so many cuts.
-
-        Parameters
-        ----------
-        most : int
-        limits : Limits
-        """
+        """Refine the frontier to at most so many cuts."""
         self.frontier.grow(self.target, most, limits)
 
     def enter(self, supports: Sequence[NDArray[np.intp]]) -> bool:
         """Evaluate supports and cut there; whether any was new.
 
-        Parameters
-        ----------
-        supports : sequence of supports
-            By position among the columns of the form.
-
-        Returns
-        -------
-        bool
+        supports: By position among the columns of the form.
         """
         before = len(self._known)
         for support in supports:
@@ -130,14 +97,7 @@ class Oracle:
 
         Solvers ask about points that have too many ones, too: those are no incumbents.
 
-        Parameters
-        ----------
-        support : ndarray of int
-            Increasing positions among the columns of the form.
-
-        Returns
-        -------
-        Cut
+        support: Increasing positions among the columns of the form.
         """
         key = support.tobytes()
         if key not in self._known:

@@ -25,22 +25,13 @@ from ..result import Solution, Status, relative_gap
 class Prepared:
     """A problem ready for an outside solver.
 
-    Attributes
-    ----------
-    columns : ndarray of int
-        Those that may be in a better support; the solver's variables.
-    gram : GramForm
-        Of those columns.
-    support : ndarray of int
-        Of the incumbent, by position in ``columns``.
-    objective : float
-        Of the incumbent.
-    bound : float
-        Proved over ``columns`` by the relaxation.
-    slack : float
-        Proved for every support with another column.
-    done : Solution or None
-        Where nothing is left to solve.
+    columns: Those that may be in a better support; the solver's variables.
+    gram: Of those columns.
+    support: Of the incumbent, by position in ``columns``.
+    objective: Of the incumbent.
+    bound: Proved over ``columns`` by the relaxation.
+    slack: Proved for every support with another column.
+    done: Where nothing is left to solve.
     """
 
     problem: SparseRidgeProblem
@@ -65,22 +56,10 @@ class Prepared:
     ) -> Solution:
         """What a solver found, recomputed.
 
-        Parameters
-        ----------
-        support : array of int
-            By position in ``columns``.
-        bound : float
-            Over ``columns``, the solver's tolerances taken off.
-        status : Status
-        n_nodes : int
-        precision : float
-            Relative gap that counts as none for this solver.
-        margin : float
-            Rounding already taken off the bound.
-
-        Returns
-        -------
-        Solution
+        support: By position in ``columns``.
+        bound: Over ``columns``, the solver's tolerances taken off.
+        precision: Relative gap that counts as none for this solver.
+        margin: Rounding already taken off the bound.
         """
         problem = self.problem
         chosen = np.sort(self.columns[support]).astype(np.intp)
@@ -116,19 +95,8 @@ def prepare(
 ) -> Prepared:
     """Find a good support and screen columns.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    warm_starts : supports
-    tol : float
-    limits : Limits
-    screening : bool
-        Without it every column stays, and no relaxation is solved.
-
-    Returns
-    -------
-    Prepared
-        The columns left, the incumbent and the bounds that are known.
+    screening: Without it every column stays, and no relaxation is solved.
+    Returns: The columns left, the incumbent and the bounds that are known.
     """
     whole = wants_gram(problem) or not screening
     gram = GramForm.of(problem, limits=limits) if whole else None

@@ -31,12 +31,7 @@ Solver = Callable[..., Solution]
 
 
 def outside_backends() -> dict[str, Solver]:
-    """Every outside solver by its name, installed or not.
-
-    Returns
-    -------
-    dict of str to callable
-    """
+    """Every outside solver by its name, installed or not."""
     found: dict[str, Solver] = {}
     for name, (master, _) in MASTERS.items():
         found[name] = partial(_outside, partial(outer_approximation, master=master))
@@ -49,16 +44,7 @@ def outside_backends() -> dict[str, Solver]:
 
 @lru_cache
 def lacking(name: str) -> str | None:
-    """What an outside solver lacks here, in one line; None where it can run.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    str or None
-    """
+    """What an outside solver lacks here, in one line; None where it can run."""
     if name in MASTERS:
         return missing(*MASTERS[name][1])
     if name in MODELS:

@@ -20,22 +20,9 @@ VIOLATED = 1e-7  # in the same units; above the tolerance of rows, or a cut woul
 def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
     """Search the master once; every support it comes to is cut at there and then.
 
-    Parameters
-    ----------
-    oracle : Oracle
-    limits : Limits
-        Nodes are SCIP's.
-    n_jobs : int
-        Not used: SCIP's tree has one thread.
-
-    Returns
-    -------
-    MasterResult
-
-    Raises
-    ------
-    SolverUnavailable
-        No pyscipopt.
+    limits: Nodes are SCIP's.
+    n_jobs: Not used: SCIP's tree has one thread.
+    Raises SolverUnavailable: No pyscipopt.
     """
     scip = required("pyscipopt")
     form, scale = oracle.form, oracle.upper

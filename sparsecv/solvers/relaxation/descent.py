@@ -44,18 +44,12 @@ LIMITS = np.dtype(
 class Sweeps(NamedTuple):
     """The quadratic part of a relaxation, when :func:`relax` stops, and its work space.
 
-    Attributes
-    ----------
-    form : tuple
-        Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a multiple
-        of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no included
-        columns.
-    limits : recarray, shape (1,)
-        Of ``LIMITS``.
-    best : ndarray, shape (2,)
-        Best certified bound (not below what it was set to) and relaxed value.
-    work : tuple
-        Active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
+    form: Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a
+        multiple of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no
+        included columns.
+    limits, shape (1,): Of ``LIMITS``.
+    best, shape (2,): Best certified bound (not below what it was set to) and relaxed value.
+    work: Active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
         columns are swept in place.
     """
 
@@ -68,13 +62,7 @@ class Sweeps(NamedTuple):
 def gram_arrays(Q: Array) -> tuple[Any, ...]:
     """The quadratic part in Gram form.
 
-    Parameters
-    ----------
-    Q : ndarray, shape (p, p)
-
-    Returns
-    -------
-    tuple
+    Q, shape (p, p).
     """
     none = np.zeros(0)
     return Q, np.zeros((0, 0)), none, none, 0.0, none
@@ -88,18 +76,8 @@ def new_sweeps(
     hopeless: float = 0.0,
     scaled: bool = False,
 ) -> Sweeps:
-    """Allocate what :func:`relax` works with for p columns; no bound is known, none is the target.
-
-    Parameters
-    ----------
-    form : tuple
-    p : int
-    gap, rounds, hopeless, scaled
-        As in ``LIMITS``.
-
-    Returns
-    -------
-    Sweeps
+    """Allocate what :func:`relax` works with for p columns; no bound is known, none is the
+    target.
     """
     m, columns = min(p, BLOCK), np.zeros(p, dtype=np.int64)
     stops = {"gap": gap, "rounds": rounds, "hopeless": hopeless, "scaled": scaled}
@@ -329,20 +307,12 @@ def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-un
 def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 
-    Parameters
-    ----------
-    sweeps : Sweeps
-    terms : BoundTerms
-    state : int8 (p,): free, in or out; columns that are out must have β = 0
-    picks : free columns still to choose
-    beta, g : (p,) warm start, and b − Qβ at the end
-    lam : (1,) √λ, warm start and result
-    top : (picks + 3,) as in gram_bound, at the last bound
-
-    Returns
-    -------
-    int
-        Rounds used; negative when it stopped without reaching target or gap.
+    state, int8 (p,): free, in or out; columns that are out must have β = 0.
+    picks, free columns still to choose.
+    beta, g, (p,) warm start, and b − Qβ at the end.
+    lam, (1,) √λ, warm start and result.
+    top, (picks + 3,) as in gram_bound, at the last bound.
+    Returns: Rounds used; negative when it stopped without reaching target or gap.
     """
     form, limits, best, work = sweeps
     Q, X, _, r, e, q = form

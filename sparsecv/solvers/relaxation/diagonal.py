@@ -33,18 +33,11 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
     next to nothing, the others keep theirs: with every level of a factor coded the least eigenvalue
     alone would give nothing to any column.
 
-    Parameters
-    ----------
-    G : ndarray, shape (p, p)
-    ridge : float
-        γ/2; what rounding takes from D (entries may be slightly negative) stays below a thousandth
-        of it.
-    eps : float
-        Of its trace G may be off from the exact one.
-
-    Returns
-    -------
-    ndarray, shape (p,)
+    G, shape (p, p).
+    ridge: γ/2; what rounding takes from D (entries may be slightly negative) stays below a
+        thousandth of it.
+    eps: Of its trace G may be off from the exact one.
+    Returns, shape (p,).
     """
     p = G.shape[0]
     plain = extraction(G, p, eps)
@@ -66,16 +59,10 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
 def allowed(G: Array, D: Array, eps: float) -> Array:
     """D less what makes G − D ⪰ 0 certain, whatever G has lost by rounding.
 
-    Parameters
-    ----------
-    G : ndarray, shape (p, p)
-    D : ndarray, shape (p,)
-    eps : float
-        Of its trace G may be off from the exact one.
-
-    Returns
-    -------
-    ndarray, shape (p,)
+    G, shape (p, p).
+    D, shape (p,).
+    eps: Of its trace G may be off from the exact one.
+    Returns, shape (p,).
     """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
@@ -86,14 +73,9 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
 class Fitted(NamedTuple):
     """A node's diagonal, and its relaxation with it.
 
-    Attributes
-    ----------
-    D, beta : ndarray, shape (p,)
-        D > 0 on free columns; G − D ⪰ 0 on those that are not out.
-    root_lam : float
-        √λ.
-    bound : float
-        Certified.
+    D, beta, shape (p,): D > 0 on free columns; G − D ⪰ 0 on those that are not out.
+    root_lam: √λ.
+    bound: Certified.
     """
 
     D: Array
@@ -109,14 +91,8 @@ def interior(gram: GramForm) -> Array:
     The half left over is far more than rounding takes where the least eigenvalue is known to be
     positive.
 
-    Parameters
-    ----------
-    gram : GramForm
-        With D > 0.
-
-    Returns
-    -------
-    ndarray, shape (p,)
+    gram: With D > 0.
+    Returns, shape (p,).
     """
     values, vectors = np.linalg.eigh(gram.G)
     share = 1.0 / (gram.b.size * (vectors**2 @ (1.0 / np.maximum(values, gram.D))))
@@ -140,26 +116,12 @@ def fit_diagonal(
     μ → 0: the limit is the semidefinite relaxation of the node. Columns left out do not count, and
     nothing is taken from included ones, so that the deeper a node the more its free ones get.
 
-    Parameters
-    ----------
-    gram : GramForm
-    ridge : float
-        γ/2.
-    state : ndarray of int8, shape (p,)
-        Free (0), included (1) and excluded (2) columns, some free.
-    picks : int
-        Free columns still to choose.
-    start : Fitted
-        Its bound is not used.
-    target : float
-        An objective: the bound at which to stop.
-    steps : int, optional
-    limits : Limits, optional
-
-    Returns
-    -------
-    Fitted
-        Of the largest bound found: at least that of the start's D.
+    ridge: γ/2.
+    state, shape (p,): Free (0), included (1) and excluded (2) columns, some free.
+    picks: Free columns still to choose.
+    start: Its bound is not used.
+    target: An objective: the bound at which to stop.
+    Returns: Of the largest bound found: at least that of the start's D.
     """
     node = _Node(gram, ridge, state, picks)
     inside, free = node.columns, node.free

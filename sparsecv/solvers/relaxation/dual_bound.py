@@ -47,19 +47,13 @@ EXTRA = 3  # entries of ``top`` beside the picks: the next largest, s², and the
 class BoundTerms(NamedTuple):
     """What bounds ask of a problem at one γ.
 
-    Attributes
-    ----------
-    w : ndarray, shape (p,)
-        γ/2 + d_i > 0 as it is stored; the D that is meant is w − γ/2, and G − D ⪰ 0 must hold for
-        the exact G.
-    length : ndarray, shape (p,)
-        ℓ_i = √(G_ii + γ/2), of the data G was formed from (before rows were subtracted).
-    b, yy : ndarray, shape (p,), and float
-        Xᵀy and yᵀy.
-    reach_y : float
-        ℓ_y = |y|, of the data b was formed from.
-    eps : float
-        From :func:`relative_rounding`: of rows of the data, columns, and what else G is off by; in
+    w, shape (p,): γ/2 + d_i > 0 as it is stored; the D that is meant is w − γ/2, and G − D ⪰ 0 must
+        hold for the exact G.
+    length, shape (p,): ℓ_i = √(G_ii + γ/2), of the data G was formed from (before rows were
+        subtracted).
+    b, yy, shape (p,), and float: Xᵀy and yᵀy.
+    reach_y: ℓ_y = |y|, of the data b was formed from.
+    eps: From :func:`relative_rounding`: of rows of the data, columns, and what else G is off by; in
         residual form with the length of the residual.
     """
 
@@ -74,18 +68,9 @@ class BoundTerms(NamedTuple):
 def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
     """ε of this module's first lines.
 
-    Parameters
-    ----------
-    terms : int
-        Rows of the data the Gram matrix was formed from, or the length of the residual.
-    columns : int
-        Most coefficients a gradient is formed from.
-    data : float
-        What the matrices are off by besides, in units of ℓ_iℓ_j.
-
-    Returns
-    -------
-    float
+    terms: Rows of the data the Gram matrix was formed from, or the length of the residual.
+    columns: Most coefficients a gradient is formed from.
+    data: What the matrices are off by besides, in units of ℓ_iℓ_j.
 
     Examples
     --------
@@ -98,15 +83,9 @@ def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
 def weights(ridge: float, D: Array) -> Array:
     """w = γ/2 + D, rounded down where D is not 0: what w − γ/2 takes off G is never above D.
 
-    Parameters
-    ----------
-    ridge : float
-        γ/2.
-    D : ndarray, shape (p,)
-
-    Returns
-    -------
-    ndarray, shape (p,)
+    ridge: γ/2.
+    D, shape (p,).
+    Returns, shape (p,).
     """
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
 
@@ -143,17 +122,9 @@ def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
 def raised_all(g: Array, length: Array, w: Array, top: Array, picks: int) -> Array:
     """Every column's s²g²/w from above, at the bound that left ``top``.
 
-    Parameters
-    ----------
-    g, length, w : ndarray, shape (p,)
-        As :func:`gram_bound` takes them.
-    top : ndarray
-        As :func:`gram_bound` leaves it.
-    picks : int
-
-    Returns
-    -------
-    ndarray, shape (p,)
+    g, length, w, shape (p,): As :func:`gram_bound` takes them.
+    top: As :func:`gram_bound` leaves it.
+    Returns, shape (p,).
     """
     size = np.abs(g) + top[picks + 2] * length
     return np.asarray(top[picks + 1] * (size * size / w))
@@ -214,32 +185,18 @@ def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-
 def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # type: ignore[no-untyped-def]
     """Certified lower bound at a node, Gram form; no allocation, O(count + picks·entries).
 
-    Parameters
-    ----------
-    terms : BoundTerms
-    state : int8 (p,)
-        0 free, 1 included, 2 out.
-    columns, count : int64 (≥ count,), int
-        ``columns[:count]`` are all columns that are not out.
-    picks : int
-        Free columns still to choose, ≥ 0.
-    beta : float64 (p,)
-        Any coefficients; 0 on columns that are out.
-    g : float64 (p,)
-        b − Qβ̂ formed from β̂ in one go: at most one product and sum per coefficient and column.
-    scaled : bool
-        D = 0: multiples of the residual are allowed.
-    top : float64 (≥ picks + 3,)
-        Overwritten: the picks + 1 largest s²g²/w over free columns (raised), s², and what |g|/ℓ
-        was raised by. With it :func:`raised` times s² is a column's own, and
-
-            bound + top[picks − 1] − own   (own < top[picks − 1])   holds where it is included,
-            bound + own − top[picks]       (own > top[picks])       holds where it is left out.
-
-    Returns
-    -------
-    float
-        Less all that rounding can lose; −∞ where nothing can be said.
+    state, int8 (p,): 0 free, 1 included, 2 out.
+    columns, count, int64 (≥ count,), int: ``columns[:count]`` are all columns that are not out.
+    picks: Free columns still to choose, ≥ 0.
+    beta, float64 (p,): Any coefficients; 0 on columns that are out.
+    g, float64 (p,): b − Qβ̂ formed from β̂ in one go: at most one product and sum per coefficient
+        and column.
+    scaled: D = 0: multiples of the residual are allowed.
+    top, float64 (≥ picks + 3,): Overwritten: the picks + 1 largest s²g²/w over free columns
+        (raised), s², and what |g|/ℓ was raised by. With it :func:`raised` times s² is a column's
+        own, and bound + top[picks − 1] − own   (own < top[picks − 1])   holds where it is included,
+        bound + own − top[picks]       (own > top[picks])       holds where it is left out.
+    Returns: Less all that rounding can lose; −∞ where nothing can be said.
     """
     w, length, b, yy, reach, eps = terms
     linear, quadratic = 0.0, 0.0
@@ -265,22 +222,10 @@ def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # ty
 def residual_bound(terms, y, r, extra, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
     """Certified lower bound at a node, residual form with D = 0; no allocation.
 
-    Parameters
-    ----------
-    terms, state, columns, count, picks, top
-        As in :func:`gram_bound`.
-    y, r : float64 (n,)
-        Response and any vector in place of the residual.
-    extra : float
-        e ≥ 0 of Q = XᵀX + eI.
-    beta : float64 (p,)
-        Used where e > 0.
-    g : float64 (p,)
-        Xᵀr − eβ̂.
-
-    Returns
-    -------
-    float
+    y, r, float64 (n,): Response and any vector in place of the residual.
+    extra: e ≥ 0 of Q = XᵀX + eI.
+    beta, float64 (p,): Used where e > 0.
+    g, float64 (p,): Xᵀr − eβ̂.
     """
     w, length, eps = terms.w, terms.length, terms.eps
     above, square = residual_parts(y, r, extra, columns, count, beta, eps)
@@ -315,18 +260,9 @@ def residual_multiple(above, square, total, eps):  # type: ignore[no-untyped-def
 def bound_terms(terms: BoundTerms, beta: Array, g: Array) -> tuple[Array, Array]:
     """The Gram form's two parts, for many coefficients at once: a bound is constant − Σ values.
 
-    Parameters
-    ----------
-    terms : BoundTerms
-    beta, g : ndarray, shape (..., p)
-        Coefficients and b − Qβ.
-
-    Returns
-    -------
-    constant : ndarray, shape (...)
-        yᵀy − β̂ᵀQβ̂, from below.
-    values : ndarray, shape (..., p)
-        g_i²/w_i, from above; sums of them need no further margin.
+    beta, g, shape (..., p): Coefficients and b − Qβ.
+    Returns constant, shape (...): yᵀy − β̂ᵀQβ̂, from below.
+    Returns values, shape (..., p): g_i²/w_i, from above; sums of them need no further margin.
     """
     w, length, b, yy, reach_y, eps = terms
     reach = reach_y + np.abs(beta) @ length

@@ -47,14 +47,7 @@ class Spectrum:
     def of(cls, problem: SparseRidgeProblem) -> Spectrum:
         """One singular value decomposition; serves every γ, τ and ε.
 
-        Parameters
-        ----------
-        problem : SparseRidgeProblem
-            Its γ and τ are not used.
-
-        Returns
-        -------
-        Spectrum
+        problem: Its γ and τ are not used.
         """
         X = problem._base[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
@@ -66,17 +59,7 @@ class Spectrum:
 
     @classmethod
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
-        """The same from Gram matrices of ``n`` rows: half of the digits, a third of the time.
-
-        Parameters
-        ----------
-        gram : GramForm
-        n : int
-
-        Returns
-        -------
-        Spectrum
-        """
+        """The same from Gram matrices of ``n`` rows: half of the digits, a third of the time."""
         values, vectors = np.linalg.eigh(gram.G)
         most = float(np.diag(gram.G).sum() if gram.before is None else gram.before[0].sum())
         lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
@@ -85,12 +68,7 @@ class Spectrum:
         return cls(squares, vectors.T[kept], float(np.sqrt(most)), bool(kept.all()))
 
     def least(self) -> float:
-        """A lower bound on the least eigenvalue of XᵀX.
-
-        Returns
-        -------
-        float
-        """
+        """A lower bound on the least eigenvalue of XᵀX."""
         return float(self.squares.min()) if self.full_rank else 0.0
 
     def image(self, rows: Array, shift: float) -> tuple[Array, Array]:
@@ -98,14 +76,8 @@ class Spectrum:
 
         A is (r, rank), o (r,) the length of each row outside these directions.
 
-        Parameters
-        ----------
-        rows : ndarray, shape (r, p)
-        shift : float
-
-        Returns
-        -------
-        A, o : ndarrays, shape (r, rank) and (r,)
+        rows, shape (r, p).
+        Returns A, o, shape (r, rank) and (r,).
         """
         inside = rows @ self.directions.T
         length = np.linalg.norm(rows, axis=1)
@@ -230,14 +202,7 @@ def least_square(e: Array, k: Array) -> float:
 
     The dual: Σ e_i² μ/(μ + k_i) − μ for any μ ≥ 0.
 
-    Parameters
-    ----------
-    e, k : ndarray, shape (m,)
-        k are the squares of the half-axes, at least 0.
-
-    Returns
-    -------
-    float
+    e, k, shape (m,): k are the squares of the half-axes, at least 0.
     """
     flat = k <= 0.0
     fixed = float(e[flat] @ e[flat])
@@ -258,14 +223,7 @@ def greatest_square(e: Array, k: Array) -> float:
 
     A trust-region problem; its dual: μ + Σ e_i² μ/(μ − k_i) for any μ > max k.
 
-    Parameters
-    ----------
-    e, k : ndarray, shape (m,)
-        k are the squares of the half-axes, at least 0.
-
-    Returns
-    -------
-    float
+    e, k, shape (m,): k are the squares of the half-axes, at least 0.
     """
     top = float(k.max(initial=0.0))
     if top <= 0.0:
@@ -289,26 +247,8 @@ def greatest_square(e: Array, k: Array) -> float:
 def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0) -> float:
     """bound(β̂) of this module's first lines, certified: what rounding may have lost is off.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    beta : ndarray, shape (p,)
-        Any coefficients.
-    epsilon : float
-        ε < γ.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, centre_bound
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> centre_bound(problem, np.zeros(4)) <= problem.objective([1, 3])
-    True
+    beta, shape (p,): Any coefficients.
+    epsilon: ε < γ.
     """
     data, p, half = problem._base, problem.p, epsilon / 2.0
     X, y, ridge = data[:, :p], data[:, p], problem.gamma / 2.0
@@ -334,20 +274,10 @@ def node_bounds(
     Every β of at most τ non-zeros that respects a node has an objective of at least the node's
     bound plus (β − β̂)ᵀ(G + (ε/2)I)(β − β̂).
 
-    Parameters
-    ----------
-    gram : GramForm
-    leaves : ndarray, shape (m, p)
-        Included (1), excluded (2) and free (0) columns.
-    beta : ndarray, shape (m, p)
-        0 where excluded.
-    tau : int
-    gamma, epsilon : float
-        As in eq. (5).
-
-    Returns
-    -------
-    ndarray, shape (m,)
+    leaves, shape (m, p): Included (1), excluded (2) and free (0) columns.
+    beta, shape (m, p): 0 where excluded.
+    gamma, epsilon: As in eq. (5).
+    Returns, shape (m,).
 
     Examples
     --------

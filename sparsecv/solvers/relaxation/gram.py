@@ -49,17 +49,7 @@ class GramForm:
 
         Without ``extract``, or where its time is not left, D is 0 and the eigenproblem is saved.
 
-        Parameters
-        ----------
-        problem : SparseRidgeProblem
-        columns : ndarray of int, optional
-            All by default.
-        extract : bool
-        limits : Limits, optional
-
-        Returns
-        -------
-        GramForm
+        columns: All by default.
         """
         head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
@@ -73,16 +63,7 @@ class GramForm:
     def on(self, columns: NDArray[np.intp], rank: int, limits: Limits) -> GramForm:
         """The same of some of its columns, with a diagonal of their own where there is time.
 
-        Parameters
-        ----------
-        columns : ndarray of int
-        rank : int
-            A bound on the rank of the problem's rows.
-        limits : Limits
-
-        Returns
-        -------
-        GramForm
+        rank: A bound on the rank of the problem's rows.
         """
         G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
         affordable = _affordable(columns.size, limits)
@@ -97,9 +78,7 @@ class GramForm:
     def quadratic(self) -> Array:
         """Q = G − D, not to be written to: G itself where D = 0.
 
-        Returns
-        -------
-        ndarray, shape (p, p)
+        Returns, shape (p, p).
         """
         if self.scaled:
             return np.ascontiguousarray(self.G)
@@ -108,16 +87,7 @@ class GramForm:
         return Q
 
     def terms(self, ridge: float) -> BoundTerms:
-        """What the dual bound asks at γ = 2·``ridge``.
-
-        Parameters
-        ----------
-        ridge : float
-
-        Returns
-        -------
-        BoundTerms
-        """
+        """What the dual bound asks at γ = 2·``ridge``."""
         squares, yy = self.before or (np.diag(self.G), self.yy)
         length = np.sqrt(np.maximum(squares, 0.0) + ridge)
         reach_y = float(np.sqrt(max(yy, 0.0)))
@@ -126,14 +96,7 @@ class GramForm:
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
         """What enumeration may overlook below ``upper``: :func:`~.completion.elimination_loss`.
 
-        Parameters
-        ----------
-        ridge : float
-            γ/2.
-
-        Returns
-        -------
-        float
+        ridge: γ/2.
         """
         terms = self.terms(ridge)
         yy = terms.reach_y**2
@@ -142,16 +105,7 @@ class GramForm:
 
 
 def gram_rounding(problem: SparseRidgeProblem) -> float:
-    """ε of bounds from the problem's Gram matrices.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-
-    Returns
-    -------
-    float
-    """
+    """ε of bounds from the problem's Gram matrices."""
     return relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
 
 
@@ -161,25 +115,7 @@ def _affordable(p: int, limits: Limits | None) -> bool:
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:
-    """Whether the Gram matrix of all columns is the better form to start from.
-
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, wants_gram
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> wants_gram(problem)
-    True
-    """
+    """Whether the Gram matrix of all columns is the better form to start from."""
     p = problem.p
     return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem.rank_bound
 
@@ -189,16 +125,9 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
 
     The exact G is meant, which the one at hand may differ from by ``eps`` of its trace.
 
-    Parameters
-    ----------
-    G : ndarray, shape (p, p)
-    rank : int
-        Below p the exact G is singular.
-    eps : float
-
-    Returns
-    -------
-    ndarray, shape (p,)
+    G, shape (p, p).
+    rank: Below p the exact G is singular.
+    Returns, shape (p,).
     """
     p = G.shape[0]
     if rank < p:
@@ -213,22 +142,10 @@ def residual_form(
 ) -> tuple[tuple[Any, ...], BoundTerms]:
     """What the relaxation's kernel and the bound ask in residual form.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Gives γ.
-    X : ndarray, shape (q, m)
-        One row for every column of the problem that is left.
-    y, r : ndarray, shape (m,)
-        Response and residual, the latter kept up to date by the kernel.
-    extra : float
-        e of Q = XᵀX + eI, a part of γ/2.
-
-    Returns
-    -------
-    tuple
-        As in ``descent.Sweeps``.
-    BoundTerms
+    problem: Gives γ.
+    X, shape (q, m): One row for every column of the problem that is left.
+    y, r, shape (m,): Response and residual, the latter kept up to date by the kernel.
+    extra: e of Q = XᵀX + eI, a part of γ/2.
     """
     ridge, yy = problem.gamma / 2.0, float(y @ y)
     squares = np.einsum("ij,ij->i", X, X)

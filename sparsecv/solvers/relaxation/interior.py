@@ -22,22 +22,13 @@ MOST_STEPS = 60
 def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float, limits: Limits) -> Array:
     """Coefficients of the relaxation min ||y − Fβ||² + Σ w_iβ_i²/z_i, Σz ≤ τ, 0 ≤ z ≤ 1.
 
-    Parameters
-    ----------
-    F : array, shape (m, p)
-    y : array, shape (m,)
-    w : array, shape (p,)
-    tau : int
-        Less than p.
-    gap : float
-        Complementarity relative to yᵀy at which to stop.
-    limits : Limits
-        No step begins once they are reached, or for which there is no time.
-
-    Returns
-    -------
-    ndarray, shape (p,)
-        Close to optimal; the caller's certificate says how close.
+    F, shape (m, p).
+    y, shape (m,).
+    w, shape (p,).
+    tau: Less than p.
+    gap: Complementarity relative to yᵀy at which to stop.
+    limits: No step begins once they are reached, or for which there is no time.
+    Returns, shape (p,): Close to optimal; the caller's certificate says how close.
     """
     m, p = F.shape
     z = np.full(p, tau / p)

@@ -52,17 +52,7 @@ class NewtonWork(NamedTuple):
 
 
 def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
-    """Allocate the work space for p columns, at most ``widest`` of them active.
-
-    Parameters
-    ----------
-    p : int
-    widest : int
-
-    Returns
-    -------
-    NewtonWork
-    """
+    """Allocate the work space for p columns, at most ``widest`` of them active."""
     m = min(p, widest)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),
@@ -310,25 +300,18 @@ def newton(  # type: ignore[no-untyped-def]
 ):
     """Solve the relaxation at a node, or until its bound passes ``target``.
 
-    Parameters
-    ----------
-    Q, terms, root_w : the problem, terms a BoundTerms and root_w = √w
-    scaled : whether D = 0
-    state : int8 (p,): free (0), in (1) or out (2); columns that are out must have β = 0
-    picks : free columns still to choose
-    beta, g : (p,) warm start and its b − Qβ, overwritten
-    lam : (1,) √λ, warm start and result
-    target : bound at which to stop
-    rounds : multipliers tried
-    tolerance : relative deviation of Σz from ``picks`` that will do
-    top : (picks + 3,) as in gram_bound
-    nt : work space
-
-    Returns
-    -------
-    float, int
-        Certified bound at β and the steps taken; these are negative where more columns are active
-        than there is room for.
+    Q, terms, root_w, the problem, terms a BoundTerms and root_w = √w.
+    scaled, whether D = 0.
+    state, int8 (p,): free (0), in (1) or out (2); columns that are out must have β = 0.
+    picks, free columns still to choose.
+    beta, g, (p,) warm start and its b − Qβ, overwritten.
+    lam, (1,) √λ, warm start and result.
+    target, bound at which to stop.
+    rounds, multipliers tried.
+    tolerance, relative deviation of Σz from ``picks`` that will do.
+    top, (picks + 3,) as in gram_bound.
+    Returns: Certified bound at β and the steps taken; these are negative where more columns are
+        active than there is room for.
     """
     w, columns, count = terms.w, nt.columns, list_allowed(state, nt.columns)
     s, low, high = lam[0], 0.0, np.inf

@@ -20,15 +20,9 @@ from .gram import GramForm, residual_form
 def solve_bordered(K: Array, right: Array) -> Array | None:
     """Solve with a matrix that is positive (semi)definite but for its last row and column.
 
-    Parameters
-    ----------
-    K : ndarray, shape (n + 1, n + 1)
-    right : ndarray, shape (n + 1,)
-
-    Returns
-    -------
-    ndarray or None
-        None where K is singular.
+    K, shape (n + 1, n + 1).
+    right, shape (n + 1,).
+    Returns: None where K is singular.
     """
     n = K.shape[0] - 1
     try:
@@ -52,15 +46,9 @@ class Quadratic:
 
     ``arrays`` is what the relaxation's kernel asks, ``terms`` what the dual bound does.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    gram : GramForm, optional
-        Without it the quadratic is held through X.
-    epsilon : float
-        ε of eq. (5).
-    D : ndarray, shape (p,)
-        The diagonal extracted.
+    gram: Without it the quadratic is held through X.
+    epsilon: ε of eq. (5).
+    D, shape (p,): The diagonal extracted.
     """
 
     def __init__(
@@ -86,13 +74,8 @@ class Quadratic:
     def gradient(self, beta: Array) -> Array:
         """b − Qβ; the residual kept is that of β from here on.
 
-        Parameters
-        ----------
-        beta : ndarray, shape (p,)
-
-        Returns
-        -------
-        ndarray, shape (p,)
+        beta, shape (p,).
+        Returns, shape (p,).
         """
         if self.X.shape[0] == 0:
             return np.asarray(self.b - self.Q @ beta)
@@ -102,13 +85,8 @@ class Quadratic:
     def form(self, betas: Array) -> Array:
         """βᵀQβ for every row.
 
-        Parameters
-        ----------
-        betas : ndarray, shape (m, p)
-
-        Returns
-        -------
-        ndarray, shape (m,)
+        betas, shape (m, p).
+        Returns, shape (m,).
         """
         if self.X.shape[0] == 0:
             return np.asarray(np.einsum("ij,ij->i", betas @ self.Q, betas))
@@ -119,13 +97,7 @@ class Quadratic:
     def factor(self, columns: NDArray[np.intp]) -> tuple[Array, Array]:
         """F and y with Q = FᵀF and b = Fᵀy on some columns.
 
-        Parameters
-        ----------
-        columns : ndarray of int
-
-        Returns
-        -------
-        F, y : ndarrays, shape (r, m) and (r,)
+        Returns F, y, shape (r, m) and (r,).
         """
         if self.X.shape[0] > 0 and self.e == 0.0:
             return np.ascontiguousarray(self.X[columns].T), self.y
@@ -139,13 +111,7 @@ class Quadratic:
     def block(self, columns: NDArray[np.intp]) -> Array:
         """Rows and columns of Q.
 
-        Parameters
-        ----------
-        columns : ndarray of int
-
-        Returns
-        -------
-        ndarray, shape (m, m)
+        Returns, shape (m, m).
         """
         if self.X.shape[0] == 0:
             return np.asarray(self.Q[np.ix_(columns, columns)])

@@ -46,10 +46,7 @@ class Root:
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Go on with some of the columns.
 
-        Parameters
-        ----------
-        mask : ndarray of bool
-            Over the columns left.
+        mask: Over the columns left.
         """
         self.columns, self.beta = self.columns[mask], self.beta[mask]
 
@@ -57,13 +54,8 @@ class Root:
 class Relaxer:
     """The root relaxation in Gram or residual form, and what its dual excludes.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    root : Root
-        Changed as more is known.
-    gram : GramForm, optional
-        On the root's columns; without it in residual form.
+    root: Changed as more is known.
+    gram: On the root's columns; without it in residual form.
     """
 
     def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
@@ -84,12 +76,7 @@ class Relaxer:
         self.nt = newton_work(p)
 
     def relax(self, target: float) -> None:
-        """Solve until the bound passes ``target`` or nothing more is to be had.
-
-        Parameters
-        ----------
-        target : float
-        """
+        """Solve until the bound passes ``target`` or nothing more is to be had."""
         root, w, b = self.root, self.terms.w, self.terms.b
         lam = np.array([root.root_lam])
         if self.gram is not None and self._newton(target, lam):
@@ -121,14 +108,7 @@ class Relaxer:
     def excluded(self, target: float) -> NDArray[np.bool_]:
         """Columns no support below ``target`` holds; the slack is lowered to what proves it.
 
-        Parameters
-        ----------
-        target : float
-
-        Returns
-        -------
-        ndarray of bool
-            Over the root's columns.
+        Returns: Over the root's columns.
         """
         root, terms, top = self.root, self.terms, self.top
         every = np.arange(root.columns.size)
@@ -155,10 +135,7 @@ class Relaxer:
     def rounded(self) -> NDArray[np.intp]:
         """The columns of largest β√w, by their number in the problem.
 
-        Returns
-        -------
-        ndarray of int
-            Increasing.
+        Returns: Increasing.
         """
         w = self.terms.w
         size = np.abs(self.root.beta) * np.sqrt(w)
@@ -168,14 +145,7 @@ class Relaxer:
     def promising(self, count: int) -> NDArray[np.intp]:
         """The columns of largest g²/w, by their number in the problem.
 
-        Parameters
-        ----------
-        count : int
-
-        Returns
-        -------
-        ndarray of int
-            Increasing.
+        Returns: Increasing.
         """
         value = self.g * self.g / self.terms.w
         if value.size <= count:
@@ -186,12 +156,7 @@ class Relaxer:
 class Incumbent:
     """The best support known, by a fresh fit.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    starts : sequence of supports
-    gram : GramForm, optional
-        Of the same data, for forward selection.
+    gram: Of the same data, for forward selection.
     """
 
     def __init__(
@@ -218,14 +183,7 @@ class Incumbent:
     def offer(self, support: NDArray[np.intp]) -> bool:
         """Keep a support, cut or filled to τ columns, if it is better.
 
-        Parameters
-        ----------
-        support : ndarray of int
-
-        Returns
-        -------
-        bool
-            Whether it is.
+        Returns: Whether it is.
         """
         tau, p = self.problem.tau, self.problem.p
         chosen = np.unique(support)[:tau]
@@ -251,22 +209,10 @@ def reduced_root(
 ) -> tuple[Root, GramForm | None]:
     """Relax and screen at the root until little more is screened.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    incumbent : Incumbent
-        Improved on the way.
-    tol : float
-        Relative gap.
-    gram : GramForm, optional
-        Of all columns.
-    limits : Limits
-
-    Returns
-    -------
-    Root
-    GramForm or None
-        Of the columns left; None where the relaxation alone settles it, or the time is up.
+    incumbent: Improved on the way.
+    tol: Relative gap.
+    gram: Of all columns.
+    Returns: Of the columns left; None where the relaxation alone settles it, or the time is up.
     """
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
@@ -297,12 +243,7 @@ def reduced_root(
 def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer: Relaxer) -> None:
     """Round the relaxation, and search around it and the incumbent among promising columns.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    incumbent : Incumbent
-    relaxer : Relaxer
-        Its relaxation solved.
+    relaxer: Its relaxation solved.
     """
     columns = np.union1d(relaxer.promising(SEARCHED), incumbent.support)
     if relaxer.gram is not None and columns.size == relaxer.root.columns.size:

@@ -33,19 +33,9 @@ class Screening:
 def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
     """Validate coefficients.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    beta : array, shape (p,)
-
-    Returns
-    -------
-    ndarray, shape (p,)
-
-    Raises
-    ------
-    ValueError
-        Not p finite numbers.
+    beta, shape (p,).
+    Returns, shape (p,).
+    Raises ValueError: Not p finite numbers.
     """
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():

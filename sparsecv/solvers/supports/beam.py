@@ -78,18 +78,10 @@ def promising_columns(
 ) -> NDArray[np.intp]:
     """All columns, or the most correlated with y where a Gram matrix of all would be too large.
 
-    Parameters
-    ----------
-    head, y : arrays, shape (r, p) and (r,)
-    needed : ndarray of int
-        Columns that stay in any case.
-    most : int, optional
-        How many of the others do, at most; ``PROMISING`` by default.
-
-    Returns
-    -------
-    ndarray of intp
-        Increasing.
+    head, y, shape (r, p) and (r,).
+    needed: Columns that stay in any case.
+    most: How many of the others do, at most; ``PROMISING`` by default.
+    Returns: Increasing.
     """
     p, most = head.shape[1], PROMISING if most is None else most
     if p <= most:
@@ -103,17 +95,9 @@ def beam(
 ) -> list[Support]:
     """Forward selection that carries the ``width`` best supports of every size.
 
-    Parameters
-    ----------
-    G, b : arrays, shape (p, p) and (p,)
-    ridge : float
-        γ/2.
-    tau, width : int
-    limits : Limits, optional
-
-    Returns
-    -------
-    list of supports of τ columns, best first; empty where limits are reached on the way
+    G, b, shape (p, p) and (p,).
+    ridge: γ/2.
+    Returns, list of supports of τ columns, best first; empty where limits are reached on the way.
     """
     p = b.size
     tau = min(tau, p)
@@ -162,12 +146,8 @@ def _distinct(score: Array, supports: Support, width: int) -> tuple[Support, Sup
 class LocalSearch:
     """The best support so far on Gram matrices, and moves that improve it.
 
-    Parameters
-    ----------
-    G, b : arrays, shape (p, p) and (p,)
-    ridge : float
-        γ/2.
-    tau : int
+    G, b, shape (p, p) and (p,).
+    ridge: γ/2.
     """
 
     def __init__(self, G: Array, b: Array, ridge: float, tau: int) -> None:
@@ -183,18 +163,9 @@ class LocalSearch:
     ) -> bool:
         """Improve a start by swaps of one; whether it is the new best.
 
-        Parameters
-        ----------
-        start : ndarray of int
-            Filled up or cut to τ columns.
-        allowed : ndarray of int8, shape (p,), optional
-            0 for columns that are not added at first.
-        swaps : int
-            At most.
-
-        Returns
-        -------
-        bool
+        start: Filled up or cut to τ columns.
+        allowed, shape (p,), optional: 0 for columns that are not added at first.
+        swaps: At most.
         """
         support = self._filled(start)
         gain = self._swaps(support, self.anywhere if allowed is None else allowed, swaps)
@@ -208,12 +179,7 @@ class LocalSearch:
     def improve(self, starts: Sequence[Support], limits: Limits, width: int = WIDTH) -> None:
         """Swaps from every start and from the beam, then pair swaps and restarts from the best.
 
-        Parameters
-        ----------
-        starts : sequence of supports
-        limits : Limits
-        width : int
-            Of the beam.
+        width: Of the beam.
         """
         for start in starts:  # none is lost where the time is up
             self.enter(start, swaps=SWAPS if limits.reached(0) is None else 0)
@@ -233,12 +199,7 @@ class LocalSearch:
         return float(found)
 
     def pairs(self, limits: Limits) -> None:
-        """Exchange two members at once while that helps, among the most promising columns.
-
-        Parameters
-        ----------
-        limits : Limits
-        """
+        """Exchange two members at once while that helps, among the most promising columns."""
         if self.tau < 2 or self.b.size < self.tau + 2:
             return
         p, tau = self.b.size, self.tau
@@ -280,13 +241,7 @@ class LocalSearch:
         return offered
 
     def restart(self, limits: Limits, most: int = RESTARTS) -> None:
-        """Drop some members, bar them, refill and swap; until ``most`` in a row did not help.
-
-        Parameters
-        ----------
-        limits : Limits
-        most : int
-        """
+        """Drop some members, bar them, refill and swap; until ``most`` in a row did not help."""
         if self.tau < 2 or self.b.size <= self.tau:
             return
         failed, number = 0, 0

@@ -13,25 +13,16 @@ from ..kernels.linalg import Array
 def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray[np.intp]:
     """Order in which forward selection takes the columns of X.
 
-    Parameters
-    ----------
-    X : array, shape (n, p)
-    y : array, shape (n,)
-    steps : int
-        Number of columns to take, at most p.
-    gamma : float
-        Ridge weight. With 0 the first step already needs X to hold the penalty (a factor of
-        XᵀX + γ/2 I).
-
-    Returns
-    -------
-    ndarray of intp, shape (steps,)
-
-    Notes
-    -----
     Columns are kept orthogonal to those taken (in the augmented space of the penalty), so a step
     costs O(np): taking i lowers the objective by c_i²/d_i with c_i = x_iᵀr and
     d_i = ||x_i||² + γ/2 less what the taken columns explain.
+
+    X, shape (n, p).
+    y, shape (n,).
+    steps: Number of columns to take, at most p.
+    gamma: Ridge weight. With 0 the first step already needs X to hold the penalty (a factor of XᵀX
+        + γ/2 I).
+    Returns, shape (steps,).
     """
     full = np.einsum("ij,ij->j", X, X) + gamma / 2.0
     return _select(lambda j: X.T @ X[:, j], X.T @ y, full, np.empty(0, dtype=np.intp), steps)
@@ -47,21 +38,12 @@ def complete_support(
 ) -> NDArray[np.intp]:
     """The first τ columns of ``start``, filled up by forward selection on Gram matrices.
 
-    Parameters
-    ----------
-    G, b : arrays, shape (p, p) and (p,)
-    ridge : float
-        γ/2.
-    start : array of int
-        Distinct columns.
-    tau : int
-        At most p.
-    barred : array of int, optional
-        Columns taken only when no other is left.
-
-    Returns
-    -------
-    ndarray of intp, shape (τ,), the columns of ``start`` first
+    G, b, shape (p, p) and (p,).
+    ridge: γ/2.
+    start: Distinct columns.
+    tau: At most p.
+    barred: Columns taken only when no other is left.
+    Returns, shape (τ,), the columns of ``start`` first.
     """
     start = start[:tau]
     if start.size == tau:

@@ -45,19 +45,10 @@ class SupportGrower:
     the line between its neighbours.
     The Gram matrix is formed once; what is found at one γ does not depend on those before.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-        Gives the data; its τ is not used.
-    sizes : iterable of int
-        In 1..p.
-    starts : supports
-        What may be started from at the first γ, at its γ.
-
-    Raises
-    ------
-    ValueError
-        Sizes out of 1..p.
+    problem: Gives the data; its τ is not used.
+    sizes: In 1..p.
+    starts: What may be started from at the first γ, at its γ.
+    Raises ValueError: Sizes out of 1..p.
     """
 
     def __init__(
@@ -109,17 +100,9 @@ class SupportGrower:
     def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
         """The supports at one γ.
 
-        Parameters
-        ----------
-        gamma : float
-        starts : supports
-            Those with a column that is not looked at are passed over.
-        limits : Limits
-            Once they are reached sizes are filled by forward steps alone.
-
-        Returns
-        -------
-        dict of int to ndarray of intp, increasing columns
+        starts: Those with a column that is not looked at are passed over.
+        limits: Once they are reached sizes are filled by forward steps alone.
+        Returns, dict of int to ndarray of intp, increasing columns.
         """
         most, columns, known, ridge = self.wanted[-1], self.columns, self.sizes, gamma / 2.0
         known.gains[:], known.fresh[:], known.now[:] = -np.inf, 0, 0

@@ -209,18 +209,11 @@ def improve(
 ) -> NDArray[np.intp]:
     """Improve a support by one-swaps until none helps.
 
-    Parameters
-    ----------
-    G, b : arrays, shape (p, p) and (p,)
-    ridge : float
-        γ/2.
-    support : array of int, shape (k,)
-    most : int
-        Largest number of swaps.
-
-    Returns
-    -------
-    ndarray of intp, shape (k,), increasing
+    G, b, shape (p, p) and (p,).
+    ridge: γ/2.
+    support, shape (k,).
+    most: Largest number of swaps.
+    Returns, shape (k,), increasing.
     """
     p, k = b.size, support.size
     members = np.array(support, dtype=np.int64)

@@ -1,6 +1,6 @@
 """Which figure is near the error on new data? Reported over fresh error of rules, and nested ones.
 
-    python experiments/error_to_expect.py [--quick] [setting ...]
+    python experiments/error_to_expect.py [--quick] [--draws N] [setting ...]
 
 A draw is a table; what is reported on it is compared with the error of the same model on fresh
 rows: for made tables its exact expectation, for real ones the error on the half of the rows that
@@ -13,12 +13,12 @@ the standard error of the last ratio; the least CV error of LassoCV over its own
 45 columns the nested figures are those of the rule projected.
 
 A made table has normal columns with correlations ρ^|i−j|; y has three true columns, or all
-("dense"). --quick draws a tenth of the tables.
+("dense"). --quick draws a tenth of the tables, --draws at most N.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 import warnings
 from collections import defaultdict
@@ -119,9 +119,9 @@ def lasso(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> tuple[float,
     return model.mse_path_.mean(axis=1).min(), fresh(coef, model.intercept_ - mean @ coef)
 
 
-def tables(name: str, quick: bool) -> Iterator[Any]:
+def tables(name: str, quick: bool, most: int) -> Iterator[Any]:
     draws, make = (REAL[name], halved) if name in REAL else (MADE[name][-1], made)
-    return map(partial(make, name), range(max(draws // 10, 4) if quick else draws))
+    return map(partial(make, name), range(min(max(draws // 10, 4) if quick else draws, most)))
 
 
 def ratio(pairs: np.ndarray) -> tuple[float, float]:
@@ -133,14 +133,17 @@ def ratio(pairs: np.ndarray) -> tuple[float, float]:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv
-    names = [a for a in sys.argv[1:] if a != "--quick"] or [*MADE, *REAL]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("settings", nargs="*", default=[*MADE, *REAL])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--draws", type=int, default=1000)
+    options = parser.parse_args()
     print(machine(), "\nmean of what is reported / mean error of the same model on fresh rows\n")
     columns: list[str] = []
-    for name in names:
+    for name in options.settings:
         started = time.process_time()
         found: dict[str, list] = defaultdict(list)
-        for draw, (X, y, fresh) in enumerate(tables(name, quick)):
+        for draw, (X, y, fresh) in enumerate(tables(name, options.quick, options.draws)):
             for column, pair in figures(X, y, fresh, draw).items():
                 found[column].append(pair)
         if not columns:

@@ -14,7 +14,8 @@ from ..design.prepare import Prepared
 def quality(prepared: Prepared, cv_error: float) -> tuple[float, float | None]:
     """RMSE, and R² = 1 − CV error / variance of y about its mean (None: y does not vary)."""
     design, data = prepared.design, prepared.data
-    mean = (design.y_mean - design.y_shift) / design.y_scale  # of y as it is solved for
+    # The mean of the response in the units in which the folds are solved.
+    mean = (design.y_mean - design.y_shift) / design.y_scale
     square = data.full().yy / data.total
     variance = square - mean**2
     r2 = 1.0 - cv_error / variance if variance > 1e-12 * square else None

@@ -186,8 +186,9 @@ class Prover:
         self._folding = FoldForms(data)
         self._gram: GramForm | None = None
         self._told = Limits()  # since something was told
-        self._next_trial = FIRST_TRIAL_SECONDS  # of a tree for all sizes
-        self._largest_tree = 0  # nodes of such trees that ended
+        # Seconds of proving after which a tree for all sizes is tried, and the nodes of the largest
+        # of these trees that has ended.
+        self._next_trial, self._largest_tree = FIRST_TRIAL_SECONDS, 0
 
     def run(self) -> None:
         """Prove until the choice, or everything, is proved, or the time is up."""

@@ -331,7 +331,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         other._keep(self._models[t])
         other.tau_, other.gamma_ = int(sizes["tau"][t]), float(sizes["gamma"][t])
         other.cv_error_ = float(sizes["cv_error"][t])
-        for name in NESTED:  # of the whole fit, not of this size
+        for name in NESTED:  # The nested figure belongs to the whole fit, not to this size.
             other.__dict__.pop(name, None)
         return other
 
@@ -352,7 +352,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()
-        for name in ("sizes_", "reference_error_", "_models", *NESTED):  # of a fit before
+        # Attributes that only some fits set must not outlive the next fit.
+        for name in ("sizes_", "reference_error_", "_models", *NESTED):
             self.__dict__.pop(name, None)
         if choice.projection is not None:
             self._keep_sizes(choice.projection)

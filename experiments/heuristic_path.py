@@ -26,7 +26,7 @@ from sparsecv.solvers import SparseRidgeProblem, solve_sizes, support_path
 ROWS, CORRELATION = (60, 100, 200, 500), (0.0, 0.5, 0.7, 0.9)
 SIGNAL, GAMMAS = (0.5, 2.0, 10.0), (0.01, 0.1, 1.0, 10.0)
 SETS = "bardet,vessel,topgear,riboflavin,housing2"
-# A problem counts as missed where the worst size's objective exceeds the tree's by more than this share.
+# A problem is missed where the worst size's objective exceeds the tree's by more than this share.
 ENOUGH = 0.01
 
 

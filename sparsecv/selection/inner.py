@@ -26,8 +26,8 @@ from ..solvers import TREE_ONLY, Limits, run_units, support_path
 from .averaging import model_weights
 
 MAX_BLOCKS = 5  # more folds than this are joined to so many blocks; folds of a block share weights
-# Where folds are only two, or do not partition the rows, the training rows of every fold are cut into
-# so many inner folds.
+# Where folds are only two, or do not partition the rows, the training rows of every fold are cut
+# into so many inner folds.
 INNER_FOLDS = 4
 
 Errors = list[tuple[int, Array]]  # a block, and squared errors (γ, τ) that count for its weights

@@ -30,7 +30,7 @@ AIMS = {  # what a rule takes
     "averaged": "all models together, weighted by their CV errors",
     "projected": "the fewest features that predict nearly like the average of all models",
 }
-ONLY_COMPARES = "It compares models and chose among them: expect more on new data (--nested)."
+ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
 SIGNS = (
     ("τ", "the largest number of features that a model may have"),
     ("γ", "the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
@@ -122,7 +122,7 @@ def _lines(
     else:
         what = f"the average of all models, {what}"
     yield "chosen", f"[bold green]{what}[/]"
-    yield from _errors(prepared, study, choice)
+    yield from _errors(prepared, study, choice, expected is not None)
     if expected is not None:
         figure = f"[bold]{number(expected.error)}[/] ± {number(expected.std_error)} (s.e.)"
         yield "to quote", f"{figure}, the error to expect on new data: the whole"
@@ -130,7 +130,9 @@ def _lines(
     yield from _proofs(study, choice, model)
 
 
-def _errors(prepared: Prepared, study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
+def _errors(
+    prepared: Prepared, study: Study, choice: Choice, nested: bool
+) -> Iterator[tuple[str, str]]:
     """The CV error of what is chosen, its interval where that is not proved, RMSE and R²."""
     folds, target = prepared.folds, escape(prepared.source.target_name)
     kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
@@ -145,7 +147,7 @@ def _errors(prepared: Prepared, study: Study, choice: Choice) -> Iterator[tuple[
         known = "" if exact else bounds_text(choice.lower, choice.cv_error, choice.upper)
     error = f"[bold]{number(choice.cv_error, exact)}[/] ± {number(float(spread))} (s.e.)"
     yield "CV error", f"{error}, {held_out}"
-    yield "", ONLY_COMPARES
+    yield "", ONLY_COMPARES + ("" if nested else " --nested tells how much.")
     if known:
         yield "", f"proved bounds of this CV error: {escape(known)}"
     rmse, r2 = quality(prepared, choice.cv_error)

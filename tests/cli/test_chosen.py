@@ -217,7 +217,8 @@ def test_progress_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert folds & {f"fold {j} of 5" for j in range(1, 6)}
     assert pairs <= {(gamma, tau) for gamma in (1.0, 10.0) for tau in (13, 15)}
     assert all(0.0 <= gap <= 100.0 for gap in gaps)
-    assert gaps == sorted(gaps, reverse=True)
+    # A proof may replace the least estimate by a larger error: the gap need not fall at every step.
+    assert gaps[-1] < gaps[0]
     assert gaps[0] > 0.0
     assert left == sorted(left, reverse=True)
     assert 0 <= left[-1] <= left[0] <= 4

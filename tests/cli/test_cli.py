@@ -300,6 +300,7 @@ def test_datasets(capsys: Capture) -> None:
 def test_time_limit_exits_with_one(folds: str, capsys: Capture) -> None:
     hard_csv(Path("hard.csv"))
     arguments = ["cv", "hard.csv", "--folds", folds, "--gamma", "0.01", "--tau", "1,12,20"]
+    arguments += ["--rule", "minimum"]
     document = run_json(*arguments, "--time-limit", "1", status=1)
     assert capsys.readouterr().err == ""
     (one,) = document["results"]
@@ -321,6 +322,7 @@ def test_time_limit_exits_with_one(folds: str, capsys: Capture) -> None:
 def test_time_limit_as_printed(factor: float, capsys: Capture) -> None:
     hard_csv(Path("hard.csv"), factor)
     arguments = ["cv", "hard.csv", "--gamma", "0.01,1", "--tau", "1,12", "--time-limit", "0.5"]
+    arguments += ["--rule", "minimum"]
     assert main(arguments) == 1
     out = capsys.readouterr().out
     assert "not proved" in out

@@ -161,6 +161,8 @@ def _searched(
     incumbent.offer(root.columns[last.support])
     bound = min(root.slack, max(search.bound for search in searches))
     bound = max(min(bound, _overlooked(problem, gram, searches)), relaxed)
+    if relaxed == 0.0 and relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
+        bound = max(bound, _relaxed(problem, whole, limits))
     nodes = 1 + sum(search.n_nodes for search in searches)
     found = _result(problem, incumbent, bound, status, nodes, limits, tol)
     return replace(

@@ -33,7 +33,7 @@ from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.selection.nested import LEAVE_ONE_OUT_ROWS, nested_error
+from sparsecv.selection.nested import LEAVE_ONE_OUT_ROWS, MAX_ROWS_OF_TEN_FOLDS, nested_error
 from sparsecv.selection.rules import choose, chosen_model
 from sparsecv.selection.study import Study
 from sparsecv.solvers import TREE_ONLY
@@ -98,8 +98,9 @@ def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, 
             found["criterion"] = choice.criterion, error
     for k in (5, 10):
         found[f"nested {k}"] = nested_error(study, rule, 5, k).error, found[rule][1]
-    few = y.size <= LEAVE_ONE_OUT_ROWS
-    default = nested_error(study, rule, 5) if few else found["nested 10"]
+    few, many = y.size <= LEAVE_ONE_OUT_ROWS, y.size > MAX_ROWS_OF_TEN_FOLDS
+    default = found["nested 5" if many else "nested 10"]
+    default = nested_error(study, rule, 5) if few else default
     found["nested"] = default[0], found[rule][1]
     return found | {"lasso": lasso(X, y, fresh, seed)}
 

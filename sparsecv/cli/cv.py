@@ -251,13 +251,11 @@ def _draw(study: Study, choice: Choice, plot: Path, title: str) -> None:
     from ..plots import bounds as bound_plots
     from ..plots import curves as plots
     from ..plots.sizes import linear_peers, plot_sizes
-    from ..selection.projection import PARTITIONS
 
     result, found = study.surface, choice.projection
     chosen = result.by_gamma[choice.gamma_index]
     if found is not None:
-        every = [one.folds for one in study.evaluated[:PARTITIONS]]
-        peers = linear_peers(study.data, every, found.sizes)
+        peers = linear_peers(study.data, [result.folds], found.sizes)
         plot_sizes(found, str(plot), title, peers=peers)
     elif not chosen.history:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None

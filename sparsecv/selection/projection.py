@@ -32,7 +32,6 @@ from ..solvers.threads import one_blas_thread
 from .averaging import averaged_coefficients
 from .inner import enough
 
-PARTITIONS = 1  # in which distances are measured: the first one
 NEAR = 0.01  # of the average's CV error: a distance that is small enough
 RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)  # γ⊥ in hundredths of a column's squared length
 

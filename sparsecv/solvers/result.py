@@ -19,7 +19,7 @@ class Status(str, Enum):
     MIO_LIMIT = "MIO limit"
     INTERRUPTED = "interrupted"
     PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
-    UNPROVED = "not proved"  # no limit was met: nothing more was asked for
+    UNPROVED = "not proved"  # No limit was met: the caller has asked for no more proofs.
     FAILED = "solver failure"  # an outside solver contradicted what is known to hold
 
     def __str__(self) -> str:

@@ -87,7 +87,8 @@ def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
             f"X must have shape (n, p) and y, a single column, shape (n,): {what} has "
             f"{array.ndim} dimensions in place of {dimensions}"
         )
-    dtype = getattr(array, "dtype", np.dtype(float))  # of a frame there are many, looked at before
+    # A frame has a type for every column, which was checked before.
+    dtype = getattr(array, "dtype", np.dtype(float))
     if getattr(dtype, "kind", "O") not in ("biuf" if frame else "biufO"):  # objects: when read
         raise InputError(f"{what} must hold real numbers, not {dtype}")
     if frame:  # to floats: pandas' own missing values become NaN

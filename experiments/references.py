@@ -38,7 +38,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
 from sparsecv.selection.averaging import averaged_model, model_weights
-from sparsecv.selection.projection import PARTITIONS, choose_size, project_average
+from sparsecv.selection.projection import choose_size, project_average
 from sparsecv.selection.study import Study
 
 DEVELOPMENT = (
@@ -82,18 +82,19 @@ def tried(
     """Way, predictions, columns and signal."""
     names = [f"x{j}" for j in range(X.shape[1])]
     design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
-    data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
+    data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
     study = Study(data, design, GAMMAS, None, Settings(time_limit="auto"), seed=seed)
-    partitions = [
-        (data.with_folds(one.folds) if number else data, one)
-        for number, one in enumerate(study.evaluated[:PARTITIONS])
-    ]
+    sizes_of_all, no_limit = study.surface.taus, (int(study.surface.taus[-1]), np.inf)
 
     def predicted(model: FittedModel) -> np.ndarray:
         return Z @ model.coef + model.intercept
 
     for way, weights in variants(study).items():
-        found = project_average(partitions, design, weights, study.surface.taus)
+        # Every fold has the weights of all rows here: only test errors are compared.
+        of_folds = [weights] * data.folds.k
+        found = project_average(
+            data, study.surface, design, weights, of_folds, sizes_of_all, no_limit
+        )
         signal = 1.0 - found.reference / float(np.var(y))
         dense = averaged_model(design, data.full(), study.surface, weights, False)
         yield f"average {way}", predicted(dense), dense.support.size, signal

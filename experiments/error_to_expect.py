@@ -36,7 +36,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.selection.nested import LEAVE_ONE_OUT_ROWS, MAX_ROWS_OF_TEN_FOLDS, nested_error
 from sparsecv.selection.rules import choose, chosen_model
 from sparsecv.selection.study import Study
-from sparsecv.solvers import TREE_ONLY
+from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
 
 MADE = {  # n, p, ρ, signal to noise, true columns, draws
     "20 × 8": (20, 8, 0.0, 0.5, 3, 100),

@@ -20,7 +20,9 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.solvers import Limits, on_client, run_units
+from sparsecv.solvers import on_client
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.executor import run_units
 
 UNITS = 400
 

@@ -15,7 +15,7 @@ from common import fold_rows, machine, run
 
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
-from sparsecv.plots.bounds import animate_bounds, plot_bounds
+from sparsecv.plots.intervals import animate_bounds, plot_bounds
 
 RESULTS = Path(__file__).parent / "results"
 

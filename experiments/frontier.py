@@ -21,14 +21,9 @@ from common import machine
 from instances import Instance
 from solver_benchmark import NAMES, applies, case_of, run
 
-from sparsecv.solvers import (
-    GramForm,
-    Limits,
-    SparseRidgeProblem,
-    branch_and_bound,
-    perspective_relaxation,
-    wants_gram,
-)
+from sparsecv.solvers import SparseRidgeProblem, branch_and_bound, perspective_relaxation
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.relaxation.gram import GramForm, wants_gram
 from sparsecv.tables.datasets import list_datasets
 
 HARD = (

@@ -18,9 +18,10 @@ import numpy as np
 from common import fold_rows, machine
 
 from sparsecv.design.design import Protocol
-from sparsecv.solvers import Limits, Solution, SparseRidgeProblem, Status, solve
-from sparsecv.solvers.outside.benders import outer_approximation
-from sparsecv.solvers.outside.gurobi import solve_gurobi
+from sparsecv.solvers import Solution, SparseRidgeProblem, Status, solve
+from sparsecv.solvers.backends.benders import outer_approximation
+from sparsecv.solvers.backends.gurobi import solve_gurobi
+from sparsecv.solvers.core.limits import Limits
 
 CASES = (
     ("diabetes11", 0.1, tuple(range(1, 12))),

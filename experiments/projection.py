@@ -57,7 +57,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
 from sparsecv.selection.rules import choose, chosen_model
 from sparsecv.selection.study import Study
-from sparsecv.solvers import TREE_ONLY
+from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
 
 NAMES = (
     *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),

@@ -21,7 +21,8 @@ import cvxpy
 import numpy as np
 from common import machine
 
-from sparsecv.solvers import Relaxation, SparseRidgeProblem, perspective_relaxation, relaxation_path
+from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation, relaxation_path
+from sparsecv.solvers.relaxation.perspective import Relaxation
 
 
 def clarabel(

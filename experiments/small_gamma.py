@@ -23,7 +23,7 @@ from sparsecv.solvers import (
     heuristic_support,
     perspective_relaxation,
 )
-from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.core.limits import Limits
 
 
 def fixed_in(problem: SparseRidgeProblem, members: np.ndarray) -> SparseRidgeProblem:

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from .cv import bounds
     from .estimators import SparseRidge, SparseRidgeCV
-    from .stability import StabilityCV
+    from .stability.estimator import StabilityCV
 
 __all__ = ["SparseRidge", "SparseRidgeCV", "StabilityCV", "__version__", "bounds"]
 

@@ -15,18 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv.solvers import (
-    GramForm,
     SparseRidgeProblem,
-    Spectrum,
     best_subsets,
-    centre_bound,
     ellipsoid,
     perspective_relaxation,
     solve,
 )
 from sparsecv.solvers.branching.single import branch_and_bound
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.completion import complete, completion_work
-from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
+from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.screening import screen
 from tests.brute_force import Data, enumerate_size, exact_objectives
 from tests.exact import as_exact, exact_moments, exact_objective

@@ -15,11 +15,8 @@ from brute_force import (
 )
 from tree_cases import key, problem_of
 
-from sparsecv.solvers import (
-    DeletedRowSubsets,
-    Status,
-    best_subsets_rows_deleted,
-)
+from sparsecv.solvers import Status, best_subsets_rows_deleted
+from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 
 Exact = list[dict[int, dict[Support, Fraction]]]
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 from brute_force import Data
 
-from sparsecv.solvers import (
-    Solution,
-    SparseRidgeProblem,
-    solve,
-)
+from sparsecv.solvers import Solution, SparseRidgeProblem, solve
 
 
 def problem_of(data: Data, tau: int) -> SparseRidgeProblem:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv.solvers import Limits, SparseRidgeProblem
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports.path import SupportGrower
 
 Support = NDArray[np.intp]

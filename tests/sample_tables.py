@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sparsecv.errors import InputError
-from sparsecv.tables.sources import RowSource, open_table
+from sparsecv.tables.rows import RowSource
+from sparsecv.tables.sources import open_table
 
 NAMES = ["a", "b c", "d.e"]
 

@@ -23,7 +23,7 @@ CALLED = {
     ),
     "sparsecv.cv.alternating": "alternate",
     "sparsecv.cv.engine": "cross_validate",
-    "sparsecv.plots.bounds": "animate_bounds plot_bounds",
+    "sparsecv.plots.intervals": "animate_bounds plot_bounds",
     "sparsecv.plots.curves": "plot_cv",
     "sparsecv.risk": (
         "corrected_deviation corrected_k_fold corrected_k_fold_deviation cv_deviation "
@@ -46,9 +46,12 @@ CALLED = {
     "sparsecv.tables.synthetic": "make_synthetic",
 }
 RETURNED = {  # records, whose attributes are read
-    "sparsecv.risk": "Development LowerBoundExample NestedEstimate RiskEstimate",
+    "sparsecv.risk.candidates": "Development NestedEstimate",
+    "sparsecv.risk.estimates": "RiskEstimate",
+    "sparsecv.risk.lower_bound": "LowerBoundExample",
+    "sparsecv.selection.criterion": "Selection",
+    "sparsecv.selection.partial_errors": "PartialErrors",
     "sparsecv.solvers": "Solution SupportPath",
-    "sparsecv.stability": "PartialErrors Selection",
 }
 NEEDS_AN_EXTRA = {"solve_conic", "xgboost"}  # no doctest
 

@@ -29,14 +29,14 @@ SOLVERS = [
     ["executor"],
     ["cluster"],
     ["remote"],
-    ["outside"],
+    ["backends"],
     ["branching"],
-    ["fitted"],
+    ["ridge_fits"],
     ["leaps"],
     ["relaxation"],
     ["supports"],
-    ["limits", "threads"],
-    ["problem", "result", "kernels"],
+    ["core"],
+    ["kernels"],
 ]
 
 

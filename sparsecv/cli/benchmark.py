@@ -48,7 +48,7 @@ def benchmark(
     from ..cv.settings import Settings
     from ..plots import curves as plots
     from ..plots import reductions
-    from ..solvers import on_client
+    from ..solvers.executor import on_client
     from . import comparison
     from . import grids as options
 

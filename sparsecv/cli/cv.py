@@ -113,7 +113,8 @@ def cv(
     from ..plots import curves as plots
     from ..selection.rules import checked_rule, choose, chosen_model
     from ..selection.study import checked_repeats
-    from ..solvers import Limits, on_client
+    from ..solvers.core.limits import Limits
+    from ..solvers.executor import on_client
     from . import documents, grids
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
@@ -155,7 +156,7 @@ def cv(
 
 def _status(study: Study, choice: Choice, model: FittedModel) -> int:
     """Whether a limit that the user has named has left something open."""
-    from ..solvers import Status
+    from ..solvers.core.result import Status
 
     settings = study.settings
     named = settings.time_limit not in ("auto", None) or settings.mio_limit is not None
@@ -248,8 +249,8 @@ def _tell_partial(
 
 def _draw(study: Study, choice: Choice, plot: Path, title: str) -> None:
     """Curves against τ, or of a search its bounds: two moments of them, or a film."""
-    from ..plots import bounds as bound_plots
     from ..plots import curves as plots
+    from ..plots import intervals as bound_plots
     from ..plots.sizes import linear_peers, plot_sizes
 
     result, found = study.surface, choice.projection

@@ -15,7 +15,7 @@ from ..selection.choice import Choice
 from ..selection.projection import NEAR, Projection
 from ..selection.rules import RULES
 from ..selection.study import Study
-from ..solvers import MAX_COLUMNS
+from ..solvers.leaps.all_sizes import MAX_COLUMNS
 from .figures import quality
 from .report import MAX_TABLE_ROWS, number, print_table, rows_shown
 

@@ -36,7 +36,8 @@ def fit(
     """Fit the best model of at most τ features, with its certificate."""
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.prepare import versions
-    from ..solvers import SolverUnavailable, Status, solve
+    from ..solvers.api import solve
+    from ..solvers.backends.optional_dependencies import SolverUnavailable
     from . import documents, report
 
     console = shared.open_console(quiet, json_file)
@@ -62,7 +63,7 @@ def fit(
             solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
-    proved = solution.status is Status.OPTIMAL
+    proved = str(solution.status) == "optimal"
     model = prepared.model(gamma, solution.support, solution.lower_bound, proved)
     if save is not None:
         shared.save_model(save, source, model, tau, gamma)

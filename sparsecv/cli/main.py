@@ -16,7 +16,7 @@ from .. import __version__
 from ..errors import ClusterError, InputError
 from .benchmark import benchmark
 from .cv import cv
-from .datasets import datasets
+from .datasets_command import datasets
 from .fit import fit
 from .options import BAD_INPUT, DONE, INTERRUPTED
 from .predict import predict

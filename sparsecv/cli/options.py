@@ -203,7 +203,7 @@ def announce_limit(p: int, limit: float | str | None) -> None:
     p: Number of columns.
     """
     from ..cv.settings import PROVING
-    from ..solvers import TREE_ONLY
+    from ..solvers.leaps.all_sizes import TREE_ONLY
 
     if p > TREE_ONLY and limit == "auto":
         note(

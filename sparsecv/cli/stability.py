@@ -81,8 +81,8 @@ def stability(
     from ..design.prepare import versions
     from ..plots import curves as plots
     from ..plots import heatmaps
-    from ..solvers import Limits
-    from ..stability import job as work
+    from ..solvers.core.limits import Limits
+    from ..stability import command as work
     from . import grids as options
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
@@ -143,7 +143,7 @@ def _weights(text: str | None) -> Any:
 def show(console: Console, found: dict[str, Any]) -> None:
     """Print λ, the choice and what it is worth.
 
-    found: As :func:`sparsecv.stability.job.document` gives it, with the data set and the seconds.
+    found: What ``sparsecv.stability.command.document`` returns, with the data set and the seconds.
     """
     from rich.markup import escape
     from rich.table import Table

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import GammaTooSmall, InputError
-from ..solvers import TREE_ONLY
+from ..solvers.leaps.all_sizes import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
 from .gamma_step import HIGH, LOW, FixedSupports, gamma_step
-from .pace import Tell
+from .progress import Tell
 from .results import Array, CVResult, GammaResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 

@@ -17,16 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..solvers import (
-    Ellipsoid,
-    GramForm,
-    Neighbour,
-    Relaxation,
-    SparseRidgeProblem,
-    Spectrum,
-    ellipsoid,
-    node_bounds,
-)
+from ..solvers.branching.multi_problem_tree import Neighbour
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.relaxation.ellipsoid import Ellipsoid, Spectrum, ellipsoid, node_bounds
+from ..solvers.relaxation.gram import GramForm
+from ..solvers.relaxation.perspective import Relaxation
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .checkpoint_file import made_folder, only_writer, read_sealed
 from .ledger import Page
-from .sealed import made_folder, only_writer, read_sealed
 
 
 class Checkpoint:

@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
-from ..solvers import TREE_ONLY, Limits, SolverUnavailable, Status, StopFlag, support_path
-from ..solvers.threads import one_blas_thread
+from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.result import Status
+from ..solvers.core.threads import one_blas_thread
+from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.paths import support_path
 from .checkpoint import Checkpoint
 from .estimate import MANY_FOLDS, fill_pages
 from .grid import solve_grid
 from .ledger import Page
-from .pace import Pace, Tell
+from .progress import Pace, Tell
 from .prove import Prover
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus

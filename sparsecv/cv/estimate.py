@@ -16,20 +16,16 @@ from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
-from ..solvers import (
-    TREE_ONLY,
-    DeletedRowSubsets,
-    Limits,
-    SparseRidgeProblem,
-    Status,
-    SupportPath,
-    best_subsets_rows_deleted,
-    run_units,
-    support_path,
-    workers,
-)
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status
+from ..solvers.executor import run_units, workers
+from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
+from ..solvers.paths import support_path
+from ..solvers.ridge_fits import SupportPath
 from .ledger import Page
-from .pace import Tell
+from .progress import Tell
 
 FOLDS_PER_TREE = 512  # deleted rows that share a tree: their state stays in cache
 MANY_FOLDS = 20  # From this number of folds on, no fold beyond 45 columns begins a tree of its own.

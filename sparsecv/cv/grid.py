@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers import Limits, Solution, Status, pad_support, run_units, solve
+from ..solvers.api import solve
+from ..solvers.core.limits import Limits
+from ..solvers.core.result import Solution, Status
+from ..solvers.executor import run_units
+from ..solvers.leaps.all_sizes import pad_support
 from .ledger import Page
 
 

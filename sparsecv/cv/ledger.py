@@ -15,19 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
-from ..solvers import (
-    DeletedRowSubsets,
-    OpenNode,
-    Status,
-    SupportPath,
-    deleted_fits,
-    known_path,
-    prediction_ranges,
-    worst,
-)
+from ..solvers.core.result import Status, worst
+from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
+from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
+from ..solvers.ridge_fits import SupportPath, known_path
 from .bounds import objective_gap_bound, squared_error_bounds
+from .checkpoint_file import checked_array, checked_number, checked_support
 from .results import TIE, GammaResult, mean_over_folds, stacked
-from .sealed import checked_array, checked_number, checked_support
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]

@@ -16,29 +16,22 @@ from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..solvers import (
-    MAX_COLUMNS,
-    BestSubsets,
-    Certificate,
-    GramForm,
-    Limits,
-    SparseRidgeProblem,
-    Spectrum,
-    Status,
-    best_subsets,
-    branch_and_bound,
-    certify,
-    pad_support,
-    perspective_relaxation,
-    run_units,
-    wants_gram,
-)
+from ..solvers.branching.certificate import Certificate, certify
+from ..solvers.branching.single import branch_and_bound
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status
+from ..solvers.executor import run_units
+from ..solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets, best_subsets, pad_support
+from ..solvers.relaxation.ellipsoid import Spectrum
+from ..solvers.relaxation.gram import GramForm, wants_gram
+from ..solvers.relaxation.perspective import perspective_relaxation
 from .bounds import fold_bounds
 from .estimate import MANY_FOLDS
-from .joint import JointFolds, rows_left_out
 from .ledger import Page
-from .pace import Tell
+from .progress import Tell
 from .results import TIE
+from .shared_tree import JointFolds, rows_left_out
 
 FIRST, GROWTH = 0.05, 4.0  # seconds of a problem in the first round, and in later ones that often
 JOINT_ROWS = 4  # in a fold, up to which one tree for all folds pays

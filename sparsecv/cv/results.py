@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.folds import Folds
-from ..solvers import Status, worst
+from ..solvers.core.result import Status, worst
 
 Array = NDArray[np.float64]
 TIE = 1e-9  # relative difference of CV errors that counts as none

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..errors import InputError
-from ..solvers import MAX_COLUMNS, TREE_ONLY, checked_backend
+from ..solvers.api import checked_backend
+from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY
 
 METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")

@@ -19,21 +19,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers import (
-    Limits,
-    Relaxation,
-    Solution,
-    SparseRidgeProblem,
-    Spectrum,
-    Status,
-    heuristic_support,
-    relaxation_path,
-    solve,
-    worst,
-)
+from ..solvers.api import solve
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Solution, Status, worst
+from ..solvers.relaxation.ellipsoid import Spectrum
+from ..solvers.relaxation.perspective import Relaxation, relaxation_path
+from ..solvers.supports.beam import heuristic_support
 from .bounds import compute_bounds, fold_bounds, strengths
-from .joint import SURE, JointFolds, rows_left_out, solve_training
 from .ledger import Page
+from .shared_tree import SURE, JointFolds, rows_left_out, solve_training
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]

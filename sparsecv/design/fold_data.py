@@ -10,8 +10,9 @@ from typing import Protocol as Interface
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers import GramForm, LeftOut, SparseRidgeProblem, gram_root
-from ..solvers.problem import LONG
+from ..solvers.branching.row_deletion import LeftOut
+from ..solvers.core.problem import LONG, SparseRidgeProblem, gram_root
+from ..solvers.relaxation.gram import GramForm
 from .design import Array, Design, weighted_rows
 from .folds import Folds, HashedFolds
 from .moments import FoldMoments

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers import SparseRidgeProblem, relative_gap
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import relative_gap
 from .design import Array, Design
 
 

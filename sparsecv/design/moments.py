@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..solvers import Limits, run_units
-from ..solvers.threads import one_blas_thread
+from ..solvers.core.limits import Limits
+from ..solvers.core.threads import one_blas_thread
+from ..solvers.executor import run_units
 from ..tables.rows import RowSource, as_source
 from .design import Array, Design, Summary
 from .folds import Folds

@@ -13,9 +13,9 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..solvers import workers
+from ..solvers.executor import workers
 from ..tables.columns import shown
-from ..tables.sources import RowSource
+from ..tables.rows import RowSource
 from .design import Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds
 from .folds import Folds, fold_count, hashed_folds, make_folds

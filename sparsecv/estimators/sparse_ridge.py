@@ -8,7 +8,10 @@ from ..cv.settings import checked_jobs
 from ..design.design import weighted_rows
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..solvers import SolverUnavailable, SparseRidgeProblem, Status, solve
+from ..solvers.api import solve
+from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status
 from .base import SparseLinearModel
 from .validation import (
     checked_number,

@@ -20,10 +20,10 @@ from ..selection.nested import nested_error, refuse_nested
 from ..selection.projection import Projection
 from ..selection.rules import choose, chosen_model, refuse_rule
 from ..selection.study import REPEATS, Study
-from ..solvers import on_client
+from ..solvers.executor import on_client
 from ..tables.lazy import LazySource, is_lazy
 from .base import SparseLinearModel
-from .progress import CallbackSupportMixin, Progress, with_callbacks
+from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .validation import frame_names
 
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..design.design import Array
 from ..errors import ConstantColumnWarning, InputError, warn_caller
-from ..solvers import checked_backend
+from ..solvers.api import checked_backend
 
 
 def frame_names(X: Any) -> list[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import InputError
-from ..stability.job import Job
+from ..stability.command import Job
 from .curves import pyplot, save
 
 

@@ -1,6 +1,7 @@
 """Risk estimates for any learner, and the bounds that come with them."""
 
-from .bounds import (
+from .candidates import development_set, nested_cv
+from .deviations import (
     corrected_deviation,
     corrected_k_fold_deviation,
     cv_deviation,
@@ -13,22 +14,10 @@ from .bounds import (
     stability_bound,
     training_error_bound,
 )
-from .candidates import Development, NestedEstimate, development_set, nested_cv
-from .estimates import (
-    RiskEstimate,
-    corrected_k_fold,
-    k_fold,
-    leave_one_out,
-    leave_p_out,
-    repeated_k_fold,
-)
-from .lower_bound import LowerBoundExample, lower_bound_example
+from .estimates import corrected_k_fold, k_fold, leave_one_out, leave_p_out, repeated_k_fold
+from .lower_bound import lower_bound_example
 
 __all__ = [
-    "Development",
-    "LowerBoundExample",
-    "NestedEstimate",
-    "RiskEstimate",
     "corrected_deviation",
     "corrected_k_fold",
     "corrected_k_fold_deviation",

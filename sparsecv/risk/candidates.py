@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from ..errors import InputError
 from ..stability.coordinate import Grid
-from .bounds import development_set_bound
+from .deviations import development_set_bound
 from .estimates import Array, Fits, Function, Index
 
 

@@ -20,7 +20,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 
 from ..errors import InputError
-from ..solvers import Limits, run_units
+from ..solvers.core.limits import Limits
+from ..solvers.executor import run_units
 from ..stability.learners import default_loss, folds_for
 from ..stability.losses import Loss, checked_loss
 

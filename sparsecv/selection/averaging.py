@@ -13,7 +13,8 @@ import numpy as np
 from ..cv.results import CVResult
 from ..design.design import Array, Design
 from ..design.model import FittedModel
-from ..solvers import SparseRidgeProblem, known_path
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.ridge_fits import known_path
 
 TEMPERATURE = 10.0
 LEAST = 1e-4  # of the largest weight: what is less is left out

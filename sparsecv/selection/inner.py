@@ -16,13 +16,16 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.pace import Tell
+from ..cv.progress import Tell
 from ..design.design import Array
 from ..design.fold_data import FoldData, MomentFolds, RowFolds
 from ..design.folds import Folds, make_folds
 from ..design.moments import FoldMoments, Moments
 from ..errors import InputError
-from ..solvers import TREE_ONLY, Limits, run_units, support_path
+from ..solvers.core.limits import Limits
+from ..solvers.executor import run_units
+from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.paths import support_path
 from .averaging import model_weights
 
 MAX_BLOCKS = 5  # more folds than this are joined to so many blocks; folds of a block share weights

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ..design.design import Design, Summary, make_design
 from ..design.design import Protocol as Layout
 from ..errors import InputError
-from ..solvers import SparseRidgeProblem, support_path
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")

@@ -20,7 +20,7 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
 from ..design.model import FittedModel
 from ..errors import InputError
-from ..solvers import TREE_ONLY
+from ..solvers.leaps.all_sizes import TREE_ONLY
 from .rules import choose, chosen_model
 from .study import Study
 

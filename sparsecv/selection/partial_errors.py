@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..solvers import Limits, run_units
+from ..solvers.core.limits import Limits
+from ..solvers.executor import run_units
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

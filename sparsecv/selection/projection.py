@@ -22,13 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.engine import interruptible
-from ..cv.pace import Tell
+from ..cv.progress import Tell
 from ..cv.results import CVResult, mean_over_folds
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..design.model import FittedModel, fitted_model
-from ..solvers import Limits, SparseRidgeProblem, StopFlag, run_units, support_path
-from ..solvers.threads import one_blas_thread
+from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.threads import one_blas_thread
+from ..solvers.executor import run_units
+from ..solvers.paths import support_path
 from .averaging import averaged_coefficients
 from .inner import enough
 

@@ -16,7 +16,7 @@ from ..cv.settings import Settings
 from ..design.fold_data import FoldData, RowFolds
 from ..design.model import FittedModel
 from ..errors import InputError
-from ..solvers import TREE_ONLY
+from ..solvers.leaps.all_sizes import TREE_ONLY
 from .averaging import averaged_model, model_weights
 from .choice import Choice
 from .criterion import criterion

@@ -14,14 +14,17 @@ from .. import __version__
 from ..cv.alternating import alternation, visit_default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
-from ..cv.pace import Pace, Tell
+from ..cv.progress import Pace, Tell
 from ..cv.results import Array, CVResult, mean_over_folds
 from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..design.model import FittedModel, fitted_model
-from ..solvers import TREE_ONLY, Limits, Status, known_path, worst
+from ..solvers.core.limits import Limits
+from ..solvers.core.result import Status, worst
+from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.ridge_fits import known_path
 from .averaging import averaged_coefficients, model_weights, soft_least
 from .criterion import Selection, select
 from .inner import inner_weights

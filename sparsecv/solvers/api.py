@@ -8,15 +8,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .backends.optional_dependencies import SolverUnavailable
+from .backends.registry import lacking, outside_backends
 from .branching.single import branch_and_bound
-from .branching.sizes import HANDOVER, solve_sizes
+from .branching.size_sweep import HANDOVER, solve_sizes
+from .core.limits import Limits, StopFlag
+from .core.problem import SparseRidgeProblem
+from .core.result import Solution, Status, relative_gap
+from .core.threads import on_one_thread
 from .leaps.all_sizes import BestSubsets, active_columns, best_subsets, checked_support
-from .limits import Limits, StopFlag
-from .outside.extras import SolverUnavailable
-from .outside.registry import lacking, outside_backends
-from .problem import SparseRidgeProblem
-from .result import Solution, Status, relative_gap
-from .threads import on_one_thread
 
 
 class Backend(Protocol):

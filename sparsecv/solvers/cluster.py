@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import ClusterError, InputError
-from .limits import Limits
+from .core.limits import Limits
 from .remote import Compiling, held, stop_run, unit_there
 
 Late = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on

@@ -21,7 +21,7 @@ from joblib.parallel import get_active_backend
 
 from .. import __version__
 from .cluster import connect, on_cluster
-from .limits import Limits
+from .core.limits import Limits
 from .remote import Compiling, Sent, unit_there
 
 try:

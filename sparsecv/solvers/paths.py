@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .branching.enumeration import enumerated, few_supports
-from .branching.sizes import FIRST_NODES, HANDOVER, solve_sizes
-from .fitted import Support, SupportPath, fit_supports
+from .branching.size_sweep import FIRST_NODES, HANDOVER, solve_sizes
+from .core.limits import Limits
+from .core.problem import SparseRidgeProblem
+from .core.result import Status, worst
+from .core.threads import on_one_thread
 from .kernels.linalg import EPS, Array
 from .leaps import all_sizes_kernels as kernels
 from .leaps.all_sizes import (
@@ -31,13 +34,10 @@ from .leaps.all_sizes import (
     settled,
 )
 from .leaps.along_gamma import RunnersUp, answers, enter, restart
-from .leaps.node import wanted_from
-from .limits import Limits
-from .problem import SparseRidgeProblem
+from .leaps.leaps_node import wanted_from
 from .relaxation.perspective import Relaxation, perspective_relaxation
-from .result import Status, worst
+from .ridge_fits import Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
-from .threads import on_one_thread
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 LATE = 0.05  # seconds for swaps at the first γ where the time is up before it

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from ..errors import ClusterError
+from .core.limits import Limits, StopFlag
+from .core.threads import one_blas_thread
 from .kernels.compiled import compiled_elsewhere, seconds_compiling
-from .limits import Limits, StopFlag
-from .threads import one_blas_thread
 
 _flags: dict[str, StopFlag] = {}  # of the runs that have had units in this process
 _lock = threading.Lock()

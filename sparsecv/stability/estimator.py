@@ -29,11 +29,11 @@ from ..selection.partial_errors import (
     partial_errors,
     training_rows,
 )
-from ..solvers import on_client
-from .checkpoint import Shelf, kept_losses
+from ..solvers.executor import on_client
 from .coordinate import Adaptive, Grid, Runner
 from .learners import Renumbered, default_loss, folds_for, learner_of
 from .losses import Loss, checked_loss
+from .resume import Shelf, kept_losses
 
 SEARCHES = ("grid", "coordinate")
 REFIT_SECONDS = 10.0  # for the final sparse ridge model where the folds' were not proved

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner
 from ..selection.partial_errors import Array, Index, Learner
-from ..solvers.outside.extras import missing
+from ..solvers.backends.optional_dependencies import missing
 from .coordinate import Grid
 from .losses import LOSSES, Loss
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from ..errors import InputError
+from .column_errors import MAX_LEVELS, Faults
 from .columns import FloatArray, check_names, check_rows, select_columns, shown
-from .faults import MAX_LEVELS, Faults
 from .parquet import ParquetFile, ParquetFolder, as_text
 from .rows import ArraySource, Part, RowSource
 from .text import KEPT_BYTES, TextFile, as_numpy

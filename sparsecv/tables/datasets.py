@@ -17,21 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .aside import Column, names_aside
 from .columns import as_names, listed, select_columns, shown
-from .sources import ArraySource, RowSource, open_table
-from .synthetic import Synthetic, make_synthetic
+from .rows import ArraySource, RowSource
+from .sources import open_table
+from .synthetic import make_synthetic
+from .weights_groups import Column, names_aside
 
-__all__ = [
-    "DatasetInfo",
-    "Synthetic",
-    "describe",
-    "list_datasets",
-    "load_dataset",
-    "load_diabetes",
-    "make_synthetic",
-    "resolve",
-]
+__all__ = ["list_datasets", "load_dataset", "make_synthetic"]
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
 _HASH_LIMIT = 50 * 2**20

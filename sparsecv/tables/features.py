@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
+from .column_errors import Faults
 from .columns import FloatArray, listed, near, shown
 from .datasets import locate
-from .faults import Faults
 from .rows import RowSource
 from .sources import map_npy, open_file
 

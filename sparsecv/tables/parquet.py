@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from .column_errors import Faults
 from .columns import FloatArray, shown
-from .faults import Faults
 from .text import as_numpy
 
 SUFFIXES = {".parquet", ".pq"}

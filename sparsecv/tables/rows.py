@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .aside import Column
+from .column_errors import Faults
 from .columns import FloatArray, check_names, check_rows, is_integer, shown
-from .faults import Faults
+from .weights_groups import Column
 
 
 class Part(NamedTuple):

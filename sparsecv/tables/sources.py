@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from .aside import Column, names_aside
 from .columns import FloatArray, as_names, check_rows, select_columns
-from .rows import ArraySource, RowSource
+from .rows import RowSource
+from .weights_groups import Column, names_aside
 
 if TYPE_CHECKING:
     from .parquet import ParquetFile
     from .text import TextFile
 
-__all__ = ["ArraySource", "NpySource", "RowSource", "open_table"]
+__all__ = ["open_table"]
 
 _TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
 _PARQUET_SUFFIXES = {".parquet", ".pq"}

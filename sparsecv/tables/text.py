@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from ..errors import InputError
+from .column_errors import MISSING, Faults, is_number
 from .columns import FloatArray, shown
-from .faults import MISSING, Faults, is_number
 
 _DELIMITERS = "\t;,|"  # in order of preference when the header holds equally many
 _BOOLEANS = ["false", "true"]

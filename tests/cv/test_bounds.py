@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from sparsecv.cv import bounds
 from sparsecv.solvers import (
-    Ellipsoid,
     SparseRidgeProblem,
-    Spectrum,
     ellipsoid,
     heuristic_support,
     perspective_relaxation,
 )
+from sparsecv.solvers.relaxation.ellipsoid import Ellipsoid, Spectrum
 from tests.problems import ugly_problem
 
 

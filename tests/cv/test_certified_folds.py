@@ -16,7 +16,8 @@ from sparsecv.cv.ledger import Page
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import Limits, Status, solve
+from sparsecv.solvers import Status, solve
+from sparsecv.solvers.core.limits import Limits
 from tests.cv_attacks import FOLDS
 from tests.cv_brute_force import brute_force, inside, standardised
 from tests.fresh import draws

@@ -16,7 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 import sparsecv
-from sparsecv.cv import estimate, grid, prove, sealed
+from sparsecv.cv import checkpoint_file as sealed
+from sparsecv.cv import estimate, grid, prove
 from sparsecv.cv.checkpoint import Checkpoint, _state
 from sparsecv.cv.ledger import Page
 from sparsecv.cv.results import CVResult
@@ -25,7 +26,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning, InputError
 from sparsecv.selection.study import Study
-from sparsecv.tables.sources import ArraySource
+from sparsecv.tables.rows import ArraySource
 from tests.fresh import draws
 
 Array = NDArray[np.float64]

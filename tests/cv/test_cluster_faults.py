@@ -26,8 +26,10 @@ from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import ClusterError
-from sparsecv.solvers import Limits, on_client, run_units
 from sparsecv.solvers import cluster as cluster_module
+from sparsecv.solvers import on_client
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.executor import run_units
 
 distributed = pytest.importorskip("distributed")
 

@@ -17,9 +17,10 @@ from sparsecv.cv.engine import Surface
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
-from sparsecv.solvers import Limits, paths
-from sparsecv.solvers import limits as clocks
-from sparsecv.solvers.branching import sizes
+from sparsecv.solvers import paths
+from sparsecv.solvers.branching import size_sweep as sizes
+from sparsecv.solvers.core import limits as clocks
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports import path
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")

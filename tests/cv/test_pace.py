@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecv.cv.pace import Pace
-from sparsecv.solvers import Limits, limits
+from sparsecv.cv.progress import Pace
+from sparsecv.solvers.core import limits
+from sparsecv.solvers.core.limits import Limits
 
 
 def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:

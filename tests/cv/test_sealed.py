@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv.cv.sealed import read_sealed, write_sealed
+from sparsecv.cv.checkpoint_file import read_sealed, write_sealed
 from sparsecv.errors import CheckpointWarning
-from sparsecv.stability.checkpoint import Shelf, kept_losses
+from sparsecv.stability.resume import Shelf, kept_losses
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}
 

@@ -15,7 +15,7 @@ from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
-from sparsecv.tables.sources import ArraySource
+from sparsecv.tables.rows import ArraySource
 from sparsecv.tables.synthetic import make_synthetic
 from tests.cv_brute_force import brute_force, inside
 from tests.problems import ugly_problem
@@ -215,7 +215,8 @@ def test_a_search_beyond_double_precision_is_not_called_proved(
 ) -> None:
     from dataclasses import replace
 
-    from sparsecv.cv import joint, tau_search
+    from sparsecv.cv import shared_tree as joint
+    from sparsecv.cv import tau_search
     from sparsecv.solvers import Status, solve
 
     def imprecise(*arguments: object, **options: object) -> object:

@@ -19,8 +19,8 @@ from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.solvers import Limits, StopFlag
-from sparsecv.solvers.threads import one_blas_thread
+from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 

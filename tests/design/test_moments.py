@@ -17,7 +17,8 @@ from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moments import FoldMoments, Moments, fold_moments
 from sparsecv.errors import ConstantColumnWarning, InputError
-from sparsecv.tables.sources import ArraySource, RowSource, open_table
+from sparsecv.tables.rows import ArraySource, RowSource
+from sparsecv.tables.sources import open_table
 
 Array = NDArray[np.float64]
 PROTOCOLS = [

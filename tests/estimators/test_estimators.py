@@ -20,7 +20,7 @@ from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv import estimate
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import Limits
+from sparsecv.solvers.core.limits import Limits
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -21,7 +21,7 @@ from sparsecv.errors import InputError
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.inner import inner_weights, refuse_inner
 from sparsecv.selection.projection import project_fold
-from sparsecv.solvers import Limits
+from sparsecv.solvers.core.limits import Limits
 
 
 @pytest.mark.parametrize("p", [5, 50])

@@ -22,7 +22,7 @@ from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.rules import RULES, choose
 from sparsecv.selection.study import Study, partition_again
-from sparsecv.solvers import Limits
+from sparsecv.solvers.core.limits import Limits
 
 
 @pytest.mark.parametrize("intercept", [True, False])

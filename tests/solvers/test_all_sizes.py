@@ -21,7 +21,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tree_cases import Exact, exact_of, key, problem_of
 
-from sparsecv.solvers import BestSubsets, SparseRidgeProblem, Status, StopFlag, best_subsets
+from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
+from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.leaps.all_sizes import BestSubsets
 
 
 def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:

@@ -18,9 +18,10 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
-from sparsecv.solvers import SolverUnavailable, available_backends, checked_backend
+from sparsecv.solvers import SolverUnavailable, available_backends
 from sparsecv.solvers import api as backends
-from sparsecv.solvers.outside import registry as outside_backends
+from sparsecv.solvers.api import checked_backend
+from sparsecv.solvers.backends import registry as outside_backends
 from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]

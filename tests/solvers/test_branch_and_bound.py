@@ -15,7 +15,6 @@ from problems import optimum, ugly_problem
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
-    StopFlag,
     best_subsets,
     branch_and_bound,
     perspective_relaxation,
@@ -24,10 +23,10 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import single
-from sparsecv.solvers.branching import sizes as sizes_module
+from sparsecv.solvers.branching import size_sweep as sizes_module
 from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
-from sparsecv.solvers.limits import Limits
 from sparsecv.solvers.relaxation import gram as root_module
 from sparsecv.solvers.relaxation.root import Incumbent, reduced_root
 from sparsecv.solvers.supports.swaps import improve

@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from problems import optimum, ugly_problem
 
-from sparsecv.solvers import (
-    Certificate,
-    GramForm,
-    SparseRidgeProblem,
-    Status,
-    branch_and_bound,
-    certify,
-)
-from sparsecv.solvers.limits import Limits
+from sparsecv.solvers import SparseRidgeProblem, Status, branch_and_bound
+from sparsecv.solvers.branching.certificate import Certificate, certify
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def holds(leaf: NDArray[np.int8], support: tuple[int, ...]) -> bool:

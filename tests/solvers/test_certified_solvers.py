@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv.solvers import GramForm, SparseRidgeProblem
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.relaxation.gram import GramForm
 from tests.attacks import SOLVERS, ugly_data
 from tests.fresh import draws
 

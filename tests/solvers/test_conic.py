@@ -10,18 +10,14 @@ import pytest
 from brute_force import plain
 from outside_cases import hard, problem_of
 
-from sparsecv.solvers import (
-    GramForm,
-    SolverUnavailable,
-    available_backends,
-    solve,
-)
-from sparsecv.solvers.outside import (
+from sparsecv.solvers import SolverUnavailable, available_backends, solve
+from sparsecv.solvers.backends import (
     conic,
 )
-from sparsecv.solvers.outside import (
+from sparsecv.solvers.backends import (
     registry as outside_backends,
 )
+from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def read_task(path: str) -> tuple[Any, ...]:

@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from problems import ugly_problem
 
-from sparsecv.solvers import Limits, SparseRidgeProblem
-from sparsecv.solvers.outside.cuts import CutForm, FrontierCuts
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.backends.cuts import CutForm, FrontierCuts
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.diagonal import largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 

@@ -18,8 +18,10 @@ import pytest
 from joblib import parallel_config
 
 from sparsecv.errors import ClusterError, InputError
-from sparsecv.solvers import Limits, Status, StopFlag, on_client, run_units
+from sparsecv.solvers import Status, on_client
 from sparsecv.solvers import remote as there
+from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.executor import run_units
 from sparsecv.solvers.kernels.compiled import seconds_compiling
 from sparsecv.solvers.remote import Compiling, Sent, stop_run, unit_there
 

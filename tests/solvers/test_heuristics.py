@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from problems import optimum, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, heuristic_support
-from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.supports import beam as heuristics
 from sparsecv.solvers.supports.beam import LocalSearch, beam
 from sparsecv.solvers.supports.greedy import forward_order

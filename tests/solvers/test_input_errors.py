@@ -13,7 +13,8 @@ from sparsecv.cli.main import main
 from sparsecv.cv import estimate
 from sparsecv.errors import GammaTooSmall, InputError
 from sparsecv.estimators import sparse_ridge
-from sparsecv.solvers import SparseRidgeProblem, fit_supports, solve, support_path
+from sparsecv.solvers import SparseRidgeProblem, solve, support_path
+from sparsecv.solvers.ridge_fits import fit_supports
 
 
 def test_gamma_that_rounds_to_zero_is_bad_input() -> None:

@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from problems import grown
 
 from sparsecv.solvers import (
-    GramForm,
-    LeftOut,
     SparseRidgeProblem,
     best_subsets,
     best_subsets_rows_deleted,
     branch_and_bound,
-    certify,
     heuristic_support,
     perspective_relaxation,
-    settle,
-    solve_jointly,
     support_path,
 )
-from sparsecv.solvers.branching import driver, families_kernels, node
+from sparsecv.solvers.branching import driver, node
+from sparsecv.solvers.branching import multi_problem_kernels as families_kernels
+from sparsecv.solvers.branching.certificate import certify
 from sparsecv.solvers.branching.enumeration import enumerated
+from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
+from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.relaxation import descent, gram, perspective, root
+from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
 
 Array = NDArray[np.float64]

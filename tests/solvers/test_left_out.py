@@ -11,17 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsecv.solvers import (
-    GramForm,
-    LeftOut,
-    Limits,
     SparseRidgeProblem,
     Status,
     heuristic_support,
     perspective_relaxation,
-    settle,
     solve,
-    solve_jointly,
 )
+from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
+from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.relaxation.gram import GramForm
 from tests.problems import ugly_problem
 
 

@@ -20,18 +20,11 @@ from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsecv.solvers import (
-    MAX_COLUMNS,
-    BestSubsets,
-    OpenNode,
-    SparseRidgeProblem,
-    Status,
-    StopFlag,
-    best_subsets,
-    prediction_ranges,
-)
+from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
+from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.solvers.leaps import all_sizes
-from sparsecv.solvers.leaps.open_nodes import expand
+from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets
+from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges
 
 
 def problem_of(data: Data) -> SparseRidgeProblem:

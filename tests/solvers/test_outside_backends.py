@@ -18,31 +18,26 @@ from outside_cases import hard, problem_of
 from problems import optimum, ugly_problem
 
 from sparsecv.solvers import (
-    Limits,
     SolverUnavailable,
     SparseRidgeProblem,
     Status,
-    StopFlag,
     available_backends,
-    checked_backend,
     solve,
 )
-from sparsecv.solvers.outside import (
-    benders,
-    conic,
-    extras,
-    gurobi_models,
-)
-from sparsecv.solvers.outside import (
+from sparsecv.solvers.api import checked_backend
+from sparsecv.solvers.backends import benders, conic, gurobi_models
+from sparsecv.solvers.backends import (
     gurobi as gurobi_master,
 )
-from sparsecv.solvers.outside import (
+from sparsecv.solvers.backends import (
     highs as highs_master,
 )
-from sparsecv.solvers.outside import (
+from sparsecv.solvers.backends import optional_dependencies as extras
+from sparsecv.solvers.backends import (
     registry as outside_backends,
 )
-from sparsecv.solvers.outside.oracle import MasterResult, Oracle
+from sparsecv.solvers.backends.oracle import MasterResult, Oracle
+from sparsecv.solvers.core.limits import Limits, StopFlag
 
 MASTERS = [name for name in ("highs", "gurobi", "scip") if name in available_backends()]
 OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]
@@ -366,7 +361,7 @@ def test_a_tolerance_is_relative_to_the_objective(name: str) -> None:
 def test_many_columns_need_no_less_than_the_masters_tolerance() -> None:
     if "scip" not in available_backends():
         pytest.skip("scip is not installed")
-    from sparsecv.solvers.outside.scip import solve_scip
+    from sparsecv.solvers.backends.scip import solve_scip
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 240))

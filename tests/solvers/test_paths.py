@@ -10,18 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import ugly_problem
 
-from sparsecv.solvers import (
-    SparseRidgeProblem,
-    best_subsets,
-    few_supports,
-    known_path,
-    solve_sizes,
-    support_path,
-)
-from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.fitted import fit_supports
-from sparsecv.solvers.limits import Limits
-from sparsecv.solvers.result import Status
+from sparsecv.solvers import SparseRidgeProblem, best_subsets, solve_sizes, support_path
+from sparsecv.solvers.branching.enumeration import enumerated, few_supports
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.result import Status
+from sparsecv.solvers.ridge_fits import fit_supports, known_path
 
 
 def check(problem: SparseRidgeProblem, gammas: list[float], sizes: list[int]) -> None:

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import optimum
 
-from sparsecv.solvers import GramForm, LeftOut, SparseRidgeProblem
-from sparsecv.solvers.limits import Limits
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.perspective import perspective_relaxation, relaxation_path
 from sparsecv.solvers.relaxation.screening import screen
 

@@ -9,20 +9,21 @@ from fresh import draws
 from problems import optimum, ugly_problem
 
 from sparsecv.solvers import (
-    GramForm,
     SparseRidgeProblem,
     Status,
     branch_and_bound,
     perspective_relaxation,
     solve_sizes,
 )
-from sparsecv.solvers.branching import refitted, single
+from sparsecv.solvers.branching import sdp_nodes as refitted
 from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching.refitted import RefittedTree
+from sparsecv.solvers.branching import single
+from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.branching.search import Search
-from sparsecv.solvers.limits import Limits
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import diagonal
 from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior
+from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def best_below(problem: SparseRidgeProblem, state: np.ndarray, picks: int) -> float:

@@ -17,14 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_cases import key, problem_of
 
-from sparsecv.solvers import (
-    DeletedRowSubsets,
-    SparseRidgeProblem,
-    Status,
-    StopFlag,
-    best_subsets,
-    best_subsets_rows_deleted,
-)
+from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets, best_subsets_rows_deleted
+from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 
 
 @settings(max_examples=examples(150))

@@ -18,12 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_cases import key, problem_of
 
-from sparsecv.solvers import (
-    MAX_COLUMNS,
-    Status,
-    best_subsets_rows_deleted,
-    deleted_fits,
-)
+from sparsecv.solvers import Status, best_subsets_rows_deleted
+from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS
+from sparsecv.solvers.leaps.deleted_rows import deleted_fits
 
 
 @settings(max_examples=50)

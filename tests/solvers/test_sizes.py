@@ -8,13 +8,13 @@ from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
-    StopFlag,
     best_subsets,
     solve,
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.branching import sizes
+from sparsecv.solvers.branching import size_sweep as sizes
+from sparsecv.solvers.core.limits import StopFlag
 
 
 def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

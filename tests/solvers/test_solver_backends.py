@@ -15,17 +15,15 @@ from sparsecv.solvers import (
     Solution,
     SparseRidgeProblem,
     Status,
-    StopFlag,
     available_backends,
     best_subsets,
-    checked_backend,
     register_backend,
-    relative_gap,
     solve,
 )
-from sparsecv.solvers import (
-    api as backends,
-)
+from sparsecv.solvers import api as backends
+from sparsecv.solvers.api import checked_backend
+from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.core.result import relative_gap
 
 
 def problem_of(data: Data, tau: int) -> SparseRidgeProblem:

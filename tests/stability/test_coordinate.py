@@ -10,15 +10,9 @@ import pytest
 from stability_cases import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import StabilityCV
-from sparsecv.stability import (
-    Adaptive,
-    EstimatorLearner,
-    Grid,
-    cart,
-    checked_loss,
-    descend,
-    partial_errors,
-)
+from sparsecv.stability import EstimatorLearner, cart, partial_errors
+from sparsecv.stability.coordinate import Adaptive, Grid, descend
+from sparsecv.stability.losses import checked_loss
 
 
 def test_coordinate_descent_visits_lines() -> None:

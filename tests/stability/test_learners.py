@@ -25,17 +25,17 @@ from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.solvers import api as backends
 from sparsecv.stability import (
     EstimatorLearner,
-    Grid,
     SparseRidgeLearner,
     cart,
-    checked_loss,
     largest_tau,
     partial_errors,
     svm,
     xgboost,
 )
+from sparsecv.stability.coordinate import Grid
 from sparsecv.stability.estimator import REFIT_SECONDS
 from sparsecv.stability.learners import ProjectedSizes, learner_of
+from sparsecv.stability.losses import checked_loss
 from sparsecv.tables.synthetic import make_synthetic
 
 

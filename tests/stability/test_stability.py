@@ -21,13 +21,13 @@ from sparsecv import SparseRidge, StabilityCV
 from sparsecv.errors import InputError
 from sparsecv.stability import (
     EstimatorLearner,
-    Grid,
     SparseRidgeLearner,
-    checked_loss,
     criterion,
     partial_errors,
     select,
 )
+from sparsecv.stability.coordinate import Grid
+from sparsecv.stability.losses import checked_loss
 
 
 def squared(y: Array, predicted: Array) -> Array:

@@ -13,10 +13,8 @@ from stability_cases import made
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.cli.main import main
-from sparsecv.stability import (
-    Recipe,
-    job,
-)
+from sparsecv.stability import command as job
+from sparsecv.stability.learners import Recipe
 
 
 def table_of(path: Path, labels: bool = False) -> Path:

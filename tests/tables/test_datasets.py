@@ -17,7 +17,6 @@ from sparsecv.errors import InputError
 from sparsecv.tables import synthetic
 from sparsecv.tables.datasets import (
     DatasetInfo,
-    Synthetic,
     describe,
     list_datasets,
     load_dataset,
@@ -25,7 +24,8 @@ from sparsecv.tables.datasets import (
     make_synthetic,
     resolve,
 )
-from sparsecv.tables.sources import ArraySource
+from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.synthetic import Synthetic
 
 DATA = os.environ.get("SPARSECV_DATA")
 needs_data = pytest.mark.skipif(

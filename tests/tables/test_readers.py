@@ -11,8 +11,9 @@ from sample_tables import NAMES, check, refused, table, write
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
-from sparsecv.tables.aside import Column
-from sparsecv.tables.sources import ArraySource, open_table
+from sparsecv.tables.rows import ArraySource
+from sparsecv.tables.sources import open_table
+from sparsecv.tables.weights_groups import Column
 
 # ---------------------------------------------------------------------------- .npy
 

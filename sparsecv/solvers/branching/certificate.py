@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm
 from . import driver, node
 from .search import Search, Tree

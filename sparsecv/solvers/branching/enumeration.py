@@ -8,10 +8,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import complete, completion_work
 from ..kernels.linalg import Array
 from ..leaps.all_sizes import checked_sizes, pad_support, prefer
-from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm
 
 MOST = 5_000_000  # supports: some 10 ms

@@ -11,15 +11,15 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status, relative_gap
 from ..kernels.completion import completion_work
 from ..kernels.linalg import Array, record
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
-from ..result import Status, relative_gap
 from . import driver, node
 
 CHUNK_SECONDS = 0.01  # between two looks at the clock, about

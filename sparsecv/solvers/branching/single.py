@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status, relative_gap
+from ..core.threads import on_one_thread
 from ..relaxation.diagonal import MOST_COLUMNS, STEPS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
-from ..result import Status, relative_gap
 from ..supports.beam import LocalSearch
-from ..threads import on_one_thread
 from .certificate import Certificate, start_from
-from .refitted import PAYS, RefittedTree
+from .sdp_nodes import PAYS, RefittedTree
 from .search import Search, Tree
 
 # work of a search, in supports of some 3 ns, before a better support is looked for, and per p³

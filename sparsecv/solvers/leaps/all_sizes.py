@@ -10,12 +10,12 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.limits import Limits, StopFlag
+from ..core.problem import SparseRidgeProblem, SubsetFit
+from ..core.result import Status
+from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask, to_mask
-from ..limits import Limits, StopFlag
-from ..problem import SparseRidgeProblem, SubsetFit
-from ..result import Status
 from ..supports.greedy import forward_order
-from ..threads import on_one_thread
 from . import all_sizes_kernels as kernels
 from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from .node import Tree, drop, factorise, highest_rank, name_child, new_tree, pause, remember
+from .leaps_node import Tree, drop, factorise, highest_rank, name_child, new_tree, pause, remember
 
 TIES = 64
 KEPT = 4  # supports of a size that are worth knowing where ``margin`` asks for more than the best

@@ -13,7 +13,7 @@ from ..kernels import fits
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, from_mask
 from . import all_sizes_kernels as kernels
-from .node import factorise
+from .leaps_node import factorise
 
 LARGE = 16  # columns beyond which a tree may be worth searching further than it must
 

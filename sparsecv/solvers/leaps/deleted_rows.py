@@ -9,11 +9,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.limits import Limits, StopFlag
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status
+from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, Mask, from_mask
-from ..limits import Limits, StopFlag
-from ..problem import SparseRidgeProblem
-from ..result import Status
-from ..threads import on_one_thread
 from . import deleted_rows_kernels as kernels
 from .all_sizes import (
     MAX_COLUMNS,

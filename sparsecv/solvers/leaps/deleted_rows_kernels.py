@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from . import node
-from .node import Tree, drop, highest_rank, name_child, new_tree, pause, remember
+from . import leaps_node as node
+from .leaps_node import Tree, drop, highest_rank, name_child, new_tree, pause, remember
 
 TIES = 4
 CROWDED = 0.75  # share of live problems below which a node is compacted: copies cost, too

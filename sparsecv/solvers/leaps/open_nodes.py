@@ -16,9 +16,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array, from_mask
-from ..problem import SparseRidgeProblem
-from .node import Tree
+from .leaps_node import Tree
 
 ROUNDING = 1e-9  # relative widening of every range, far above what the formulas lose
 

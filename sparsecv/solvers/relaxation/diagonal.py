@@ -8,9 +8,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array
-from ..limits import Limits
 from .dual_bound import EXTRA, gram_gradient, weights
 from .gram import GramForm, extraction
 from .newton import newton, newton_work

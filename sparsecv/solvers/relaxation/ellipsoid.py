@@ -22,8 +22,8 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array
-from ..problem import SparseRidgeProblem
 from .descent import FREE, IN
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm

@@ -9,10 +9,10 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from .dual_bound import BoundTerms, relative_rounding, weights
 
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix

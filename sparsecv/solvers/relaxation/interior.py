@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg as sla
 
+from ..core.limits import Limits
 from ..kernels.linalg import Array
-from ..limits import Limits
 
 MOST_STEPS = 60
 

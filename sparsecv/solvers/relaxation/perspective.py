@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
-from ..threads import on_one_thread
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms
 from .gram import GramForm, residual_form, wants_gram

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..problem import SparseRidgeProblem
 from .descent import gram_arrays
 from .dual_bound import weights
 from .gram import GramForm, residual_form

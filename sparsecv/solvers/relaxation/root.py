@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from . import descent as kernels

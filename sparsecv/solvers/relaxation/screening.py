@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..problem import SparseRidgeProblem
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, raised_all
 from .gram import residual_form

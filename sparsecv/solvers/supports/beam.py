@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.threads import on_one_thread
 from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
-from ..threads import on_one_thread
 from .beam_kernels import pair_swap
 from .greedy import complete_support, forward_order
 from .swaps import swap_search

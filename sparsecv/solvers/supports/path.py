@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from .beam import PROMISING, promising_columns
 from .greedy import complete_support, forward_order
 from .swaps import afresh, join, leave, settled_gain, swap_from

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.limits import Limits, StopFlag
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status, worst
+from ..core.threads import on_one_thread
 from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets, pad_support
-from ..limits import Limits, StopFlag
-from ..problem import SparseRidgeProblem
 from ..relaxation.gram import GramForm, wants_gram
-from ..result import Status, worst
-from ..threads import on_one_thread
 from .single import branch_and_bound
 
 FIRST_NODES = 20_000  # nodes it gets beyond that: some 2 ms

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..limits import Limits
-from ..result import Status
+from ..core.limits import Limits
+from ..core.result import Status
 from .oracle import TOLERANCE, MasterResult, Oracle
 
 LOOK = 0.05  # seconds between two looks at the stop flag

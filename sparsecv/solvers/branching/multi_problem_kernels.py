@@ -16,15 +16,7 @@ from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
 from ..relaxation.descent import Sweeps, relax
-from .left_out_kernels import (
-    bound_all_rows,
-    bound_moved,
-    load_node,
-    passing,
-    prepare_moves,
-    residuals,
-    worth_moving,
-)
+from .incumbent_kernels import factor_support, try_support
 from .node import (
     IN,
     OUT,
@@ -35,7 +27,15 @@ from .node import (
     largest_share,
     round_node,
 )
-from .pool_kernels import factor_support, try_support
+from .row_deletion_kernels import (
+    bound_all_rows,
+    bound_moved,
+    load_node,
+    passing,
+    prepare_moves,
+    residuals,
+    worth_moving,
+)
 
 # supports visited for all neighbours together: instead of a relaxation, instead of branching
 CHEAP, MOST = 2e4, 1e5

@@ -18,14 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Solution, Status
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
-from ..result import Solution, Status
 from .cuts import CutForm
-from .extras import SCIP, SolverUnavailable, missing, no_mosek_licence, quiet_stderr, required
 from .gurobi import environment, progress_of, status_of
-from .prepare import Prepared, prepare
+from .optional_dependencies import (
+    SCIP,
+    SolverUnavailable,
+    missing,
+    no_mosek_licence,
+    quiet_stderr,
+    required,
+)
+from .presolve import Prepared, prepare
 
 PRECISION = 1e-5  # relative gap that counts as proved: what conic solvers' tolerances are worth
 TOLERANCE = 1e-8  # feasibility asked of them

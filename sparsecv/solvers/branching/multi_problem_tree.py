@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status
 from ..kernels.linalg import Array, record
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.gram import TOLERANCE
-from ..result import Status
-from . import driver, node, pool_kernels
-from . import families_kernels as joint_kernels
-from .left_out import LeftOut
+from . import driver, node
+from . import incumbent_kernels as pool_kernels
+from . import multi_problem_kernels as joint_kernels
+from .row_deletion import LeftOut
 from .search import Search, Tree
 
 FEW = 5  # neighbours, or

@@ -7,8 +7,8 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..problem import SparseRidgeProblem
 from ..relaxation.diagonal import Fitted, fit_diagonal
 from ..relaxation.dual_bound import weights
 from ..relaxation.gram import GramForm

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
-from ..result import Solution
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Solution
 from .conic import Scaled, concluded, least_gap
 from .cuts import CutForm
-from .extras import required
 from .gurobi import environment, guarded, progress_of, set_limits, status_of
-from .prepare import prepare
+from .optional_dependencies import required
+from .presolve import prepare
 
 FORMS = ("perspective", "big-m", "indicator")
 TOLERANCE = 1e-8

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..limits import Limits
-from ..result import Status
+from ..core.limits import Limits
+from ..core.result import Status
 from .cuts import Cut
-from .extras import SolverUnavailable, required
+from .optional_dependencies import SolverUnavailable, required
 from .oracle import TOLERANCE, MasterResult, Oracle
 
 FRACTIONAL = 200  # nodes at which fractional points are cut, too

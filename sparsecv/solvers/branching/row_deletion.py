@@ -14,7 +14,7 @@ from ..kernels.linalg import EPS, Array, record
 from ..relaxation.dual_bound import relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
-from . import left_out_kernels
+from . import row_deletion_kernels as left_out_kernels
 
 
 @dataclass(frozen=True)

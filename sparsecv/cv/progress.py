@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..solvers import Limits
+from ..solvers.core.limits import Limits
 
 Tell = Callable[[str, int, int], None]
 QUICK = 1.0  # seconds of work, up to which nothing is said of the time

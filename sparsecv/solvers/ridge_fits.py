@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import GammaTooSmall
+from .core.problem import SparseRidgeProblem
+from .core.result import Status
 from .kernels import fits
 from .kernels.linalg import EPS, Array
 from .leaps.all_sizes import TREE_ONLY, BestSubsets
-from .problem import SparseRidgeProblem
-from .result import Status
 
 Support = NDArray[np.intp]
 

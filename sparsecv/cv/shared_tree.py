@@ -9,25 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
-from ..solvers import (
-    GramForm,
-    JointResult,
-    LeftOut,
-    Limits,
-    Neighbour,
-    Relaxation,
-    Solution,
-    SparseRidgeProblem,
-    Spectrum,
-    Status,
-    perspective_relaxation,
-    run_units,
-    settle,
-    solve,
-    solve_jointly,
-    wants_gram,
-    worst,
-)
+from ..solvers.api import solve
+from ..solvers.branching.multi_problem_tree import JointResult, Neighbour, settle, solve_jointly
+from ..solvers.branching.row_deletion import LeftOut
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Solution, Status, worst
+from ..solvers.executor import run_units
+from ..solvers.relaxation.ellipsoid import Spectrum
+from ..solvers.relaxation.gram import GramForm, wants_gram
+from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
 from .bounds import OF_EIGENVALUE, OF_GAMMA, open_node_range, squared_error_bounds
 from .ledger import Page
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..branching.single import WORST_GAP
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
-from ..result import Solution
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Solution
 from .cuts import CutForm
 from .oracle import PRECISION, MasterResult, Oracle
-from .prepare import prepare
+from .presolve import prepare
 
 ROOT_CUTS = 1000
 Master = Callable[[Oracle, Limits, int], MasterResult]
@@ -41,7 +41,7 @@ def outer_approximation(
     ----------
     problem : SparseRidgeProblem
     master : callable
-        :func:`~sparsecv.solvers.outside.highs.solve_highs`, or Gurobi's or SCIP's.
+        :func:`~sparsecv.solvers.backends.highs.solve_highs`, or Gurobi's or SCIP's.
     warm_starts : supports
         Of at most τ columns.
     tol : float
@@ -66,7 +66,7 @@ def outer_approximation(
     --------
     >>> import numpy as np
     >>> from sparsecv.solvers import SparseRidgeProblem, outer_approximation
-    >>> from sparsecv.solvers.outside.highs import solve_highs
+    >>> from sparsecv.solvers.backends.highs import solve_highs
     >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
     >>> outer_approximation(problem, solve_highs).support
     array([1, 2])

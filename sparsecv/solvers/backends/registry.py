@@ -9,15 +9,15 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from ..limits import Limits, StopFlag
-from ..problem import SparseRidgeProblem
-from ..result import Solution
+from ..core.limits import Limits, StopFlag
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Solution
 from .benders import Master, outer_approximation
 from .conic import PACKAGES, solve_conic
-from .extras import SCIP, missing, no_mosek_licence
 from .gurobi import solve_gurobi
 from .gurobi_models import solve_gurobi_model
 from .highs import solve_highs
+from .optional_dependencies import SCIP, missing, no_mosek_licence
 from .scip import solve_scip
 
 MASTERS: dict[str, tuple[Master, tuple[str, ...]]] = {

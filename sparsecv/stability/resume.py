@@ -11,7 +11,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from ..cv.sealed import made_folder, read_sealed, write_sealed
+from ..cv.checkpoint_file import made_folder, read_sealed, write_sealed
 from ..selection.partial_errors import Array, Index, Learner, losses_of
 
 ANEW = "its fits are made anew"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..limits import Limits
-from ..result import Status
-from .extras import quiet_stderr, required
+from ..core.limits import Limits
+from ..core.result import Status
+from .optional_dependencies import quiet_stderr, required
 from .oracle import MasterResult, Oracle
 
 TOLERANCE = 1e-8  # of rows and duals, the objective in units of the incumbent's; SCIP stalls below

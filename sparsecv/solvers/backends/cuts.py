@@ -19,9 +19,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
 from ..relaxation import descent as kernels
 from ..relaxation.diagonal import largest_diagonal
 from ..relaxation.dual_bound import EXTRA, bound_terms

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
-
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, dot, reduce_row
 from ..relaxation.dual_bound import best_multiple, gram_gradient
-from .pool_kernels import SOUND, invert_factor
+from .incumbent_kernels import SOUND, invert_factor
 
 SETTINGS = np.dtype(
     [

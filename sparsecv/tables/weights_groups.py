@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .column_errors import MISSING, Faults, is_number
 from .columns import FloatArray, check_names, dropped_columns, find_column, shown
-from .faults import MISSING, Faults, is_number
 
 if TYPE_CHECKING:
     from .parquet import ParquetFile

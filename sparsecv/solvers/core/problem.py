@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import GammaTooSmall
+from ...errors import GammaTooSmall
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..limits import Limits
-from ..result import Status
+from ..core.limits import Limits
+from ..core.result import Status
 from .cuts import Cut, CutForm, FrontierCuts
 
 PRECISION = 1e-7  # least relative gap a master is asked to close

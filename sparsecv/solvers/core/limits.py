@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from .kernels.compiled import seconds_compiling
+from ..kernels.compiled import seconds_compiling
 from .result import Status
 
 FLOPS = 1e9  # a second, of factorisations and eigenvalue problems on a busy machine

@@ -13,7 +13,7 @@ from ..design.design import Array
 from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner, largest_tau
-from ..tables.sources import RowSource
+from ..tables.rows import RowSource
 from .estimator import StabilityCV
 from .learners import Recipe, cart, svm, xgboost
 from .losses import checked_loss

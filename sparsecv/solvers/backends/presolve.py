@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..branching.single import WORST_GAP
-from ..limits import Limits
-from ..problem import SparseRidgeProblem
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Solution, Status, relative_gap
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.root import Incumbent, Root, reduced_root
-from ..result import Solution, Status, relative_gap
 
 
 @dataclass

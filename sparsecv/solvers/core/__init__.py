@@ -1,0 +1,1 @@
+"""The problem, its solution, and the limits of a search: the ground of all solvers."""

@@ -1,4 +1,4 @@
-"""What the experiments share: data, timing, peak memory, a line about the machine."""
+"""Helpers that every experiment uses: data sets, timing, peak memory, child processes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from sparsecv.design.folds import make_folds
 from sparsecv.design.prepare import versions
 from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.synthetic import make_synthetic
+
+ROOT = Path(__file__).resolve().parents[1]  # python -m experiments.… runs from here
+RESULTS = ROOT / "experiments" / "results"
 
 # The papers' four small data sets; their Diabetes has the sex column one-hot (11 columns).
 PAPER_SETS = {

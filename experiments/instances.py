@@ -1,12 +1,12 @@
-"""The problems the solver benchmark and the incumbent comparison run on."""
+"""The problems on which the solver benchmark and the comparison of heuristics run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from common import rows
 
+from experiments.common import rows
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.solvers import SparseRidgeProblem
 

@@ -1,213 +1,120 @@
-"""Is there a better average to project? Test errors under other weights of the grid's models.
+"""The linear models that sparsecv is compared with, and their choice by cross-validation.
 
-    python experiments/references.py [--splits 20] CSV [data set ...]
-    python experiments/references.py --table CSV
-
-Splits, folds and γ as in projection.py. On each split one study of all sizes gives the averages
-
-    T=5, 10, 20, 40   weights h^(−n/T), h averaged over six partitions; 10 is the package's
-    loo               h^(−n/10) with h by leave-one-out
-    confidence        exp(−t²/2), t how far a model's fold errors lie above those of the best model,
-                      in standard errors of their paired differences
-    half ridge        half T=10, half the ridge fit of all columns with the γ of least h
-    ε=.003, ε=.03     T=10 projected onto the least size within .3 % or 3 % of its CV error, not 1 %
-
-and their projections. ``signal`` is 1 − h̄/var(y), h̄ the CV error of the average. Rows are appended
-split by split; ``--table`` prints errors relative to those of T=10, the development sets apart from
-the others, and of T chosen by signal, its threshold tuned on the development sets.
+The lasso, relaxed (least squares on its columns) or not, and the elastic net by scikit-learn; MCP
+and SCAD by skglm and L0Learn's algorithm with swaps by fastsparsegams where these are installed.
+A path is a function of training rows, a response, other rows and a grid (None: its own) to that
+grid, predictions (rows, models) and the number of columns of every model.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import warnings
-from collections import defaultdict
-from collections.abc import Iterator
-from itertools import product
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
-from common import machine
-from projection import GAMMAS, parts
+from sklearn.linear_model import enet_path
+from sklearn.model_selection import KFold
 
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.model import FittedModel
-from sparsecv.selection.averaging import averaged_model, model_weights
-from sparsecv.selection.projection import choose_size, project_average
-from sparsecv.selection.study import Study
+from experiments.selection.selection_peers import coefficients, scaled
 
-DEVELOPMENT = (
-    *("toxicity", "prostate", "hitters", "housing:60", "servo:60", "diabetes:60"),
-    *(f"synthetic:75,10,4,0.5,{snr},1" for snr in ("0.3", "1", "5", "50")),
-)
-OTHERS = (
-    *("steam", "alcohol", "rev:60", "energy:60", "concrete:60", "qsar_fish:60", "wine:60"),
-    *("autompg:60", "diabetes", "rev"),
-)
-THRESHOLDS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+Array = np.ndarray
+Path = Callable[[Array, Array, Array, Any], tuple[Any, Array, Array]]
+LENGTH = 100  # models of a path
+RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+WEIGHTS = np.geomspace(1e-4, 10.0, 5)  # L0Learn's own ridge weights
+MOST = 50  # columns of L0Learn's models
 
 
-def tempered(surface: np.ndarray, n: int, temperature: float) -> np.ndarray:
-    """h^(−n/T) by the package's h^(−n/10)."""
-    return model_weights(surface ** (10.0 / temperature), GAMMAS, n)
+def elastic_net(
+    ratios: Sequence[float], relaxed: bool, X: Array, y: Array, Z: Array, grid: Any
+) -> tuple[Any, Array, Array]:
+    """Every ratio's path, one after the other; relaxed: least squares on the columns."""
+    A, b, B, mean = scaled(X, y, Z)
+    least = 0.01 if X.shape[1] > y.size else 1e-3  # of the largest λ
+    used, found = [], []
+    for number, ratio in enumerate(ratios):
+        alphas = LENGTH if grid is None else grid[number]
+        alphas, coef, _ = enet_path(A, b, l1_ratio=ratio, eps=least, alphas=alphas)
+        used.append(alphas)
+        found.append(coef)
+    coef = np.concatenate(found, axis=1)
+    columns = np.count_nonzero(coef, axis=0)
+    if relaxed:
+        for a in range(coef.shape[1]):
+            support = np.flatnonzero(coef[:, a])
+            coef[support, a] = np.linalg.lstsq(A[:, support], b, rcond=None)[0]
+    return used, mean + B @ coef, columns
 
 
-def variants(study: Study) -> dict[str, np.ndarray]:
-    """Weights (γ, τ) by name."""
-    surface, n = study.mean_surface[0], study.data.folds.n
-    found = {f"T={t}": tempered(surface, n, t) for t in (5, 10, 20, 40)}
-    alone = study.data.with_folds(make_folds("loo", n))
-    found["loo"] = tempered(
-        cross_validate(alone, GAMMAS, study.surface.taus).table("cv_error"), n, 10.0
-    )
-    folds = np.concatenate([one.table("fold_error") for one in study.evaluated], axis=2)
-    apart = folds - folds[np.unravel_index(np.argmin(surface), surface.shape)]
-    spread = apart.std(axis=2, ddof=1) / np.sqrt(apart.shape[2])
-    t = np.maximum(apart.mean(axis=2) / np.maximum(spread, 1e-300), 0.0)
-    found["confidence"] = np.exp(-0.5 * t**2) / np.exp(-0.5 * t**2).sum()
-    ridge = np.zeros(surface.shape)
-    ridge[np.argmin(surface[:, -1]), -1] = 1.0  # the largest size has all columns
-    found["half ridge"] = 0.5 * found["T=10"] + 0.5 * ridge
-    return found
+def concave(penalty: str, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
+    """MCP or SCAD as in selection/selection_peers.py."""
+    A, b, B, mean = scaled(X, y, Z)
+    if grid is None:
+        ratio = 0.05 if X.shape[1] > y.size else 1e-3
+        grid = np.abs(A.T @ b).max() / y.size * np.geomspace(1.0, ratio, LENGTH)
+    coef = coefficients(A, b, grid, penalty)
+    return grid, mean + B @ coef, np.count_nonzero(coef, axis=0)
 
 
-def tried(
-    X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int
-) -> Iterator[tuple[str, np.ndarray, int, float]]:
-    """Way, predictions, columns and signal."""
-    names = [f"x{j}" for j in range(X.shape[1])]
-    design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
-    data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    study = Study(data, design, GAMMAS, None, Settings(time_limit="auto"), seed=seed)
-    sizes_of_all, no_limit = study.surface.taus, (int(study.surface.taus[-1]), np.inf)
+def l0learn(X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
+    """At every ridge weight and size the largest support of the path that is no larger."""
+    import fastsparsegams
 
-    def predicted(model: FittedModel) -> np.ndarray:
-        return Z @ model.coef + model.intercept
-
-    for way, weights in variants(study).items():
-        # Every fold has the weights of all rows here: only test errors are compared.
-        of_folds = [weights] * data.folds.k
-        found = project_average(
-            data, study.surface, design, weights, of_folds, sizes_of_all, no_limit
+    A, b, B, mean = scaled(X, y, Z)
+    most = min(X.shape[1], MOST, y.size // 2) if grid is None else grid
+    coef = np.zeros((X.shape[1], WEIGHTS.size, most))
+    for number, weight in enumerate(WEIGHTS):
+        path = fastsparsegams.fit(
+            np.asfortranarray(A),
+            b,
+            penalty="L0L2",
+            algorithm="CDPSI",
+            max_support_size=most,
+            num_gamma=1,
+            gamma_min=weight,
+            gamma_max=weight * 1.0001,
+            num_lambda=LENGTH,
+            intercept=False,
         )
-        signal = 1.0 - found.reference / float(np.var(y))
-        dense = averaged_model(design, data.full(), study.surface, weights, False)
-        yield f"average {way}", predicted(dense), dense.support.size, signal
-        sizes = {way: found.chosen}
-        if way == "T=10":
-            for near in (0.003, 0.03):
-                sizes[f"ε={near:g}"] = choose_size(found.distance, near * found.reference)[1]
-        for name, t in sizes.items():
-            yield name, predicted(found.models[t]), int(found.sizes[t]), signal
+        found, sizes = path.coeffs[0].toarray()[-X.shape[1] :], np.array(path.support_size[0])
+        for size in range(1, most + 1):
+            within = np.flatnonzero(sizes <= size)
+            if within.size:
+                last = within[sizes[within] == sizes[within].max()][-1]
+                coef[:, number, size - 1] = found[:, last]
+    coef = coef.reshape(X.shape[1], -1)
+    return most, mean + B @ coef, np.count_nonzero(coef, axis=0)
 
 
-def run(path: Path, splits: int, labels: list[str]) -> None:
-    """Append every way's test error, split by split; what is there already is left out."""
-    done: set[tuple[str, int]] = set()
-    if path.exists():
-        with path.open(encoding="utf-8") as file:
-            done = {(row["dataset"], int(row["split"])) for row in csv.DictReader(file)}
-    with path.open("a", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        if not done:
-            table.writerow(["dataset", "split", "way", "error", "columns", "signal"])
-        for split, label in product(range(splits), labels):
-            if (label, split) in done:
-                continue
-            X, y, Z, z = parts(label, split)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = list(tried(X, y, Z, split))
-            for way, predicted, columns, signal in found:
-                error = float(np.mean((z - predicted) ** 2))
-                table.writerow([label, split, way, f"{error:.8g}", columns, f"{signal:.4f}"])
-            file.flush()
+PATHS: dict[str, Path] = {
+    "lasso": partial(elastic_net, (1.0,), False),
+    "relaxed lasso": partial(elastic_net, (1.0,), True),
+    "elastic net": partial(elastic_net, RATIOS, False),
+}
+if find_spec("skglm"):
+    PATHS |= {way: partial(concave, way) for way in ("MCP", "SCAD")}
+if find_spec("fastsparsegams"):
+    PATHS["L0Learn"] = l0learn
 
 
-Cells = dict[str, dict[int, dict[str, tuple[float, float, float]]]]
+def of_least_error(
+    path: Path, X: Array, y: Array, Z: Array, sizes: Sequence[int], seed: int
+) -> list[tuple[int | None, Array, int]]:
+    """The model of least five-fold error, and of those with at most k columns for every size k.
 
-
-def by_signal(cells: Cells, threshold: float, prefix: str = "") -> Cells:
-    """T=20 where the signal is below the threshold, else T=10."""
-    found: Cells = defaultdict(dict)
-    for name, splits in cells.items():
-        for split, ways in splits.items():
-            low = ways["T=10"][2] < threshold
-            chosen = ways[f"{prefix}T={20 if low else 10}"]
-            found[name][split] = {**ways, f"{prefix}T by signal": chosen}
+    Returns k (None for the first), predictions at Z and the number of columns.
+    """
+    grid, predicted, columns = path(X, y, Z, None)
+    error = np.zeros(columns.size)
+    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
+        held_out = path(X[train], y[train], X[test], grid)[1]
+        error += np.square(y[test, None] - held_out).sum(axis=0)
+    found = []
+    for size in (None, *(size for size in sizes if size <= X.shape[1])):
+        allowed = columns <= (X.shape[1] if size is None else size)
+        if allowed.any():
+            best = int(np.where(allowed, error, np.inf).argmin())
+            found.append((size, predicted[:, best], int(columns[best])))
     return found
-
-
-def ratios(cells: Cells, way: str, base: str) -> tuple[float, float, float]:
-    """Geometric mean over sets of the ratio of errors, half its 95 % interval in logs, columns."""
-    means, variances, columns = [], [], []
-    for splits in cells.values():
-        both = [(one[way], one[base]) for one in splits.values() if way in one and base in one]
-        ratio = np.log([a[0] / b[0] for a, b in both])
-        means.append(ratio.mean())
-        variances.append(ratio.var(ddof=1) / ratio.size if ratio.size > 1 else np.nan)
-        columns.append(np.mean([a[1] for a, _ in both]))
-    return (
-        float(np.mean(means)),
-        1.96 * float(np.sqrt(np.sum(variances))) / len(means),
-        float(np.mean(columns)),
-    )
-
-
-def summarise(path: Path) -> None:
-    """Errors relative to T=10's on the development sets and on the others."""
-    found: Cells = defaultdict(lambda: defaultdict(dict))
-    with path.open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            numbers = (float(row["error"]), float(row["columns"]), float(row["signal"]))
-            found[row["dataset"]][int(row["split"])][row["way"]] = numbers
-    halves = [
-        {name: found[name] for name in names if name in found} for names in (DEVELOPMENT, OTHERS)
-    ]
-    tuned = {
-        threshold: ratios(by_signal(halves[0], threshold), "T by signal", "T=10")[0]
-        for threshold in THRESHOLDS
-    }
-    threshold = min(tuned, key=lambda t: tuned[t])
-    print(machine())
-    print(f"T by signal: 20 below {threshold:g}, tuned on the development sets")
-    print("test MSE over that of the package's weights, T=10 [95 %]; columns\n")
-    counts = [sum(len(splits) for splits in half.values()) for half in halves]
-    heads = [f"{len(half)} sets, {c} splits" for half, c in zip(halves, counts, strict=True)]
-    print(f"{'':<22}{'development: ' + heads[0]:>38}{'others: ' + heads[1]:>38}")
-    for prefix in ("", "average "):
-        ways = dict.fromkeys(way for one in found.values() for ways in one.values() for way in ways)
-        shown = [way for way in ways if way.startswith("average ") == bool(prefix)]
-        for way in [*shown, f"{prefix}T by signal"]:
-            line = f"{way:<22}"
-            for half in halves:
-                mean, width, columns = ratios(
-                    by_signal(half, threshold, prefix), way, f"{prefix}T=10"
-                )
-                low, high = np.exp(mean - width), np.exp(mean + width)
-                cell = f"{np.exp(mean):.4f} [{low:.4f}, {high:.4f}] {columns:>6.1f}"
-                line += f"{cell:>38}"
-            print(line)
-        print()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="+")
-    parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--table", action="store_true")
-    given = parser.parse_args()
-    if given.table:
-        summarise(Path(given.names[0]))
-    else:
-        labels = given.names[1:] or [*DEVELOPMENT, *OTHERS]
-        run(Path(given.names[0]), given.splits, labels)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,8 @@
 """Families of problems that attacks have found holes with: one problem each, and what is wrong.
 
 An attack takes a generator and a number, draws one problem and yields a line for everything it
-says that does not hold. The tests run a few of each on fresh seeds, ``experiments/attack.py`` many.
+says that does not hold. The tests run a few of each on fresh seeds;
+``experiments/solvers/attack.py`` runs many.
 Judges are rational arithmetic, which has the last word, enumeration and a second search.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -88,3 +89,13 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     for block in blocks:
         exec(compile(block, str(page), "exec"), known)
     assert known["model"].certified_
+
+
+def test_the_index_of_the_experiments_has_the_first_sentence_of_every_script() -> None:
+    index = runpy.run_path(str(ROOT / "experiments" / "index.py"))
+    assert index["page"]() == (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_folder_of_experiments_is_in_the_index() -> None:
+    folders = {path.parent.name for path in (ROOT / "experiments").glob("*/*.py")}
+    assert folders == {"paper", "solvers", "selection", "scale"}

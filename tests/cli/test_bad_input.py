@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "experiments" / "bad_input.py"
+SCRIPT = ROOT / "experiments" / "scale" / "bad_input.py"
 
 
 def script() -> ModuleType:

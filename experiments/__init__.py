@@ -1,0 +1,1 @@
+"""Scripts that make the tables and figures of the documentation: python -m experiments.…"""

@@ -1,0 +1,165 @@
+"""Every kind of bad input is given to the command, and docs/bad-input.md lists the messages.
+
+    python -m experiments.scale.bad_input
+
+Every case is a command on small files in a folder of its own; each command must end with status 2
+and one line on standard error. This script runs all of them and writes the table.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv.cli.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "bad-input.md"
+GOOD = "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n"
+
+
+class Case(NamedTuple):
+    """What is wrong, the content of ``t.csv`` (or of another file) and the command."""
+
+    what: str
+    content: str | bytes
+    command: str = "cv t.csv"
+    file: str = "t.csv"
+
+
+def _npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+WHOLE = gzip.compress(GOOD.encode() * 50)
+HOLE = _npy(np.array([[1, 2], [np.nan, 3.0]]))
+IDS = "who,x,y\n" + "".join(f"id{i},{i % 3},{i}\n" for i in range(12))
+CASES = [
+    # the file
+    Case("no such file", GOOD, "cv other.csv"),
+    Case("a misspelt data set", GOOD, "cv diabetis"),
+    Case("a data set whose file is not there", GOOD, "cv housing"),
+    Case("a folder", GOOD, "cv ."),
+    Case("an empty file", ""),
+    Case("a header alone", "a,b,y\n"),
+    Case("a single row", "a,b,y\n1,2,3\n"),
+    Case("a single column", "y\n1\n2\n"),
+    Case("no header line", "1,2,3\n4,5,6\n"),
+    Case("a title above the header", "Sales of 2024\n" + GOOD),
+    Case("a title with a comma", "Sales, 2024\n" + GOOD),
+    Case("separated by spaces", GOOD.replace(",", " ")),
+    Case("not UTF-8", "größe,y\n1,2\n3,4\n".encode("latin-1")),
+    Case("an unknown encoding", GOOD, "cv t.csv --encoding klingon"),
+    Case("a damaged .gz", WHOLE[: len(WHOLE) // 2], "cv t.csv.gz", "t.csv.gz"),
+    Case("text called .parquet", GOOD, "cv t.parquet", "t.parquet"),
+    Case("text called .npy", GOOD, "cv t.npy", "t.npy"),
+    Case("a .npy of one dimension", _npy(np.zeros(5)), "cv t.npy", "t.npy"),
+    # rows and columns
+    Case("a row too short", "a,b,y\n1,2,3\n4,5\n7,8,9\n"),
+    Case("a row too long", "a,b,y\n1,2,3\n\n4,5,6,7\n"),
+    Case("an open quote", 'a,y\n1,2\n"3,4\n5,6\n'),
+    Case("two columns of one name", "a,a,y\n1,2,3\n2,1,4\n"),
+    Case("a column without a name", ",a,y\n0,2,3\n1,5,4\n"),
+    # cells
+    Case("missing values", "a,b,y\n1,2,3\n,NA,4\n3,?,5\n4,nan,9\n"),
+    Case("a missing response", "a,y\n1,2\n2,\n3,4\n"),
+    Case("an infinite value", "a,b,y\n1,2,3\n2,inf,4\n3,5,5\n"),
+    Case(
+        "a missing value in .npy",
+        _npy(np.array([[1, 2], [np.nan, 3.0]])),
+        "cv t.npy --folds 2",
+        "t.npy",
+    ),
+    Case("text", "a,city,y\n1,Oslo,3\n2,Rome,4\n3,Oslo,5\n"),
+    Case("dates", "a,day,y\n1,2024-01-05,3\n2,2024-01-06,4\n3,2024-01-06,5\n"),
+    Case("text in the response", "a,y\n1,yes\n2,no\n3,no\n"),
+    Case("several columns at once", "a,b,c,y\n1,x,,3\n,y,2,4\n3,x,NA,5\n"),
+    Case("thousands", 'a,b,y\n1,"1,234",3\n2,"2,345",4\n'),
+    Case("percentages", "a,b,y\n1,10 %,3\n2,12 %,4\n"),
+    Case("currencies, even with --one-hot", "a,b,y\n1,€12,3\n2,€13,4\n", "cv t.csv --one-hot"),
+    Case("decimal commas and points", "a;b;y\n1;1.234;3\n2;1,5;4\n"),
+    Case("identifiers with --one-hot", IDS, "cv t.csv --one-hot"),
+    Case("only constant columns", "a,b,y\n1,2,3\n1,2,4\n", "cv t.csv --folds 2"),
+    Case(
+        "values too large to square",
+        "a,b,y\n1e200,2,3\n2e200,1,4\n-3e200,5,5\n",
+        "cv t.csv --folds 2",
+    ),
+    Case(
+        "values too small to square",
+        "a,b,y\n1e-300,2,3\n2e-300,1,4\n3e-300,5,5\n",
+        "cv t.csv --folds 2",
+    ),
+    # options
+    Case("an unknown target", GOOD, "cv t.csv --target z"),
+    Case("an unknown column to drop", GOOD, "cv t.csv --drop bb"),
+    Case("nothing left", GOOD, "cv t.csv --drop a --drop b"),
+    Case("the target dropped", GOOD, "cv t.csv --target y --drop y"),
+    Case("an unknown column of weights", GOOD, "cv t.csv --weights w"),
+    Case("weights that are text", "w,a,y\nhalf,2,3\n1,1,4\n", "cv t.csv --weights w"),
+    Case("weights below zero", "w,a,y\n1,2,3\n-1,1,4\n", "fit t.csv --tau 1 --weights w"),
+    Case("the target as weights", GOOD, "cv t.csv --target y --weights y"),
+    Case("fewer groups than folds", "g,a,y\nu,2,3\nv,1,4\nu,3,5\n", "cv t.csv --groups g"),
+    Case("too many folds", GOOD, "cv t.csv --folds 5"),
+    Case("folds that are none", GOOD, "cv t.csv --folds many"),
+    Case("tau too large", GOOD, "fit t.csv --tau 3"),
+    Case("tau that is no number", GOOD, "cv t.csv --folds 2 --tau 1.5"),
+    Case("gamma of zero", GOOD, "cv t.csv --folds 2 --gamma 0"),
+    Case("half a grid of gamma", GOOD, "cv t.csv --gamma 1:2"),
+    Case("an unknown method", GOOD, "cv t.csv --method fast"),
+    Case("an unknown option", GOOD, "cv t.csv --fold 2"),
+    Case("no command of this name", GOOD, "frobnicate"),
+    Case("a file that cannot be written", GOOD, "cv t.csv --json no/such/folder.json"),
+    Case("predictions without a model", GOOD, "predict t.csv t.csv"),
+]
+
+
+def said(case: Case) -> tuple[int, str]:
+    """Run a case in a folder of its own; the exit status and what stands on standard error."""
+    text, nowhere = io.StringIO(), io.StringIO()
+    home = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        content = case.content.encode() if isinstance(case.content, str) else case.content
+        Path(case.file).write_bytes(content)
+        try:
+            with redirect_stderr(text), redirect_stdout(nowhere):
+                status = main(case.command.split(" "))
+        finally:
+            os.chdir(home)
+    return status, text.getvalue()
+
+
+def page() -> str:
+    """The table."""
+    lines = [
+        "# Bad input, and what is said of it",
+        "",
+        "Every fault ends with status 2 and one line that says what to do. Made by",
+        f"`python -m experiments.scale.bad_input`: {len(CASES)} inputs, run.",
+        "",
+        "| input | command | message |",
+        "| --- | --- | --- |",
+    ]
+    for case in CASES:
+        status, text = said(case)
+        line = text.strip().removeprefix("sparsecv: error: ")
+        assert status == 2, (case.what, status, text)
+        assert "\n" not in line, (case.what, text)
+        line = line.replace("|", "\\|").replace("<", "&lt;")
+        lines.append(f"| {case.what} | `{case.command}` | {line} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    os.environ.pop("SPARSECV_DATA", None)
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"{PAGE.name}: {len(CASES)} inputs")

@@ -1,0 +1,140 @@
+"""A folder of Parquet files is cross-validated, timed against one plain pass over its rows.
+
+    python -m experiments.scale.parquet_folder [n] [p] [files] [workers]
+
+Writes synthetic rows to a temporary folder, then runs in processes of their own: a plain pass
+(the columns of every file read as numbers and added up), ``sparsecv cv`` on the folder, and with
+workers named the same on a Dask cluster of this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from experiments.common import ROOT, machine
+
+PLAIN = """
+import json, sys, time
+from pathlib import Path
+import pyarrow.parquet as pq
+from experiments.common import peak_megabytes
+started, total = time.perf_counter(), 0.0
+for path in sorted(Path(sys.argv[1]).glob("*.parquet")):
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        for batch in file.iter_batches(batch_size=65536):
+            total += sum(float(column.to_numpy().sum()) for column in batch.columns)
+print(json.dumps(dict(seconds=time.perf_counter() - started, peak=peak_megabytes())))
+"""
+OURS = """
+import json, sys, time
+from sparsecv.cli.main import main
+from sparsecv.tables.sources import open_table
+from sparsecv.design.folds import hashed_folds
+from sparsecv.design.moments import fold_moments
+from sparsecv.solvers import on_client
+from experiments.common import peak_megabytes
+
+def run():
+    main(["cv", "diabetes", "--gamma", "1", "--quiet"])  # kernels
+    before = peak_megabytes()
+    address = sys.argv[3] or None
+    source = open_table(sys.argv[1])
+    with on_client(address):
+        started = time.perf_counter()
+        fold_moments(source, hashed_folds(10, source.n, 0))
+        moments = time.perf_counter() - started
+    started = time.perf_counter()
+    options = ["--folds", "10", "--gamma", "1", "--json", sys.argv[2]]
+    status = main(["cv", sys.argv[1], *options, *(["--dask", address] if address else [])])
+    seconds = time.perf_counter() - started
+    found = json.load(open(sys.argv[2]))
+    print(json.dumps(dict(status=status, seconds=seconds, moments=moments, before=before,
+                          peak=peak_megabytes(), best=found["best"]["tau"])))
+
+if __name__ == "__main__":
+    run()
+"""
+
+
+def write(folder: Path, n: int, p: int, files: int) -> float:
+    """Rows of ten columns that matter; gigabytes of numbers."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    beta = np.zeros(p)
+    beta[rng.choice(p, min(10, p), replace=False)] = 1.0
+    folder.mkdir()
+    for i in range(files):
+        m = n // files + (i < n % files)
+        X = rng.standard_normal((m, p)) + rng.standard_normal((m, 1))
+        columns = {f"x{j}": X[:, j] for j in range(p)}
+        columns["y"] = X @ beta + 3.0 * rng.standard_normal(m)
+        pq.write_table(pa.table(columns), folder / f"part-{i:04}.parquet", row_group_size=65536)
+    return sum(path.stat().st_size for path in folder.iterdir()) / 1e9
+
+
+def run(code: str, *arguments: str) -> tuple[dict[str, float], str]:
+    """What a script prints last, as JSON, and what it says on standard error."""
+    out = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(out.stdout.splitlines()[-1]), out.stderr
+
+
+def main() -> None:
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
+    p = int(sys.argv[2]) if len(sys.argv) > 2 else 30
+    files = int(sys.argv[3]) if len(sys.argv) > 3 else 40
+    workers = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+    print(machine())
+    with tempfile.TemporaryDirectory() as place:
+        folder, out = Path(place) / "rows", str(Path(place) / "out.json")
+        started = time.perf_counter()
+        size = write(folder, n, p, files)
+        print(
+            f"n = {n:,}, p = {p}: {files} files, {size:.2f} GB, written in "
+            f"{time.perf_counter() - started:.0f} s"
+        )
+        before, _ = run(PLAIN, str(folder))
+        found, said = run(OURS, str(folder), out, "")
+        after, _ = run(PLAIN, str(folder))
+        plain = (before["seconds"] + after["seconds"]) / 2.0
+        print(f"one plain pass: {plain:.1f} s, peak memory {after['peak']:.0f} MB")
+        report("one process", found, plain)
+        print("  " + next(line for line in said.splitlines() if "plan:" in line).strip())
+        if workers:
+            from distributed import LocalCluster
+
+            with LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+            ) as cluster:
+                found, _ = run(OURS, str(folder), out, cluster.scheduler_address)
+                report(f"{workers} workers", found, plain)
+
+
+def report(name: str, found: dict[str, float], plain: float) -> None:
+    """One line."""
+    print(
+        f"{name}: moments of 10 folds in {found['moments']:.1f} s ({found['moments'] / plain:.2f} "
+        f"plain passes); cv of every τ {found['seconds']:.1f} s, best τ = {found['best']}; peak "
+        f"memory {found['peak']:.0f} MB ({found['before']:.0f} MB before), exit {found['status']}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,411 @@
+"""The projection of an average of models is compared with other linear models by test error.
+
+    python -m experiments.selection.projection [--splits 20] CSV [data set ...]
+    python -m experiments.selection.projection --quick [--splits 5] CSV
+    python -m experiments.selection.projection --table [--base lasso] [--picture FILE] CSV ...
+    python -m experiments.selection.projection --nested data set ...
+    python -m experiments.selection.projection --time data set ...
+    python -m experiments.selection.projection --weights data set ...
+
+Every split keeps 20 % of the rows for the test; "name:N" fits to at most N of the others. All
+models use five folds. One study of the default grid of γ (ten in 1e-4..1e4, and on past an end that
+is best) and all sizes (exact to 45 columns, good supports beyond) gives
+
+    minimum      the pair of least CV error
+    repeated     that of least CV error over six partitions into five folds
+    average      all models, weighted by that error to the power −n/10: nearly every column
+    projected    the average projected onto the least size that stays close to it
+    projected@k  the same at size k
+    subset@k     the best subset of k columns, γ by that error
+
+beside ridge regression, the models of experiments/references.py and, where they are installed,
+abess and glmnet's lasso, each but the last also with at most k columns. Rows are appended to CSV
+split by split over all data sets, and a run goes on where another was cut. ``--table`` prints
+errors relative to the lasso's (or those of ``--base``), at a size to those of the lasso with at
+most as many columns: geometric means over splits, then over data sets, with 95 % intervals from the
+spread of a set's splits; ``--quick`` runs seven sets of more than 45 columns and prints that table;
+``--picture`` draws accuracy against columns. ``--nested`` compares ``cv_error_`` with an outer CV
+around the whole chain on the same folds; ``--time`` measures whole fits by the rules repeated and
+projected; ``--weights`` the CV errors of the average and of its projection with the weights of all
+rows in every fold, and with those of inner folds ("noise": 20 draws of 40 rows and 10 columns).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.common import machine, rows
+from experiments.references import PATHS, of_least_error
+from experiments.selection.selection_rules import halves
+from sparsecv import SparseRidgeCV
+from sparsecv.cv.settings import Settings
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.design.model import FittedModel
+from sparsecv.selection.rules import choose, chosen_model
+from sparsecv.selection.study import Study
+from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
+
+NAMES = (
+    *("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters", "housing", "autompg"),
+    *("wine", "alcohol", "rev", "energy", "concrete", "qsar_fish", "diabetes"),
+    *("rev:60", "energy:60", "qsar_fish:60", "concrete:60", "housing:60", "diabetes:60"),
+    *("wine:60", "servo:60", "autompg:60", "topgear_main"),
+    *("bardet", "housing2", "vessel", "topgear", "riboflavin"),
+)
+GAMMAS = np.geomspace(1e-4, 1e4, 10)
+SIZES = (3, 5, 8)
+QUICK = ("bardet", "topgear", "riboflavin", "vessel", "permeability", "meats", "housing2")
+
+
+class Tried(NamedTuple):
+    """One way on one split."""
+
+    way: str
+    predicted: np.ndarray
+    columns: float
+    seconds: float
+
+
+def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """Everything that comes from one study of the grid."""
+    started = time.perf_counter()
+    names = [f"x{j}" for j in range(X.shape[1])]
+    design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
+    data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
+    study = Study(data, design, None, None, Settings(time_limit="auto"), seed=seed)
+    _, chosen = choose(study, "projected")
+    projection = chosen["projected"].projection
+    assert projection is not None
+    seconds = time.perf_counter() - started
+
+    def tried(way: str, model: FittedModel) -> Tried:
+        return Tried(way, Z @ model.coef + model.intercept, model.support.size, seconds)
+
+    for way, rule in (("average", "averaged"), ("minimum", "minimum"), ("repeated", "repeated")):
+        yield tried(way, chosen_model(study, chosen[rule]))
+    yield tried("projected", chosen_model(study, chosen["projected"]))
+    surface, at = study.mean_surface[0], study.apart
+    for size in SIZES:
+        for t in np.flatnonzero(projection.sizes == size):
+            yield tried(f"projected@{size}", projection.models[t])
+            g = int(np.argmin(surface[:, t]))
+            yield tried(f"subset@{size}", study.model(int(at[g]), int(t)))
+
+
+def penalised(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """Lasso, elastic net and the others of experiments/references.py."""
+    for way, path in PATHS.items():
+        started = time.perf_counter()
+        found = of_least_error(path, X, y, Z, SIZES, seed)
+        seconds = time.perf_counter() - started
+        for size, predicted, columns in found:
+            yield Tried(way if size is None else f"{way}@{size}", predicted, columns, seconds)
+
+
+def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """Ridge, and abess where it is installed."""
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import KFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    folds = KFold(5, shuffle=True, random_state=seed)
+    started = time.perf_counter()
+    model = make_pipeline(StandardScaler(), RidgeCV(np.geomspace(1e-3, 1e4, 40), cv=folds))
+    predicted = model.fit(X, y).predict(Z)
+    yield Tried("ridge", predicted, X.shape[1], time.perf_counter() - started)
+    if find_spec("abess"):
+        from abess.linear import LinearRegression
+
+        varied = np.ptp(X, axis=0) > 0.0  # it refuses other columns
+        X, Z = X[:, varied], Z[:, varied]
+        most = min(X.shape[1], X.shape[0] // 2)
+        for size in (None, *(size for size in SIZES if size <= most)):
+            started = time.perf_counter()
+            sizes = range(most + 1) if size is None else size
+            model = LinearRegression(support_size=sizes, cv=5 if size is None else 1).fit(X, y)
+            seconds = time.perf_counter() - started
+            name = "abess" if size is None else f"abess@{size}"
+            yield Tried(name, model.predict(Z), np.count_nonzero(model.coef_), seconds)
+
+
+def glmnet(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """The lasso of glmnet at its λ of least five-fold error, where it is installed."""
+    if find_spec("glmnet"):
+        from glmnet import ElasticNet
+
+        started = time.perf_counter()
+        model = ElasticNet(1.0, n_splits=5, random_state=seed, cut_point=0.0).fit(X, y)
+        seconds = time.perf_counter() - started
+        yield Tried("glmnet", model.predict(Z), np.count_nonzero(model.coef_), seconds)
+
+
+def parts(label: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that are fitted, at most N of them for "name:N", and rows of the test."""
+    name, _, most = label.rpartition(":")
+    if not most.isdigit():
+        name, most = label, ""
+    X, y, Z, z = halves(name, split)
+    if most and int(most) < y.size:
+        kept = np.random.default_rng([split, 1]).choice(y.size, int(most), replace=False)
+        X, y = X[kept], y[kept]
+    return X, y, Z, z
+
+
+def run(path: Path, splits: range, labels: list[str]) -> None:
+    """Append the test error of every way, split by split; what is there already is left out."""
+    done: set[tuple[str, int]] = set()
+    if path.exists():
+        with path.open(encoding="utf-8") as file:
+            done = {(row["dataset"], int(row["split"])) for row in csv.DictReader(file)}
+    with path.open("a", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        if path.stat().st_size == 0:
+            table.writerow(["dataset", "split", "way", "error", "columns", "seconds"])
+        for split, label in product(splits, labels):
+            if (label, split) in done:
+                continue
+            X, y, Z, z = parts(label, split)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tried = [one for ways in WAYS for one in ways(X, y, Z, split)]
+            for one in tried:  # all of a split or nothing
+                error = float(np.mean((z - one.predicted) ** 2))
+                numbers = f"{error:.8g}", f"{one.columns:g}", f"{one.seconds:.2f}"
+                table.writerow([label, split, one.way, *numbers])
+            file.flush()
+
+
+WAYS = subsets, penalised, others, glmnet
+
+
+Found = dict[str, dict[int, dict[str, tuple[float, float]]]]
+
+
+def read(paths: list[Path]) -> Found:
+    """Error and columns by data set, split and way; of equal ones the last."""
+    found: Found = defaultdict(lambda: defaultdict(dict))
+    for path in paths:
+        with path.open(encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                cell = float(row["error"]), float(row["columns"])
+                found[row["dataset"]][int(row["split"])][row["way"]] = cell
+    return found
+
+
+class Ratio(NamedTuple):
+    """Geometric means over splits, then over sets, of one way over another."""
+
+    error: float
+    low: float
+    high: float
+    columns: float  # a ratio, too
+    mean_columns: float
+    sets: int
+    splits: int
+
+
+def compared(found: Found, way: str, base: str) -> Ratio | None:
+    """Paired by splits; the 95 % interval is from the spread of a set's splits."""
+    means, variances, columns, ratios, splits = [], [], [], [], 0
+    for of_set in found.values():
+        both = [(one[way], one[base]) for one in of_set.values() if way in one and base in one]
+        if len(both) < 2:
+            continue
+        ratio = np.log([a[0] / b[0] for a, b in both])
+        splits += ratio.size
+        means.append(ratio.mean())
+        variances.append(ratio.var(ddof=1) / ratio.size)
+        columns.append(_mean([a[1] for a, _ in both]))
+        ratios.append(_mean([float(np.log(max(a[1], 0.5) / max(b[1], 0.5))) for a, b in both]))
+    if not means:
+        return None
+    mean, spread = np.mean(means), 1.96 * np.sqrt(np.sum(variances)) / len(means)
+    error, low, high, fewer = np.exp([mean, mean - spread, mean + spread, _mean(ratios)])
+    return Ratio(error, low, high, fewer, _mean(columns), len(means), splits)
+
+
+def _mean(columns: list[float]) -> float:
+    """Of what is known."""
+    known = [c for c in columns if np.isfinite(c)]
+    return float(np.mean(known)) if known else np.nan
+
+
+def ways_of(found: Found) -> list[str]:
+    return list(dict.fromkeys(way for s in found.values() for one in s.values() for way in one))
+
+
+def summarise(found: Found, reference: str) -> None:
+    """Errors relative to those of one way, with columns and intervals."""
+    print(machine())
+    print(f"geometric mean of test MSE over that of {reference}, 95 % interval of it, columns\n")
+    ways = ways_of(found)
+    for size in ("", *(f"@{k}" for k in SIZES)):
+        base = reference + size if reference + size in ways else f"lasso{size}"
+        for way in ways:
+            if ("@" not in way) if not size else way.endswith(size):
+                one = compared(found, way, base)
+                if one is not None:
+                    line = f"{one.error:>7.3f} [{one.low:.3f}, {one.high:.3f}]"
+                    counts = f"{one.sets} sets, {one.splits} splits"
+                    print(f"{way:<16}{line} {one.mean_columns:>7.1f}  {counts}")
+        print()
+    shown = [way for way in ways if "@" not in way and way != reference]
+    print(f"{'set':<16}{'splits':>7}" + "".join(f"{way:>18}" for way in shown))
+    for name, of_set in found.items():
+        cells = []
+        for way in shown:
+            both = [(o[way], o[reference]) for o in of_set.values() if way in o and reference in o]
+            ratio = np.exp(np.mean([np.log(a[0] / b[0]) for a, b in both])) if both else np.nan
+            columns = _mean([a[1] for a, _ in both])
+            cells.append(f"{ratio:>10.3f} ({columns:>5.1f})")
+        print(f"{name:<16}{len(of_set):>7}" + "".join(cells))
+
+
+def draw(found: Found, file: str) -> None:
+    """Accuracy against columns, both over the lasso's: geometric means over all sets."""
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    figure, axes = plt.subplots(figsize=(7.5, 5.0), layout="constrained")
+    for number, way in enumerate(way for way in ways_of(found) if "@" not in way):
+        points = []
+        for size in ("", *(f"@{k}" for k in SIZES)):
+            one = compared(found, way + size, "lasso")
+            if one is not None and np.isfinite(one.columns):
+                points.append((one.columns, one.error, one.error - one.low, one.high - one.error))
+        if points:
+            x, y, low, high = np.array(sorted(points)).T
+            own = way == "projected"
+            colour = "black" if own else plt.get_cmap("tab20")(number % 20)
+            style = {"lw": 2.0, "zorder": 3} if own else {"lw": 0.8}
+            axes.errorbar(
+                x, y, [low, high], marker="o", ms=4, capsize=2, label=way, c=colour, **style
+            )
+    axes.set(xscale="log", yscale="log")
+    for axis, at in (
+        (axes.xaxis, (0.3, 0.5, 0.7, 1, 1.5, 2)),
+        (axes.yaxis, (1, 1.1, 1.2, 1.3, 1.4)),
+    ):
+        axis.set_major_locator(FixedLocator(at))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter("{x:g}")
+    axes.set_xlabel("columns, over the lasso's with \u03bb by CV")
+    axes.set_ylabel("test MSE, over the same lasso's")
+    axes.legend(fontsize=8)
+    figure.savefig(file, dpi=150)
+
+
+def nested(names: list[str]) -> None:
+    """``cv_error_`` of the chain beside an outer CV around all of it, on the same folds."""
+    print(machine())
+    print(f"{'set':<16}{'cv_error_':>12}{'nested':>12}{'ratio':>8}{'average':>10}")
+    for name in names:
+        X, y = rows(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chain = SparseRidgeCV(rule="projected", gammas=GAMMAS).fit(X, y)
+            total = 0.0
+            for j in range(chain.folds_.k):
+                train, test = chain.folds_.split(j)
+                inner = SparseRidgeCV(rule="projected", gammas=GAMMAS).fit(X[train], y[train])
+                total += float(np.sum((y[test] - inner.predict(X[test])) ** 2))
+        full = total / y.size
+        shown = f"{chain.cv_error_:>12.5g}{full:>12.5g}{full / chain.cv_error_:>8.3f}"
+        print(f"{name:<16}{shown}{chain.reference_error_:>10.4g}", flush=True)
+
+
+def weighed(names: list[str]) -> None:
+    """CV errors over the variance of y by weights of all rows, and by inner weights."""
+    print(machine())
+    print(f"{'set':<16}{'average: all':>14}{'inner':>9}{'projected: all':>16}{'inner':>9}")
+    for name in names:
+        found = []
+        for seed in range(20 if name == "noise" else 1):
+            rng = np.random.default_rng(seed)
+            made = rng.standard_normal((40, 10)), rng.standard_normal(40)
+            X, y = made if name == "noise" else rows(name)
+            columns = [f"x{j}" for j in range(X.shape[1])]
+            design = make_design(Summary.of(X, y), Protocol("honest"), columns)
+            data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
+            study = Study(data, design, None, None, Settings(time_limit="auto"))
+            _, chosen = choose(study, "projected")
+            weights, inner = chosen["averaged"].weights, chosen["projected"].projection
+            study.inner = [weights] * 5, False
+            least = chosen["minimum"]
+            every = study.projection(weights, (least.tau, least.cv_error))
+            pair = [
+                [one.reference, one.of_size(one.cv_error)[one.chosen]] for one in (every, inner)
+            ]
+            found.append(np.ravel(pair, order="F") / np.var(y))
+        a, b, c, d = np.mean(found, axis=0)
+        print(f"{name:<16}{a:>14.4g}{b:>9.4g}{c:>16.4g}{d:>9.4g}", flush=True)
+
+
+def timed(names: list[str]) -> None:
+    """CPU seconds of a whole default fit by the rules, taken in turn: the least of some."""
+    print(machine())
+    print(f"{'set':<16}{'rows':>6}{'columns':>8}{'repeated':>10}{'projected':>10}{'ratio':>7}")
+    for name in names:
+        X, y = rows(name)
+        rules = ("repeated", "projected") if X.shape[1] <= TREE_ONLY else ("projected",)
+        seconds: dict[str, list[float]] = defaultdict(list)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            while len(seconds["projected"]) < 3 and sum(seconds["projected"]) < 60.0:
+                for rule in rules:
+                    started = time.process_time()
+                    SparseRidgeCV(rule=rule).fit(X, y)
+                    seconds[rule].append(time.process_time() - started)
+        a, b = (min(seconds[rule], default=np.nan) for rule in ("repeated", "projected"))
+        shown = f"{a:>10.2f}{b:>10.2f}{b / a:>7.2f}"
+        print(f"{name:<16}{y.size:>6}{X.shape[1]:>8}{shown}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--splits", type=int)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--base", default="lasso")
+    parser.add_argument("--picture")
+    parser.add_argument("--nested", action="store_true")
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--weights", action="store_true")
+    given = parser.parse_args()
+    if given.table:
+        found = read([Path(name) for name in given.names])
+        summarise(found, given.base)
+        if given.picture:
+            draw(found, given.picture)
+    elif given.nested:
+        nested(given.names)
+    elif given.weights:
+        weighed(given.names)
+    elif given.time:
+        timed(given.names)
+    elif given.names:
+        splits = range(given.splits or (5 if given.quick else 20))
+        run(Path(given.names[0]), splits, given.names[1:] or list(QUICK if given.quick else NAMES))
+        if given.quick:
+            summarise(read([Path(given.names[0])]), given.base)
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

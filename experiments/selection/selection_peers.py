@@ -1,0 +1,116 @@
+"""Test errors of glmnet, MCP and SCAD are measured on the splits of selection_rules.py.
+
+    python -m experiments.selection.selection_peers CSV [splits [data set ...]]
+
+Needs an environment with sparsecv, skglm and python-glmnet (skglm 0.5 and python-glmnet 2.6.1 with
+numpy 2.4 gave results/selection_peers.csv). Every model chooses its λ (glmnet also its α) by the
+same five folds as the rules, on columns scaled to unit variance. Rows are appended to CSV as they
+come; ``selection_rules.py --table`` joins them.
+
+glmnet: 100 λ, α of .1, .3, .5, .7, .9, 1. MCP (γ = 3) and SCAD (γ = 3.7), ncvreg's defaults, by
+skglm's coordinate descent along 100 λ from the largest down, to λ_max/1000 (λ_max/20 where columns
+are more than rows, as ncvreg has it).
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.model_selection import KFold
+
+from experiments.selection.selection_rules import NAMES, halves
+
+PEERS = ("glmnet", "MCP", "SCAD")
+ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+
+
+def glmnet(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> np.ndarray:
+    """Predictions of the elastic net whose (λ, α) has the least five-fold error."""
+    from glmnet import ElasticNet
+
+    best = np.inf, np.empty(0)
+    for alpha in ALPHAS:
+        full = ElasticNet(alpha=alpha, n_splits=0).fit(X, y)
+        path = full.lambda_path_
+        error = np.zeros(path.size)
+        for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
+            fold = ElasticNet(alpha=alpha, n_splits=0, lambda_path=path).fit(X[train], y[train])
+            predicted = fold.predict(X[test], lamb=path).reshape(test.size, -1)
+            error += np.square(y[test, None] - predicted).sum(axis=0)
+        least = int(np.argmin(error))
+        if error[least] < best[0]:
+            best = error[least], full.predict(Z, lamb=path[least : least + 1]).ravel()
+    return best[1]
+
+
+def concave(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int, penalty: str) -> np.ndarray:
+    """Predictions of MCP or SCAD at the λ with the least five-fold error."""
+    n, p = X.shape
+    standard = scaled(X, y, X)
+    largest = np.abs(standard[0].T @ standard[1]).max() / n
+    path = largest * np.geomspace(1.0, 0.05 if p > n else 1e-3, 100)
+    error = np.zeros(path.size)
+    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
+        rows, response, others, mean = scaled(X[train], y[train], X[test])
+        predicted = mean + others @ coefficients(rows, response, path, penalty)
+        error += np.square(y[test, None] - predicted).sum(axis=0)
+    rows, response, others, mean = scaled(X, y, Z)
+    return mean + others @ coefficients(rows, response, path, penalty)[:, int(np.argmin(error))]
+
+
+def scaled(
+    X: np.ndarray, y: np.ndarray, Z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """X and Z in units of X's mean and standard deviation, y less its mean, and that mean."""
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    spread[spread <= 1e-12 * np.abs(mean)] = np.inf
+    return (X - mean) / spread, y - y.mean(), (Z - mean) / spread, float(y.mean())
+
+
+def coefficients(X: np.ndarray, y: np.ndarray, path: np.ndarray, penalty: str) -> np.ndarray:
+    """Coefficients (p, λ) along the path, each started from the one before."""
+    from skglm.datafits import Quadratic
+    from skglm.penalties import SCAD, MCPenalty
+    from skglm.solvers import AndersonCD
+    from skglm.utils.jit_compilation import compiled_clone
+
+    chosen = MCPenalty(1.0, 3.0) if penalty == "MCP" else SCAD(1.0, 3.7)
+    solver = AndersonCD(fit_intercept=False, tol=1e-6, max_iter=200)
+    found = solver.path(
+        np.asfortranarray(X), y, compiled_clone(Quadratic()), compiled_clone(chosen), path
+    )
+    return np.asarray(found[1])
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    path, splits = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    fresh = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = csv.writer(file)
+        if fresh:
+            table.writerow(["dataset", "split", "peer seconds", *PEERS])
+        for name in tuple(sys.argv[3:]) or NAMES:
+            for split in range(splits):
+                X, y, Z, z = halves(name, split)
+                started = time.perf_counter()
+                predicted = (
+                    glmnet(X, y, Z, split),
+                    concave(X, y, Z, split, "MCP"),
+                    concave(X, y, Z, split, "SCAD"),
+                )
+                seconds = time.perf_counter() - started
+                errors = [f"{np.mean((z - one) ** 2):.8g}" for one in predicted]
+                table.writerow([name, split, f"{seconds:.2f}", *errors])
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Random problems attack everything that sparsecv prints as a bound or as optimal.
+
+    python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
+
+The families are those of the tests (``tests/attacks.py``, ``tests/cv_attacks.py``), judged by
+rational arithmetic, enumeration or a second search. A line per family: problems drawn, those of
+which something said was wrong, CPU seconds. Wrong ones are printed with their number, which
+``--first`` takes. Ctrl-C goes on to the next family.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+import time
+
+import numpy as np
+
+from experiments.common import machine
+from tests.attacks import SOLVERS
+from tests.cv_attacks import FOLDS
+
+ATTACKS = {**SOLVERS, **FOLDS}
+PROBLEMS = {
+    "offset columns": 2000,
+    "one factor": 2000,
+    "offset grid": 450,
+    "one-factor grid": 450,
+    "ugly": 5600,
+    "tree": 20_000,
+    "all sizes": 3000,
+    "enumeration": 5000,
+    "given matrices": 1500,
+    "ellipsoids": 2000,
+    "two trees": 200,
+    "fold schemes": 500,
+    "leave-one-out": 30,
+}
+
+
+def run(name: str, problems: int, first: int, seed: int, minutes: float) -> int:
+    """Problems of which something was wrong."""
+    started, wrong, done = time.process_time(), 0, 0
+    for number in range(first, first + problems):
+        rng = np.random.default_rng([seed, list(ATTACKS).index(name), number])
+        try:
+            lines = list(ATTACKS[name](rng, number))
+        except KeyboardInterrupt:  # Ctrl-C: on to the next family
+            break
+        done += 1
+        wrong += bool(lines)
+        for line in lines:
+            print(f"  {name} {number}: {line}", flush=True)
+        if time.process_time() - started > 60.0 * minutes:
+            break
+    seconds = time.process_time() - started
+    print(f"| {name} | {done:,} | {wrong} | {seconds:.0f} |", flush=True)
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", nargs="*", default=list(ATTACKS), choices=list(ATTACKS))
+    parser.add_argument("--problems", type=int)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=secrets.randbits(32))
+    parser.add_argument("--minutes", type=float, default=np.inf, help="CPU time of a family")
+    given = parser.parse_args()
+    print(f"{machine()}; seed {given.seed}\n")
+    print("| family | problems | wrong | CPU s |\n|---|---:|---:|---:|")
+    wrong = 0
+    for name in given.only:
+        problems = given.problems or PROBLEMS[name]
+        wrong += run(name, problems, given.first, given.seed, given.minutes)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -51,7 +51,7 @@ RETURNED = {  # records, whose attributes are read
     "sparsecv.risk.lower_bound": "LowerBoundExample",
     "sparsecv.selection.criterion": "Selection",
     "sparsecv.selection.partial_errors": "PartialErrors",
-    "sparsecv.solvers": "Solution SupportPath",
+    "sparsecv.solvers": "Proof Solution SupportPath",
 }
 NEEDS_AN_EXTRA = {"solve_conic", "xgboost"}  # no doctest
 

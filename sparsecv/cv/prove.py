@@ -114,7 +114,7 @@ def prove_fold(
         problem, warm_starts=starts, tol=0.0, limits=limits, gram=gram, certificate=certificate
     )
     support = pad_support(found.support, cell.tau, problem.p)
-    counts = found.n_nodes, certificate is None or found.n_branched > 0
+    counts = found.n_nodes, certificate is None or found.work.n_branched > 0
     if found.status is Status.OPTIMAL:
         return FoldProof(found.status, support, *counts)
     relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)

@@ -10,7 +10,7 @@ from .backends.optional_dependencies import SolverUnavailable
 from .branching.single import branch_and_bound
 from .branching.size_sweep import solve_sizes
 from .core.problem import SparseRidgeProblem
-from .core.result import Solution, Status
+from .core.result import Proof, Solution, Status
 from .executor import on_client
 from .leaps.all_sizes import best_subsets
 from .leaps.deleted_rows import best_subsets_rows_deleted
@@ -22,6 +22,7 @@ from .ridge_fits import SupportPath
 from .supports.beam import heuristic_support
 
 __all__ = [
+    "Proof",
     "Solution",
     "SolverUnavailable",
     "SparseRidgeProblem",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from .branching.single import branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem
-from .core.result import Solution, Status, relative_gap
+from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
 from .leaps.all_sizes import BestSubsets, active_columns, best_subsets, checked_support
 
@@ -32,7 +33,7 @@ class Backend(Protocol):
         warm_starts: Sequence[NDArray[np.intp]],
         stop: StopFlag | None,
         n_jobs: int | None,
-    ) -> Solution: ...
+    ) -> Proof: ...
 
 
 _BACKENDS: dict[str, Backend] = {}
@@ -48,7 +49,7 @@ def register_backend(name: str, backend: Backend) -> None:
         A name in use is replaced.
     backend : callable
         Takes a problem and the keywords of :func:`solve`, with ``warm_starts`` a list of supports;
-        returns a :class:`Solution`.
+        returns a :class:`Proof`.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def solve(
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0; got {tol}")
     start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
-    return _BACKENDS[checked_backend(backend)](
+    proof = _BACKENDS[checked_backend(backend)](
         problem,
         time_limit=time_limit,
         node_limit=node_limit,
@@ -163,6 +164,10 @@ def solve(
         stop=stop,
         n_jobs=n_jobs,
     )
+    coef = np.zeros(problem.p)
+    coef[proof.support] = problem.fit(proof.support).coef
+    known = proof.support, proof.objective, proof.lower_bound, proof.status, proof.work
+    return Solution(*known, coef)
 
 
 def _one_size(
@@ -197,28 +202,23 @@ def _native(
     warm_starts: Sequence[NDArray[np.intp]],
     stop: StopFlag | None,
     n_jobs: int | None,
-) -> Solution:
+) -> Proof:
     limits = Limits(time_limit, node_limit, stop)
     if active_columns(problem).size <= TREE_COLUMNS:
         tree = _one_size(problem, warm_starts, tol, limits)
+        work = Work(tree.n_nodes, tree.seconds)
         support, bound = tree.supports[0], float(tree.lower_bound[0])
-        status, n_nodes, seconds = tree.status, tree.n_nodes, tree.seconds
-        history: tuple[tuple[float, float, float], ...] = ()
+        proof = Proof(support, float(tree.objective[0]), bound, tree.status, work)
     else:
-        search = branch_and_bound(
+        proof = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
         )
-        support, bound = search.support, search.lower_bound
-        status, n_nodes, seconds = search.status, search.n_nodes, search.seconds
-        history = search.history
-    fit = problem.fit(support)
-    bound = min(bound, fit.objective)
-    gap = relative_gap(fit.objective, bound)
-    coef = np.zeros(problem.p)
-    coef[support] = fit.coef
-    if status is not Status.OPTIMAL and gap <= max(tol, 1e-9):
-        status = Status.OPTIMAL  # stopped with nothing left to prove
-    return Solution(support, coef, fit.objective, bound, gap, status, n_nodes, seconds, history)
+    closed = proof.gap <= max(tol, 1e-9)  # stopped with nothing left to prove
+    return replace(
+        proof,
+        lower_bound=min(proof.lower_bound, proof.objective),
+        status=Status.OPTIMAL if closed else proof.status,
+    )
 
 
 register_backend("native", _native)

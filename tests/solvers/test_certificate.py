@@ -110,7 +110,7 @@ def test_neighbours_are_settled_and_right(seed: int) -> None:
         np.testing.assert_allclose(carried.objective, alone.objective, rtol=1e-9)
         assert carried.status is Status.OPTIMAL
         assert carried.lower_bound <= alone.objective
-        settled += carried.n_branched == 0
+        settled += carried.work.n_branched == 0
     nearby = branch_and_bound(
         problem.replace(gamma=21.0), gram=GramForm.of(problem), certificate=certificate, tol=0.0
     )

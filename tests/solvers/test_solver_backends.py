@@ -23,7 +23,7 @@ from sparsecv.solvers import (
 from sparsecv.solvers import api as backends
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.core.limits import StopFlag
-from sparsecv.solvers.core.result import relative_gap
+from sparsecv.solvers.core.result import Proof, Work, relative_gap
 
 
 def problem_of(data: Data, tau: int) -> SparseRidgeProblem:
@@ -188,12 +188,12 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         warm_starts: Sequence[NDArray[np.intp]],
         stop: StopFlag | None,
         n_jobs: int | None,
-    ) -> Solution:
+    ) -> Proof:
         calls.append({"problem": problem, "tol": tol, "starts": warm_starts, "stop": stop})
         calls[-1] |= {"n_jobs": n_jobs}
         calls[-1] |= {"time_limit": time_limit, "node_limit": node_limit}
         support = np.arange(problem.tau, dtype=np.intp)
-        return Solution(support, np.zeros(problem.p), 1.0, 0.5, 0.5, Status.TIME_LIMIT, 3, 0.0)
+        return Proof(support, 1.0, 0.5, Status.TIME_LIMIT, Work(3, 0.0))
 
     register_backend("fake", fake)
     return calls

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..branching.single import WORST_GAP
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Solution
+from ..core.result import Proof
 from .cuts import CutForm
 from .oracle import PRECISION, MasterResult, Oracle
 from .presolve import prepare
@@ -34,7 +34,7 @@ def outer_approximation(
     n_jobs: int = 1,
     root_cuts: int = ROOT_CUTS,
     plain: bool = False,
-) -> Solution:
+) -> Proof:
     """Solve eq. (1), main paper, by outer approximation of f(z).
 
     Parameters
@@ -58,7 +58,7 @@ def outer_approximation(
 
     Returns
     -------
-    Solution
+    Proof
         ``n_nodes`` are the master's, 0 where the relaxation alone was enough. The lower bound holds
         whenever the master stops, with its own tolerances taken off.
 
@@ -81,7 +81,7 @@ def outer_approximation(
         oracle.grow(root_cuts, limits)
     oracle.enter([ready.support])
     result = master(oracle, limits, n_jobs)
-    return ready.solution(
+    return ready.proof(
         oracle.support,
         result.bound,
         result.status,

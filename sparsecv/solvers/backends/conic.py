@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Solution, Status
+from ..core.result import Proof, Status
 from ..kernels.linalg import Array
 from .cuts import CutForm
 from .gurobi import environment, progress_of, status_of
@@ -148,7 +148,7 @@ def solve_conic(
     limits: Limits | None = None,
     n_jobs: int = 1,
     big_m: bool = True,
-) -> Solution:
+) -> Proof:
     """Solve eq. (1), main paper, as a mixed-integer conic problem.
 
     Parameters
@@ -168,7 +168,7 @@ def solve_conic(
 
     Returns
     -------
-    Solution
+    Proof
         A claim that recomputing contradicts has the status "solver failure".
 
     Raises
@@ -194,7 +194,7 @@ def solve_conic(
     except SolverUnavailable:
         raise
     except Exception:  # whatever a solver raises where it gives up on the numbers
-        return ready.solution(ready.support, ready.bound, Status.FAILED, 0)
+        return ready.proof(ready.support, ready.bound, Status.FAILED, 0)
     bound, nodes, status = _claims(solver, raw, limits)
     z = model.z.value
     return concluded(ready, form, (bound + model.constant) * model.scale, status, nodes, z)
@@ -202,7 +202,7 @@ def solve_conic(
 
 def concluded(
     ready: Prepared, form: CutForm, bound: float, status: Status, n_nodes: int, z: Array | None
-) -> Solution:
+) -> Proof:
     """The solution that a solver's claims amount to, its tolerances taken off the bound.
 
     bound, float, in the problem's units, −∞ where there is none.
@@ -214,7 +214,7 @@ def concluded(
         support = np.sort(inside).astype(np.intp)
     margin = form.margin + DIGITS * form.yy
     lower = max(ready.bound, bound - LOSS * ready.objective - margin)
-    return ready.solution(support, lower, status, n_nodes, PRECISION, margin)
+    return ready.proof(support, lower, status, n_nodes, PRECISION, margin)
 
 
 def least_gap(tol: float) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Solution
+from ..core.result import Proof
 from .conic import Scaled, concluded, least_gap
 from .cuts import CutForm
 from .gurobi import environment, guarded, progress_of, set_limits, status_of
@@ -32,7 +32,7 @@ def solve_gurobi_model(
     tol: float = 1e-6,
     limits: Limits | None = None,
     n_jobs: int = 1,
-) -> Solution:
+) -> Proof:
     """Solve eq. (1), main paper, by Gurobi's own branch-and-bound.
 
     form: "perspective": min βᵀQβ − 2bᵀβ + wᵀs, β_i² ≤ s_i z_i, with the diagonal D moved into w.

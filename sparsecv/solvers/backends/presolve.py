@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..branching.single import WORST_GAP
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Solution, Status, relative_gap
+from ..core.result import Proof, Status, Work, relative_gap
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.root import Incumbent, Root, reduced_root
 
@@ -43,9 +43,9 @@ class Prepared:
     slack: float
     tol: float
     limits: Limits
-    done: Solution | None = None
+    done: Proof | None = None
 
-    def solution(
+    def proof(
         self,
         support: NDArray[np.intp],
         bound: float,
@@ -53,7 +53,7 @@ class Prepared:
         n_nodes: int,
         precision: float = WORST_GAP,
         margin: float = 0.0,
-    ) -> Solution:
+    ) -> Proof:
         """What a solver found, recomputed.
 
         support: By position in ``columns``.
@@ -80,9 +80,7 @@ class Prepared:
         elif status is Status.OPTIMAL:
             lost = 4.0 * (margin + rounding) / best
             status = Status.PRECISION if gap <= closed + lost else Status.FAILED
-        coef = np.zeros(problem.p)
-        coef[chosen] = problem.fit(chosen).coef
-        return Solution(chosen, coef, best, lower, gap, status, n_nodes, self.limits.elapsed())
+        return Proof(chosen, best, lower, status, Work(n_nodes, self.limits.elapsed()))
 
 
 def prepare(
@@ -130,7 +128,7 @@ def prepare(
     )
     if settled or reached is not None:
         status = Status.OPTIMAL if settled else reached or Status.TIME_LIMIT
-        ready.done = ready.solution(inside, root.bound, status, 0)
+        ready.done = ready.proof(inside, root.bound, status, 0)
         return ready
     ready.gram = GramForm.of(problem, root.columns, extract=False) if gram is None else gram
     return ready

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits, StopFlag
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Solution
+from ..core.result import Proof
 from .benders import Master, outer_approximation
 from .conic import PACKAGES, solve_conic
 from .gurobi import solve_gurobi
@@ -27,7 +27,7 @@ MASTERS: dict[str, tuple[Master, tuple[str, ...]]] = {
 }
 CONIC = {"mosek": "MOSEK", "gurobi-conic": "GUROBI", "scip-conic": "SCIP"}
 MODELS = {f"gurobi-{form}": form for form in ("perspective", "big-m", "indicator")}
-Solver = Callable[..., Solution]
+Solver = Callable[..., Proof]
 
 
 def outside_backends() -> dict[str, Solver]:
@@ -75,7 +75,7 @@ def _outside(
     warm_starts: Sequence[NDArray[np.intp]],
     stop: StopFlag | None,
     n_jobs: int | None,
-) -> Solution:
+) -> Proof:
     return run(
         problem,
         warm_starts=warm_starts,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Status, relative_gap
+from ..core.result import Proof, Status, Work, relative_gap
 from ..core.threads import on_one_thread
 from ..relaxation.diagonal import MOST_COLUMNS, STEPS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
@@ -34,24 +34,6 @@ LATE = 0.6  # unless the tree has closed so much by then: it goes on as it is
 WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """Support, its objective, a valid lower bound and how the search ended.
-
-    ``history`` holds seconds, objective and lower bound whenever the gap had shrunk noticeably; its
-    bounds are the tree's own, before the margin for rounding.
-    """
-
-    support: NDArray[np.intp]
-    objective: float
-    lower_bound: float
-    status: Status
-    n_nodes: int
-    seconds: float
-    n_branched: int = 0
-    history: tuple[tuple[float, float, float], ...] = ()
-
-
 @on_one_thread
 def branch_and_bound(
     problem: SparseRidgeProblem,
@@ -62,7 +44,7 @@ def branch_and_bound(
     gram: GramForm | None = None,
     n_jobs: int | None = None,
     certificate: Certificate | None = None,
-) -> SearchResult:
+) -> Proof:
     """Solve eq. (1), main paper, at the problem's γ and τ.
 
     Parameters
@@ -83,7 +65,7 @@ def branch_and_bound(
 
     Returns
     -------
-    SearchResult
+    Proof
         The lower bound holds at whatever moment the search stops.
 
     Examples
@@ -106,15 +88,15 @@ def branch_and_bound(
     whole = gram
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+    work = Work(1, limits.elapsed())
     if root.bound >= target:
-        bound = min(root.slack, root.bound)
-        return _result(problem, incumbent, bound, Status.OPTIMAL, 1, limits, tol)
+        return _proof(problem, incumbent, min(root.slack, root.bound), Status.OPTIMAL, work, tol)
     if root.columns.size <= problem.tau:  # any other support holds a column screened out
         incumbent.offer(root.columns)
-        return _result(problem, incumbent, root.slack, Status.OPTIMAL, 1, limits, tol)
+        return _proof(problem, incumbent, root.slack, Status.OPTIMAL, work, tol)
     if gram is None:  # out of time before there was anything to branch on
-        bound, status = min(root.slack, root.bound), limits.reached(0) or Status.TIME_LIMIT
-        return _result(problem, incumbent, bound, status, 1, limits, tol)
+        status = limits.reached(0) or Status.TIME_LIMIT
+        return _proof(problem, incumbent, min(root.slack, root.bound), status, work, tol)
     return _searched(problem, incumbent, root, gram, whole, tol, limits, n_jobs)
 
 
@@ -127,7 +109,7 @@ def _searched(
     tol: float,
     limits: Limits,
     n_jobs: int | None,
-) -> SearchResult:
+) -> Proof:
     """The trees below the root, by Gram matrices of its columns and, where at hand, of all."""
     tree = Tree(gram, problem, tol)
     inside = np.isin(incumbent.support, root.columns)
@@ -164,10 +146,9 @@ def _searched(
     if relaxed == 0.0 and relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
         bound = max(bound, _relaxed(problem, whole, limits))
     nodes = 1 + sum(search.n_nodes for search in searches)
-    found = _result(problem, incumbent, bound, status, nodes, limits, tol)
-    return replace(
-        found, n_branched=sum(s.n_branched for s in searches), history=tuple(last.history)
-    )
+    branched = sum(search.n_branched for search in searches)
+    work = Work(nodes, limits.elapsed(), branched, tuple(last.history))
+    return _proof(problem, incumbent, bound, status, work, tol)
 
 
 def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
@@ -252,7 +233,7 @@ def _transferred(
     gram: GramForm,
     tol: float,
     limits: Limits,
-) -> SearchResult:
+) -> Proof:
     """Close the leaves of a neighbour's tree for this problem."""
     if certificate.tau != problem.tau or certificate.leaves.shape[1] != problem.p:
         raise ValueError(
@@ -268,8 +249,8 @@ def _transferred(
     status = search.run(limits) or Status.TIME_LIMIT
     incumbent.offer(search.support)
     bound = min(search.bound, _overlooked(problem, gram, [search]))
-    found = _result(problem, incumbent, bound, status, search.n_nodes, limits, tol)
-    return replace(found, n_branched=search.n_branched)
+    work = Work(search.n_nodes, limits.elapsed(), search.n_branched)
+    return _proof(problem, incumbent, bound, status, work, tol)
 
 
 def _overlooked(problem: SparseRidgeProblem, gram: GramForm, searches: list[Search]) -> float:
@@ -279,19 +260,18 @@ def _overlooked(problem: SparseRidgeProblem, gram: GramForm, searches: list[Sear
     return upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper)
 
 
-def _result(
+def _proof(
     problem: SparseRidgeProblem,
     incumbent: Incumbent,
     bound: float,
     status: Status,
-    n_nodes: int,
-    limits: Limits,
+    work: Work,
     tol: float,
-) -> SearchResult:
+) -> Proof:
     objective = incumbent.objective
     # dual bounds hold as they are; where all is closed the incumbent's fit counts, and may be off
     fitted = objective - (1e-9 * objective + 1e-12 * problem.yy)
     bound = max(0.0, min(fitted, bound * (1.0 - 1e-9)) - problem.data_loss(objective))
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
-    return SearchResult(incumbent.support, objective, bound, status, n_nodes, limits.elapsed())
+    return Proof(incumbent.support, objective, bound, status, work)

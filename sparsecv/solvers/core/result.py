@@ -1,10 +1,11 @@
-"""What a solver returns: the support, the proof, and how the search ended."""
+"""What every solver returns: a support, a bound on every objective, how the search ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,54 +19,92 @@ class Status(str, Enum):
     NODE_LIMIT = "node limit"
     MIO_LIMIT = "MIO limit"
     INTERRUPTED = "interrupted"
-    PRECISION = "precision limit"  # searched to the end, but rounding leaves a gap
+    PRECISION = "precision limit"  # The search ended, but rounding errors leave a gap.
     UNPROVED = "not proved"  # No limit was met: the caller has asked for no more proofs.
-    FAILED = "solver failure"  # an outside solver contradicted what is known to hold
+    FAILED = "solver failure"  # An outside solver contradicted what is known to hold.
 
     def __str__(self) -> str:
         return self.value
 
 
+class Work(NamedTuple):
+    """What a solve has cost, and how its gap shrank.
+
+    n_nodes: Branch-and-bound nodes whose bound was computed.
+    seconds: Wall time.
+    n_branched: Nodes that were branched on; 0 where a solver does not count them.
+    history: Seconds, objective and lower bound of the branch-and-bound tree, whenever the gap
+        between objective and bound had shrunk noticeably; empty for other solvers.
+    """
+
+    n_nodes: int = 0
+    seconds: float = 0.0
+    n_branched: int = 0
+    history: tuple[tuple[float, float, float], ...] = ()
+
+
 @dataclass(frozen=True)
-class Solution:
-    """A best-subset ridge solution with its certificate.
+class Proof:
+    """A support, its objective, and a proved lower bound on the least objective of any support.
 
     Attributes
     ----------
     support : ndarray of intp, shape (s,)
         Columns with a coefficient, in increasing order.
-    coef : ndarray of float, shape (p,)
-        Coefficients, zero outside the support.
     objective : float
-        ||y − Xβ||² + (γ/2)||β||² at ``coef``.
+        ||y − Xβ||² + (γ/2)||β||² at the ridge fit on the support.
     lower_bound : float
-        Proved lower bound on the optimum, rounding margin already taken off.
-    gap : float
-        (objective − lower_bound) / objective; 0 when the objective is 0.
+        Proved lower bound on the optimum; the rounding margin is already taken off.
     status : Status
         How the search ended.
-    n_nodes : int
-        Branch-and-bound nodes whose bound was computed.
-    seconds : float
-        Wall time of the solve.
-    history : tuple of (float, float, float)
-        Seconds, objective and lower bound of the branch-and-bound tree, whenever the gap between
-        them had shrunk noticeably; empty for other solvers.
+    work : Work
+        What the solve has cost; ``n_nodes``, ``seconds`` and ``history`` are read from it.
     """
 
     support: NDArray[np.intp]
-    coef: NDArray[np.float64]
     objective: float
     lower_bound: float
-    gap: float
     status: Status
-    n_nodes: int
-    seconds: float
-    history: tuple[tuple[float, float, float], ...] = ()
+    work: Work
+
+    @property
+    def gap(self) -> float:
+        """(objective − lower_bound) / objective; 0 when the objective is 0."""
+        return relative_gap(self.objective, self.lower_bound)
+
+    @property
+    def n_nodes(self) -> int:
+        """Branch-and-bound nodes whose bound was computed."""
+        return self.work.n_nodes
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the solve."""
+        return self.work.seconds
+
+    @property
+    def history(self) -> tuple[tuple[float, float, float], ...]:
+        """Seconds, objective and lower bound of the branch-and-bound tree as its gap shrank."""
+        return self.work.history
+
+
+@dataclass(frozen=True)
+class Solution(Proof):
+    """A :class:`Proof` with the coefficients of its support.
+
+    Attributes
+    ----------
+    coef : ndarray of float, shape (p,)
+        Coefficients, zero outside the support.
+    support, objective, lower_bound, status, work, gap, n_nodes, seconds, history
+        As in :class:`Proof`.
+    """
+
+    coef: NDArray[np.float64]
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """How several searches ended taken together: the first of time, node limit, … that occurs.
+    """How several searches ended taken together: the first of failed, interrupted, … that occurs.
 
     Returns: OPTIMAL where there are none.
     """
@@ -83,10 +122,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:
-    """Return (objective − lower_bound) / objective, and 0 where the objective is 0.
-
-    Returns: At least 0.
-    """
+    """Return (objective − lower_bound) / objective, at least 0, and 0 where the objective is 0."""
     if objective <= 0.0:
         return 0.0
     return max(0.0, (objective - lower_bound) / objective)

@@ -12,7 +12,7 @@ from ..solvers.api import solve
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Solution, Status
 from ..solvers.executor import run_units
-from ..solvers.leaps.all_sizes import pad_support
+from ..solvers.supports.rounding import pad_support
 from .ledger import Page
 
 

@@ -22,10 +22,11 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.executor import run_units
-from ..solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets, best_subsets, pad_support
+from ..solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
+from ..solvers.supports.rounding import pad_support
 from .bounds import fold_bounds
 from .estimate import MANY_FOLDS
 from .ledger import Page

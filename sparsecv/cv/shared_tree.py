@@ -19,6 +19,7 @@ from ..solvers.executor import run_units
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
+from ..solvers.supports.rounding import pad_support
 from .bounds import OF_EIGENVALUE, OF_GAMMA, open_node_range, squared_error_bounds
 from .ledger import Page
 
@@ -271,7 +272,6 @@ def _same_size(supports: Sequence[Support], problem: SparseRidgeProblem) -> NDAr
     """Distinct supports filled up to τ columns, in order, as rows of one array."""
     rows = {}
     for support in supports:
-        spare = np.setdiff1d(np.arange(problem.p), support)
-        full = np.sort(np.concatenate([support, spare])[: problem.tau]).astype(np.intp)
+        full = pad_support(support[: problem.tau], problem.tau, problem.p)
         rows[full.tobytes()] = full
     return np.array(list(rows.values()))

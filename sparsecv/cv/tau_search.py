@@ -26,6 +26,7 @@ from ..solvers.core.result import Solution, Status, worst
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.beam import heuristic_support
+from ..solvers.supports.rounding import largest
 from .bounds import compute_bounds, fold_bounds, strengths
 from .ledger import Page
 from .shared_tree import SURE, JointFolds, rows_left_out, solve_training
@@ -117,7 +118,7 @@ class _Search:
         plain, tight = self._relaxations(self.full)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
-            support = _rounded(first, int(tau))
+            support = largest(np.abs(first.beta), int(tau))
             if not self.paper and self.stopped() is None:
                 left = self.limits.share(float(self.taus.size - t)).remaining()
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
@@ -168,7 +169,7 @@ class _Search:
                     relaxation_path(training, self.taus, epsilon=epsilon, limits=self.limits)
                 ):
                     problem = training.replace(tau=int(self.taus[t]))
-                    self.table.offer(t, here, _rounded(relaxation, problem.tau))
+                    self.table.offer(t, here, largest(np.abs(relaxation.beta), problem.tau))
                     low, high = compute_bounds(
                         problem,
                         relaxation,
@@ -184,7 +185,7 @@ class _Search:
         plain, tight = self._relaxations(training)
         for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
             problem = training.replace(tau=int(self.taus[t]))
-            for support in (self.supports[t], _rounded(first, problem.tau)):
+            for support in (self.supports[t], largest(np.abs(first.beta), problem.tau)):
                 self.table.offer(t, here, support)
             low, high = fold_bounds(
                 problem,
@@ -314,9 +315,3 @@ class _Search:
         )
         self._improve(t, solution)
         return worst([status, solution.status])
-
-
-def _rounded(relaxation: Relaxation, tau: int) -> Support:
-    """The τ columns of largest z, ties by |β|."""
-    order = np.lexsort((-np.abs(relaxation.beta), -relaxation.z))
-    return np.sort(order[:tau]).astype(np.intp)

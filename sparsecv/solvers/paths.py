@@ -29,7 +29,6 @@ from .leaps.all_sizes import (
     best_subsets,
     checked_sizes,
     checked_support,
-    pad_support,
     rounding_margin,
     settled,
 )
@@ -38,6 +37,7 @@ from .leaps.leaps_node import wanted_from
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
+from .supports.rounding import largest, pad_support
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 LATE = 0.05  # seconds for swaps at the first γ where the time is up before it
@@ -294,18 +294,13 @@ class _Walk:
 
 
 def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
-    """The τ largest entries of the perspective relaxation, for every τ (greedy rounding).
-
-    problem: Its τ is not used.
-    Returns: Increasing columns by size.
-    """
+    """Greedy rounding of the perspective relaxation at every size; the problem's τ is not used."""
     found: dict[int, Support] = {}
     relaxed: Relaxation | None = None
     for size in sizes.tolist():
         at_size = problem.replace(tau=size)
         relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
-        order = np.lexsort((-np.abs(relaxed.beta), -relaxed.z))
-        found[size] = np.sort(order[:size]).astype(np.intp)
+        found[size] = largest(np.abs(relaxed.beta), size)
     return found
 
 

@@ -162,7 +162,7 @@ def test_a_kernel_is_found_behind_a_module_and_behind_a_kernel() -> None:
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
     names = {f.__name__ for f in kernels_of(restart.py_func)}
-    assert {"factorise", "trailing_inverse", "ridge_triangle", "reduce_row"} <= names
+    assert {"factorise", "trailing_inverse", "ridge_triangle", "factor_row"} <= names
 
 
 def test_a_kernel_divides_by_zero_as_numpy_does() -> None:

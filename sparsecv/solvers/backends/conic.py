@@ -22,6 +22,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status
 from ..kernels.linalg import Array
+from ..supports.rounding import largest
 from .cuts import CutForm
 from .gurobi import environment, progress_of, status_of
 from .optional_dependencies import (
@@ -210,8 +211,7 @@ def concluded(
     """
     support = ready.support
     if z is not None:
-        inside = np.argsort(-np.asarray(z), kind="stable")[: form.picks]
-        support = np.sort(inside).astype(np.intp)
+        support = largest(np.asarray(z), form.picks)
     margin = form.margin + DIGITS * form.yy
     lower = max(ready.bound, bound - LOSS * ready.objective - margin)
     return ready.proof(support, lower, status, n_nodes, PRECISION, margin)

@@ -24,7 +24,7 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..relaxation import descent as kernels
 from ..relaxation.diagonal import largest_diagonal
-from ..relaxation.dual_bound import EXTRA, bound_terms
+from ..relaxation.dual_bound import EXTRA, bound_terms, first_multiplier
 from ..relaxation.gram import GramForm
 
 FREE, IN, OUT = kernels.FREE, kernels.IN, kernels.OUT
@@ -138,8 +138,7 @@ class FrontierCuts:
         self._top = np.zeros(form.picks + EXTRA)
         self._sweeps = kernels.new_sweeps(kernels.gram_arrays(form.Q), p, 1e-7, ROUNDS)
         self._number = itertools.count()
-        level = np.sort(form.b**2 / form.w)[::-1]
-        start = 0.5 * float(np.sqrt(level[min(form.picks, p) - 1]))
+        start = first_multiplier(form.b, form.w, form.picks)
         self._open: list[_Node] = []
         self._closed: list[Cut] = []
         nothing = np.zeros(p)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
+from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.gram import GramForm
 from . import driver, node
 from .search import Search, Tree
@@ -58,9 +59,8 @@ def certify(
     limits = limits or Limits()
     gram = gram or GramForm.of(problem, limits=limits)
     p = problem.p
-    level = np.sort(gram.b**2 / (problem.gamma / 2.0 + gram.D))[::-1]
-    lam = np.array([0.5 * float(np.sqrt(level[min(problem.tau, p) - 1]))])
     tree = Tree(gram, problem, 0.0)
+    lam = np.array([first_multiplier(gram.b, tree.st.terms.w, problem.tau)])
     tree.now["mode"], tree.now["tolerance"] = node.RECORD, -margin
     tree.enter(support)
     tree.add(np.zeros((1, p), dtype=np.int8), np.zeros((1, p)), lam)

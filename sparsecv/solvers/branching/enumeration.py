@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import complete, completion_work
 from ..kernels.linalg import Array
-from ..leaps.all_sizes import checked_sizes, pad_support, prefer
+from ..leaps.all_sizes import checked_sizes, prefer
 from ..relaxation.gram import GramForm
+from ..supports.rounding import pad_support
 
 MOST = 5_000_000  # supports: some 10 ms
 SOUND = 1e-7  # least share of the longest column's square that γ may be: nine digits are left

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..kernels.compiled import kernel
-from ..kernels.linalg import add, cholesky, dot, reduce_row
+from ..kernels.linalg import cholesky, dot, factor_row, invert_factor
 
 SOUND = 1e-6  # least pivot of I − D A Dᵀ: below it a down-date has lost its digits
-
-
-@kernel(inner=True)
-def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
-    """Replace a lower triangular factor by its inverse, in place; ``row`` is work space."""
-    for a in range(n):
-        inverse = 1.0 / L[a, a]
-        for c in range(a):
-            row[c], L[a, c] = L[a, c], 0.0
-        for q in range(a):
-            add(L[a], L[q], -row[q] * inverse, q + 1)
-        L[a, a] = inverse
 
 
 @kernel
@@ -62,11 +48,10 @@ def try_support(nb, support, gain, yy, here, count):  # type: ignore[no-untyped-
             for s in range(r):
                 S[r, s] = -dot(V[r], V[s], tau)
             S[r, r] = 1.0 - dot(V[r], V[r], tau)
-            total = reduce_row(S, r)
+            total = factor_row(S, r, 0.0)
             if total < SOUND:
                 sound = False
                 break
-            S[r, r] = np.sqrt(total)
             least = min(least, total)
             e[r] = (e[r] - dot(S[r], e, r)) / S[r, r]
             value -= e[r] * e[r]

@@ -18,6 +18,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels.linalg import Array, record
 from ..relaxation.descent import gram_arrays, new_sweeps
+from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.gram import TOLERANCE
 from . import driver, node
 from . import incumbent_kernels as pool_kernels
@@ -85,14 +86,13 @@ def solve_jointly(
     Returns: A neighbour in no pair is solved: its incumbent is optimal.
     """
     limits = limits or Limits()
-    gram, tau, ridge, p = left_out.gram, problem.tau, problem.gamma / 2.0, problem.p
+    gram, tau, ridge = left_out.gram, problem.tau, problem.gamma / 2.0
     k = left_out.count
     few = max(min(FEW, k // 8), int(SHARE * k)) if few is None else few
-    level = np.sort(gram.b**2 / (ridge + gram.D))[::-1]
-    root_lam = 0.5 * float(np.sqrt(level[min(tau, p) - 1]))
     whole = Tree(gram, problem, 0.0)
     whole.enter(np.asarray(supports[0], dtype=np.intp), 0)
     st = whole.st
+    root_lam = first_multiplier(gram.b, st.terms.w, tau)
     margin = gram.rounding(ridge, tau, float(whole.now["upper"][0]))
     nb = left_out.neighbours(ridge, tau, -left_out.least, margin)
     jt = _joint_state(st, k, few, patience, gram.scaled)

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.completion import Completion, complete, order_by_share
 from ..kernels.linalg import Array
-from ..relaxation.dual_bound import BoundTerms, gram_bound, gram_gradient, list_allowed, raised
+from ..relaxation.dual_bound import (
+    BoundTerms,
+    fix_columns,
+    gram_bound,
+    gram_gradient,
+    list_allowed,
+    raised,
+)
 from ..supports.swaps import swap_search
 
 # a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
@@ -224,30 +231,15 @@ def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
-    """Fix free columns whose other value is ruled out by the bound; number fixed.
-
-    Including a column outside the k largest g²/w costs the k-th largest; excluding one inside
-    brings in the (k+1)-th (EC.1, main paper, in the scaling of eq. 1). All are judged by the bound
-    of the node as it came; g is formed anew.
-    """
-    now, terms = st.now[0], st.terms
-    fixed = 0
-    last, following, square = st.top[k - 1], st.top[k], st.top[k + 1]
-    for i in range(st.state.shape[0]):
-        if st.state[i] != FREE:
-            continue
-        value = square * raised(st.g[i], terms.length[i], terms.w[i], st.top[k + 2])
-        if value < last and bound + last - value >= target:
-            now.slack = min(now.slack, bound + last - value)
-            st.state[i] = OUT
-            st.beta[i] = 0.0
-            fixed += 1
-        elif value > following and bound + value - following >= target:
-            now.slack = min(now.slack, bound + value - following)
-            st.state[i] = IN
-            fixed += 1
+    """Fix free columns whose other value is ruled out by the bound; number fixed."""
+    now = st.now[0]
+    fixed, least = fix_columns(st.terms, st.state, k, st.g, bound, target, st.top, True)
+    now.slack = min(now.slack, least)
     if fixed > 0:
-        gram_gradient(st.Q, terms.b, st.beta, st.g)
+        for i in range(st.state.shape[0]):
+            if st.state[i] == OUT:
+                st.beta[i] = 0.0
+        gram_gradient(st.Q, st.terms.b, st.beta, st.g)
     return fixed
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, add, dot, reduce_row
+from ..kernels.linalg import EPS, Array, add, dot, factor_row, invert_factor
 from ..relaxation.dual_bound import best_multiple, gram_gradient
-from .incumbent_kernels import SOUND, invert_factor
+from .incumbent_kernels import SOUND
 
 SETTINGS = np.dtype(
     [
@@ -284,7 +284,7 @@ def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
         for c in range(a):
             K[a, c] = G[i, nb.active[c]]
         K[a, a] = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean
-        K[a, a] = np.sqrt(max(reduce_row(K, a), 1e-9 * mean))
+        factor_row(K, a, 1e-9 * mean)
     invert_factor(K, n, nb.top)
 
 
@@ -329,10 +329,8 @@ def move(nb, j):  # type: ignore[no-untyped-def]
             for a in range(n):
                 total -= nb.V[r, a] * nb.D[first + s, nb.active[a]]
             nb.S[r, s] = total
-        left = reduce_row(nb.S, r)
-        if left < SOUND:
+        if factor_row(nb.S, r, 0.0) < SOUND:
             return False
-        nb.S[r, r] = np.sqrt(left)
     for r in range(m):
         for q in range(r):
             nb.e[r] -= nb.S[r, q] * nb.e[q]

@@ -20,6 +20,7 @@ from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
+from ..supports.rounding import pad_support
 from . import driver, node
 
 CHUNK_SECONDS = 0.01  # between two looks at the clock, about
@@ -171,8 +172,7 @@ class Tree:
         swaps: At most.
         """
         st = self.st
-        spare = np.setdiff1d(np.arange(st.state.size), support)
-        st.found[: st.support.size] = np.concatenate([support, spare])[: st.support.size]
+        st.found[: st.support.size] = pad_support(support, st.support.size, st.state.size)
         node.enter(st, swaps)
 
     def _most(self) -> int:

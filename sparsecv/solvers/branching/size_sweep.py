@@ -12,8 +12,9 @@ from ..core.limits import Limits, StopFlag
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, worst
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets, pad_support
+from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets
 from ..relaxation.gram import GramForm, wants_gram
+from ..supports.rounding import pad_support
 from .single import branch_and_bound
 
 FIRST_NODES = 20_000  # nodes it gets beyond that: some 2 ms

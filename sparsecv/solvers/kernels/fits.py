@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import kernel
-from .linalg import add, dot, reduce_row
+from .linalg import add, dot, factor_row
 
 
 @kernel(inner=True, reorder=True)
@@ -69,10 +69,9 @@ def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
             R[c, a] = dot(work[a], work[c], rows)
         if c < m:
             R[c, c] += ridge
-        left = reduce_row(R, c)
+        left = factor_row(R, c, 0.0)
         if c < m and not left > 0.0:
             return False
-        R[c, c] = np.sqrt(max(left, 0.0))
     for c in range(m + 1):
         for a in range(c):
             R[a, c], R[c, a] = R[c, a], 0.0

@@ -62,11 +62,17 @@ def add(target, row, step, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def reduce_row(L, a):  # type: ignore[no-untyped-def]
-    """Row a of a Cholesky factor, in place of the matrix's; what is left of its diagonal entry."""
+def factor_row(L, a, least):  # type: ignore[no-untyped-def]
+    """Row a of a Cholesky factor, in place of the matrix's row; rows above are factored already.
+
+    The diagonal entry becomes the root of what is left of it, or of ``least`` where less is left.
+    Returns: What is left.
+    """
     for c in range(a):
         L[a, c] = (L[a, c] - dot(L[a], L[c], c)) / L[c, c]
-    return L[a, a] - dot(L[a], L[a], a)
+    left = L[a, a] - dot(L[a], L[a], a)
+    L[a, a] = np.sqrt(max(left, least))
+    return left
 
 
 @kernel(inner=True)
@@ -77,7 +83,19 @@ def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
         for c in range(a):
             L[a, c] = G[i, columns[c]]
         L[a, a] = G[i, i] + ridge
-        L[a, a] = np.sqrt(max(reduce_row(L, a), 1e-12 * L[a, a]))
+        factor_row(L, a, 1e-12 * L[a, a])
+
+
+@kernel(inner=True)
+def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
+    """Replace a lower triangular factor by its inverse, in place; ``row`` is work space."""
+    for a in range(n):
+        inverse = 1.0 / L[a, a]
+        for c in range(a):
+            row[c], L[a, c] = L[a, c], 0.0
+        for q in range(a):
+            add(L[a], L[q], -row[q] * inverse, q + 1)
+        L[a, a] = inverse
 
 
 @kernel(inner=True)

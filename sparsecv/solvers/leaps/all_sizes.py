@@ -16,6 +16,7 @@ from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask, to_mask
 from ..supports.greedy import forward_order
+from ..supports.rounding import pad_support
 from . import all_sizes_kernels as kernels
 from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
 
@@ -190,27 +191,6 @@ def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
     if not problem._rows[:, problem.p].any():
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
-
-
-def pad_support(support: NDArray[np.intp], size: int, p: int) -> NDArray[np.intp]:
-    """Fill a support up to ``size`` with the first columns not in it (all zero columns).
-
-    support: Distinct columns.
-    size, p: The size wanted and the number of columns there are.
-    Returns: Increasing; the support itself where it is large enough.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import pad_support
-    >>> pad_support(np.array([3]), 2, 5)
-    array([0, 3])
-    """
-    support = np.sort(support).astype(np.intp)
-    if support.size >= size:
-        return support
-    spare = np.setdiff1d(np.arange(p, dtype=np.intp), support)
-    return np.sort(np.concatenate([support, spare[: size - support.size]]))
 
 
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:

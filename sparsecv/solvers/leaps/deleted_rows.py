@@ -14,13 +14,13 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, Mask, from_mask
+from ..supports.rounding import pad_support
 from . import deleted_rows_kernels as kernels
 from .all_sizes import (
     MAX_COLUMNS,
     active_columns,
     checked_sizes,
     checked_support,
-    pad_support,
     rounding_margin,
     run,
     seed,

@@ -90,6 +90,15 @@ def weights(ridge: float, D: Array) -> Array:
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
 
 
+def first_multiplier(b: Array, w: Array, picks: int) -> float:
+    """√λ to start a relaxation at from β = 0: half of the ``picks``-th largest |b_i|/√w_i.
+
+    A column enters where |b_i| > √(λw_i), so that at least ``picks`` columns enter at once.
+    """
+    share = np.sort(b * b / w)[::-1]
+    return 0.5 * float(np.sqrt(share[min(picks, share.size) - 1]))
+
+
 @kernel(inner=True)
 def list_allowed(state, columns):  # type: ignore[no-untyped-def]
     """List the columns that are not out; how many."""
@@ -117,17 +126,6 @@ def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
     """g²/w from above: |g| may be off by ``raise_by``·length."""
     size = abs(g) + raise_by * length
     return size * size / w
-
-
-def raised_all(g: Array, length: Array, w: Array, top: Array, picks: int) -> Array:
-    """Every column's s²g²/w from above, at the bound that left ``top``.
-
-    g, length, w, shape (p,): As :func:`gram_bound` takes them.
-    top: As :func:`gram_bound` leaves it.
-    Returns, shape (p,).
-    """
-    size = np.abs(g) + top[picks + 2] * length
-    return np.asarray(top[picks + 1] * (size * size / w))
 
 
 @kernel(inner=True)
@@ -193,9 +191,7 @@ def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # ty
         and column.
     scaled: D = 0: multiples of the residual are allowed.
     top, float64 (≥ picks + 3,): Overwritten: the picks + 1 largest s²g²/w over free columns
-        (raised), s², and what |g|/ℓ was raised by. With it :func:`raised` times s² is a column's
-        own, and bound + top[picks − 1] − own   (own < top[picks − 1])   holds where it is included,
-        bound + own − top[picks]       (own > top[picks])       holds where it is left out.
+        (raised), s², and what |g|/ℓ was raised by: what :func:`fix_columns` asks.
     Returns: Less all that rounding can lose; −∞ where nothing can be said.
     """
     w, length, b, yy, reach, eps = terms
@@ -255,6 +251,36 @@ def residual_multiple(above, square, total, eps):  # type: ignore[no-untyped-def
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
     return best_multiple(plain, above, below)
+
+
+@kernel
+def fix_columns(terms, state, picks, g, bound, target, top, including):  # type: ignore[no-untyped-def]
+    """Decide every free column whose other decision has a bound of at least ``target``.
+
+    The bound Σ counts the ``picks`` largest values v_i = s²g_i²/w_i over free columns (EC.1 of the
+    main paper, in the scaling of eq. 1). Where column i has to be in, v_i stands in place of the
+    ``picks``-th largest value; where column i has to be out, the next largest value stands in place
+    of v_i:
+
+        bound + v_(picks) − v_i  for i in, if v_i < v_(picks);
+        bound + v_i − v_(picks+1)  for i out, if v_i > v_(picks+1).
+
+    state, int8 (p,): Overwritten: a column that cannot be in becomes 2, and where ``including``
+        one that cannot be out becomes 1.
+    g, bound, top: As :func:`gram_bound` or :func:`residual_bound` had or left them.
+    Returns: How many columns were decided, and the least bound that decided one (∞ for none).
+    """
+    fixed, least = 0, np.inf
+    last, following, square = top[picks - 1], top[picks], top[picks + 1]
+    for i in range(state.shape[0]):
+        if state[i] != 0:
+            continue
+        value = square * raised(g[i], terms.length[i], terms.w[i], top[picks + 2])
+        if value < last and bound + last - value >= target:
+            state[i], fixed, least = 2, fixed + 1, min(least, bound + last - value)
+        elif including and value > following and bound + value - following >= target:
+            state[i], fixed, least = 1, fixed + 1, min(least, bound + value - following)
+    return fixed, least
 
 
 def bound_terms(terms: BoundTerms, beta: Array, g: Array) -> tuple[Array, Array]:

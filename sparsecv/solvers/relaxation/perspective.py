@@ -14,7 +14,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
 from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms
+from .dual_bound import EXTRA, BoundTerms, first_multiplier
 from .gram import GramForm, residual_form, wants_gram
 from .interior import interior_point
 from .newton import newton, newton_path, newton_work
@@ -208,8 +208,8 @@ class _Search:
         self.picks = min(problem.tau, self.free.size)
         self.beta, self.g = np.zeros(p), self.b.copy()
         self.kept, self.value = np.zeros(p), np.inf
-        level = np.sort((self.b * self.b / self.w)[self.free])[::-1]
-        self.root_lam = np.array([0.5 * np.sqrt(level[self.picks - 1])])
+        first = first_multiplier(self.b[self.free], self.w[self.free], self.picks)
+        self.root_lam = np.array([first])
         self.sweeps = kernels.new_sweeps(self.form.arrays, p, 0.0, scaled=self.scaled)
         self.best, self.scratch = self.sweeps.best, self.sweeps.work[2]
         self.dual, self.dual_value = np.zeros(p), -np.inf

@@ -18,8 +18,9 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
+from ..supports.rounding import largest, pad_support
 from . import descent as kernels
-from .dual_bound import EXTRA, gram_gradient, raised_all
+from .dual_bound import EXTRA, first_multiplier, fix_columns, gram_gradient
 from .gram import TOLERANCE, GramForm, residual_form
 from .newton import newton, newton_path, newton_work
 
@@ -77,14 +78,13 @@ class Relaxer:
 
     def relax(self, target: float) -> None:
         """Solve until the bound passes ``target`` or nothing more is to be had."""
-        root, w, b = self.root, self.terms.w, self.terms.b
+        root = self.root
         lam = np.array([root.root_lam])
         if self.gram is not None and self._newton(target, lam):
             return
         if root.root_lam <= 0.0:
-            level = np.sort(b * b / w)[::-1]
-            lam[0] = 0.5 * np.sqrt(level[self.picks - 1])
-        sweeps = kernels.new_sweeps(self.form, b.size, 1e-5, ROUNDS, 0.03, self.scaled)
+            lam[0] = first_multiplier(self.terms.b, self.terms.w, self.picks)
+        sweeps = kernels.new_sweeps(self.form, self.g.size, 1e-5, ROUNDS, 0.03, self.scaled)
         sweeps.limits["target"] = target
         here = (self.state, self.picks, root.beta, self.g, lam, self.top)
         kernels.relax(sweeps, self.terms, *here)
@@ -110,27 +110,13 @@ class Relaxer:
 
         Returns: Over the root's columns.
         """
-        root, terms, top = self.root, self.terms, self.top
-        every = np.arange(root.columns.size)
-        here = kernels.dual_bound(
-            self.form,
-            terms,
-            self.scaled,
-            self.state,
-            every,
-            every.size,
-            self.picks,
-            root.beta,
-            self.g,
-            top,
-        )
-        value = raised_all(self.g, terms.length, terms.w, top, self.picks)
-        last = top[self.picks - 1]
-        forced = here + last - value
-        out = (value < last) & (forced >= target)
-        if out.any():
-            root.slack = min(root.slack, float(forced[out].min()))
-        return np.asarray(out)
+        root, every, state = self.root, np.arange(self.g.size), self.state.copy()
+        where = (self.terms, self.scaled, self.state, every, every.size, self.picks)
+        bound = kernels.dual_bound(self.form, *where, root.beta, self.g, self.top)
+        at = (self.picks, self.g, bound, target, self.top)
+        _, least = fix_columns(self.terms, state, *at, False)
+        root.slack = min(root.slack, least)
+        return np.asarray(state == kernels.OUT)
 
     def rounded(self) -> NDArray[np.intp]:
         """The columns of largest β√w, by their number in the problem.
@@ -140,17 +126,14 @@ class Relaxer:
         w = self.terms.w
         size = np.abs(self.root.beta) * np.sqrt(w)
         size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / w))
-        return np.sort(self.root.columns[np.argsort(-size, kind="stable")[: self.picks]])
+        return self.root.columns[largest(size, self.picks)]
 
     def promising(self, count: int) -> NDArray[np.intp]:
         """The columns of largest g²/w, by their number in the problem.
 
         Returns: Increasing.
         """
-        value = self.g * self.g / self.terms.w
-        if value.size <= count:
-            return self.root.columns
-        return np.sort(self.root.columns[np.argpartition(-value, count)[:count]])
+        return self.root.columns[largest(self.g * self.g / self.terms.w, count)]
 
 
 class Incumbent:
@@ -186,16 +169,12 @@ class Incumbent:
         Returns: Whether it is.
         """
         tau, p = self.problem.tau, self.problem.p
-        chosen = np.unique(support)[:tau]
-        for spare in (self.support, np.arange(p, dtype=np.intp)):
-            if chosen.size < tau:
-                more = spare[~np.isin(spare, chosen)]
-                chosen = np.concatenate([chosen, more])[:tau]
-        if np.array_equal(np.sort(chosen), self.support):
+        chosen = pad_support(np.unique(support)[:tau], tau, p, self.support)
+        if np.array_equal(chosen, self.support):
             return False
         objective = self.problem.objective(chosen)
         if objective < self.objective:
-            self.support, self.objective = np.sort(chosen).astype(np.intp), objective
+            self.support, self.objective = chosen, objective
             return True
         return False
 

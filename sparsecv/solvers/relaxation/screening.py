@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, raised_all
+from .dual_bound import EXTRA, BoundTerms, fix_columns
 from .gram import residual_form
 
 ROUNDING = 1e-10
@@ -93,11 +93,9 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     """
     values, p, tau = checked_beta(problem, beta), problem.p, problem.tau
     form, terms, every, g = _dual_point(problem, values)
-    free, top = np.zeros(p, dtype=np.int8), np.zeros(tau + EXTRA)
-    bound = kernels.dual_bound(form, terms, True, free, every, p, tau, values, g, top)
-    own = raised_all(g, terms.length, terms.w, top, tau)
-    last, following = top[tau - 1], top[tau]
-    cut = upper + ROUNDING * problem.yy + problem.data_loss(upper)
-    excluded = np.flatnonzero((own < last) & (bound + last - own > cut))
-    included = np.flatnonzero((own > following) & (bound + own - following > cut))
-    return Screening(included.astype(np.intp), excluded.astype(np.intp), float(bound))
+    state, top = np.zeros(p, dtype=np.int8), np.zeros(tau + EXTRA)
+    bound = kernels.dual_bound(form, terms, True, state, every, p, tau, values, g, top)
+    target = np.nextafter(upper + ROUNDING * problem.yy + problem.data_loss(upper), np.inf)
+    fix_columns(terms, state, tau, g, bound, target, top, True)
+    included, excluded = np.flatnonzero(state == kernels.IN), np.flatnonzero(state == kernels.OUT)
+    return Screening(included, excluded, float(bound))

@@ -14,6 +14,7 @@ from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
 from .beam_kernels import pair_swap
 from .greedy import complete_support, forward_order
+from .rounding import largest
 from .swaps import swap_search
 
 WIDTH = 10  # supports the beam carries side by side
@@ -87,7 +88,7 @@ def promising_columns(
     if p <= most:
         return np.arange(p)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
-    return np.union1d(np.argsort(-score, kind="stable")[:most], needed)
+    return np.union1d(largest(score, most), needed)
 
 
 def beam(
@@ -237,7 +238,7 @@ class LocalSearch:
             value = residual**2 / np.maximum(left, 1e-12 * np.diag(self.G) + 1e-300)
             value[S] = np.inf
             offered[:] = 0
-            offered[np.argsort(-value, kind="stable")[: PAIR_COLUMNS + self.tau]] = 1
+            offered[largest(value, PAIR_COLUMNS + self.tau)] = 1
         return offered
 
     def restart(self, limits: Limits, most: int = RESTARTS) -> None:

@@ -29,11 +29,15 @@ from sparsecv.solvers.kernels.compiled import (
 DROPPED = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
 ROOT = Path(__file__).parents[2]
 CALLEE = """
+from typing import NamedTuple
 from sparsecv.solvers.kernels.compiled import kernel
 STEP = 10
+class Settings(NamedTuple):
+    more: int = 0
+SETTINGS = Settings()
 @kernel
 def below(x, k):
-    return x + STEP * k
+    return x + STEP * k + SETTINGS.more
 """
 CALLER = """
 from sparsecv.solvers.kernels.compiled import kernel
@@ -88,7 +92,8 @@ def test_what_is_compiled_is_loaded_the_next_time(modules: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("STEP = 10", "STEP = 100"), ("STEP * k", "STEP * k * 10")]
+    ("old", "new"),
+    [("STEP = 10", "STEP = 100"), ("STEP * k", "STEP * k * 10"), ("int = 0", "int = 90")],
 )
 def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
     modules: Path, old: str, new: str

@@ -321,6 +321,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload((sig, stamp(self.function)), data)
 
 
+FROZEN = (Kernel, int, float, tuple)  # what compiled code holds of its module: tuples of settings
+
+
 def called(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Names of the module that a function's code uses, and what they stand for."""
     names = function.__code__.co_names
@@ -328,8 +331,8 @@ def called(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
         value = function.__globals__.get(name)
         if isinstance(value, ModuleType):
             inside = vars(value)
-            yield from ((n, inside[n]) for n in names if isinstance(inside.get(n), Kernel))
-        elif isinstance(value, Kernel | int | float):
+            yield from ((n, inside[n]) for n in names if isinstance(inside.get(n), FROZEN))
+        elif isinstance(value, FROZEN):
             yield name, value
 
 

@@ -2,7 +2,7 @@
 
     python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
 
-The families are those of the tests (``tests/attacks.py``, ``tests/cv_attacks.py``), judged by
+The families are those of the tests (``tests/support/attacks.py``), judged by
 rational arithmetic, enumeration or a second search. A line per family: problems drawn, those of
 which something said was wrong, CPU seconds. Wrong ones are printed with their number, which
 ``--first`` takes. Ctrl-C goes on to the next family.
@@ -18,8 +18,7 @@ import time
 import numpy as np
 
 from experiments.common import machine
-from tests.attacks import SOLVERS
-from tests.cv_attacks import FOLDS
+from tests.support.attacks import FOLDS, SOLVERS
 
 ATTACKS = {**SOLVERS, **FOLDS}
 PROBLEMS = {

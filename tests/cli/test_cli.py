@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_cases import Capture, hard_csv, run_json, table, write_csv
 from sklearn.datasets import load_diabetes
+from support.commands import Capture, hard_csv, run_json
+from support.tables import growing_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
@@ -21,7 +22,7 @@ from sparsecv.cv import engine
 
 
 def test_document() -> None:
-    X, y = table()
+    X, y = growing_columns()
     names = ["age", "b c", "größe", "x,3", 'q"t']
     write_csv(Path("t.csv"), X, y, ["age", "b c", "größe", '"x,3"', '"q""t"'])
     arguments = "--folds", "4", "--gamma", "0.1,10", "--seed", "3", "--rule", "minimum"
@@ -100,7 +101,7 @@ def test_built_in_data() -> None:
     ],
 )
 def test_options(options: list[str]) -> None:
-    X, y = table()
+    X, y = growing_columns()
     write_csv(Path("t.csv"), X, y)
     document = run_json("cv", "t.csv", "--folds", "4", "--gamma", "1", *options)
     assert document["best"]["certified"]
@@ -125,7 +126,7 @@ def test_options(options: list[str]) -> None:
 
 
 def test_printed_tables(capsys: Capture) -> None:
-    X, y = table()
+    X, y = growing_columns()
     write_csv(Path("t.csv"), X, y)
     assert main(["cv", "t.csv", "--folds", "4", "--gamma", "0.1,10", "--rule", "minimum"]) == 0
     out, err = capsys.readouterr()
@@ -145,7 +146,7 @@ def test_printed_tables(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("factor", [1e-12, 1.0, 1e8])
 def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
-    X, y = table()
+    X, y = growing_columns()
     long = "a very long column name that goes on and on, far beyond the width of a terminal, really"
     write_csv(Path("t.csv"), X, factor * y, [f'"{long}"', "b", "[red]c[/]", "d", "e"])
     gammas = np.geomspace(1e-3, 1e3, 7)
@@ -160,7 +161,7 @@ def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
 
 
 def test_names_are_not_markup(capsys: Capture) -> None:
-    X, y = table()
+    X, y = growing_columns()
     write_csv(Path("[red]t.csv"), X, y, ["[bold]a[/bold]", "[/]", "c", ":smile:", "e"])
     assert main(["cv", "./[red]t.csv", "--folds", "4", "--gamma", "1", "--tau", "5"]) == 0
     out = capsys.readouterr().out
@@ -169,7 +170,7 @@ def test_names_are_not_markup(capsys: Capture) -> None:
 
 
 def test_quiet(capsys: Capture) -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     assert main(["cv", "t.csv", "--folds", "4", "--gamma", "1", "--quiet"]) == 0
     assert main(["fit", "t.csv", "--tau", "2", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -177,14 +178,14 @@ def test_quiet(capsys: Capture) -> None:
 
 def test_plot(capsys: Capture) -> None:
     pytest.importorskip("matplotlib")
-    write_csv(Path("$a_{$.csv"), *table())
+    write_csv(Path("$a_{$.csv"), *growing_columns())
     assert main(["cv", "./$a_{$.csv", "--folds", "4", "--plot", "p.png"]) == 0
     assert Path("p.png").read_bytes().startswith(b"\x89PNG")
     assert capsys.readouterr().err == ""
 
 
 def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     arguments = ["cv", "t.csv", "--folds", "4", "--gamma", "0.1,10", "--checkpoint", "kept/here"]
     arguments += ["--rule", "minimum", "--time-limit", "1000"]  # and no comparisons
     first = run_json(*arguments)
@@ -208,7 +209,7 @@ def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_constant_columns_are_one_line_on_stderr(capsys: Capture) -> None:
-    X, y = table()
+    X, y = growing_columns()
     X[:, 1], X[:, 3] = 5.0, -1.0
     write_csv(Path("t.csv"), X, y, ["a", "two\twords", "c", "d", "e"])
     assert main(["cv", "t.csv", "--folds", "4", "--gamma", "1", "--quiet"]) == 0
@@ -223,7 +224,7 @@ def test_constant_columns_are_one_line_on_stderr(capsys: Capture) -> None:
 
 
 def test_one_hot() -> None:
-    X, y = table()
+    X, y = growing_columns()
     lines = write_csv(Path("t.csv"), X, y).read_text().splitlines()
     text = ["colour," + lines[0]]
     text += [f"{('red', 'green', 'blue')[i % 3]},{line}" for i, line in enumerate(lines[1:])]
@@ -236,7 +237,7 @@ def test_one_hot() -> None:
 
 
 def test_fit(capsys: Capture) -> None:
-    X, y = table()
+    X, y = growing_columns()
     write_csv(Path("t.csv"), X, y)
     document = run_json("fit", "t.csv", "--tau", "2", "--gamma", "3")
     model = SparseRidge(tau=2, gamma=3.0).fit(X, y)
@@ -251,7 +252,7 @@ def test_fit(capsys: Capture) -> None:
 
 
 def test_fit_of_a_large_table_is_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     whole = run_json("fit", "t.csv", "--tau", "2")
     monkeypatch.setattr("sparsecv.design.prepare.IN_MEMORY_BYTES", 0)
     streamed = run_json("fit", "t.csv", "--tau", "2")

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_cases import hard_csv, table, write_csv
+from support.commands import hard_csv
+from support.tables import growing_columns, write_csv
 
 import sparsecv
 
@@ -60,7 +61,7 @@ def finish(process: subprocess.Popen[str], timeout: float = 120.0) -> tuple[str,
 
 
 def test_module_as_a_process() -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     process = start("cv", "t.csv", "--folds", "4", "--gamma", "1", "--json", "o.json")
     out, err = finish(process)
     assert (process.returncode, err) == (0, "")
@@ -73,7 +74,7 @@ def test_module_as_a_process() -> None:
 
 
 def test_output_that_cannot_show_greek(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     process = start("cv", "t.csv", "--folds", "4", "--gamma", "1")
     out, err = finish(process)

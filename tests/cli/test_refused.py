@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_cases import Capture, table, write_csv
+from support.commands import Capture
+from support.tables import growing_columns, write_csv
 
 from sparsecv.cli.main import main
 
@@ -163,7 +164,7 @@ def test_files_are_tried_before_the_search(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_tiny_gamma_on_dependent_columns(capsys: Capture) -> None:
-    X, y = table()
+    X, y = growing_columns()
     X[:, 1] = X[:, 0]
     write_csv(Path("t.csv"), X, y)
     complaint(capsys, ["cv", "t.csv", "--folds", "4", "--gamma", "1e-30"], ["gamma"])

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_cases import Capture, hard_csv, run_json, table, write_csv
 from numpy.typing import NDArray
+from support.commands import Capture, hard_csv, run_json
+from support.tables import growing_columns, write_csv
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cli import report
@@ -33,7 +34,7 @@ def many(p: int, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def test_the_first_line_says_the_rule_and_why(capsys: Capture) -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     assert main(["cv", "t.csv", *MINIMUM]) == 0
     first = capsys.readouterr().out.splitlines()[0]
     assert first == "Rule minimum (as asked): the least CV error."
@@ -44,7 +45,7 @@ def test_the_first_line_says_the_rule_and_why(capsys: Capture) -> None:
 
 
 def test_the_answer_comes_before_the_details(capsys: Capture) -> None:
-    write_csv(Path("t.csv"), *table())
+    write_csv(Path("t.csv"), *growing_columns())
     assert main(["cv", "t.csv", *MINIMUM]) == 0
     out = capsys.readouterr().out
     parts = (
@@ -81,7 +82,7 @@ def test_the_answer_comes_before_the_details(capsys: Capture) -> None:
 def test_rmse_r2_and_standardised_coefficients(
     options: list[str], streamed: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    X, y = table()
+    X, y = growing_columns()
     X[:, 1] = np.arange(40) % 4
     write_csv(Path("t.csv"), X, y)
     if streamed and "--weights" not in options:
@@ -122,7 +123,7 @@ def test_a_response_that_does_not_vary_has_no_r2(capsys: Capture) -> None:
 
 
 def test_the_same_gammas_as_in_python() -> None:
-    X, y = table()
+    X, y = growing_columns()
     write_csv(Path("t.csv"), X, y)
     document = run_json("cv", "t.csv", "--folds", "4", "--rule", "minimum")
     model = SparseRidgeCV(cv=4, rule="minimum").fit(X, y)

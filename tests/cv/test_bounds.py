@@ -6,9 +6,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fresh import examples
+from support.problems import ugly_problem
 
 from sparsecv.cv import bounds
 from sparsecv.solvers import (
@@ -18,7 +19,6 @@ from sparsecv.solvers import (
     perspective_relaxation,
 )
 from sparsecv.solvers.relaxation.ellipsoid import Ellipsoid, Spectrum
-from tests.problems import ugly_problem
 
 
 def fold_problem(

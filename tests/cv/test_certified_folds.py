@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
+from support.attacks import FOLDS
+from support.folds import brute_force, inside, standardised
+from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv import prove
@@ -18,9 +21,6 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Status, solve
 from sparsecv.solvers.core.limits import Limits
-from tests.cv_attacks import FOLDS
-from tests.cv_brute_force import brute_force, inside, standardised
-from tests.fresh import draws
 
 
 @pytest.mark.parametrize("method", ["search", "bounds"])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.fresh import draws
 
 import sparsecv
 from sparsecv.cv import checkpoint_file as sealed
@@ -27,7 +28,6 @@ from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning, InputError
 from sparsecv.selection.study import Study
 from sparsecv.tables.rows import ArraySource
-from tests.fresh import draws
 
 Array = NDArray[np.float64]
 GAMMAS = np.array([0.1, 1e-5])

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from cv_brute_force import assert_within, fold_errors
-from cv_cases import PROTOCOLS, Array, Case, deterministic, draw_case, least_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cross_validations import PROTOCOLS, Array, Case, deterministic, draw_case, least_of
+from support.folds import assert_within, fold_errors
 
 from sparsecv.cv import estimate
 from sparsecv.cv.checkpoint import Checkpoint

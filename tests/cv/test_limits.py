@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cv_brute_force import Bracket, assert_within, brute_force, inside
-from cv_cases import Case, deterministic, draw_case, least_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cross_validations import Case, deterministic, draw_case, least_of
+from support.folds import Bracket, assert_within, brute_force, inside
 
 from sparsecv.cv import alternating, estimate, grid, prove
 from sparsecv.cv.engine import Surface

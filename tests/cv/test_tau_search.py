@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.folds import brute_force, inside
+from support.fresh import examples
+from support.problems import ugly_problem
 
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
@@ -17,8 +19,6 @@ from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
 from sparsecv.tables.rows import ArraySource
 from sparsecv.tables.synthetic import make_synthetic
-from tests.cv_brute_force import brute_force, inside
-from tests.problems import ugly_problem
 
 
 def small_folds(seed: int) -> tuple[RowFolds, float]:

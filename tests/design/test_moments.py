@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cv_brute_force import assert_within, brute_force, standardised
 from numpy.typing import NDArray
+from support.folds import assert_within, brute_force, standardised
 
 from sparsecv.cv.engine import cross_validate
 from sparsecv.design import prepare as pipeline

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimator_cases import Array, table
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.tables import Array, five_columns
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cv import estimate
@@ -55,7 +55,7 @@ def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
 def test_coefficients_are_those_of_ridge(
     fit_intercept: bool, standardize: bool, cross_validated: bool
 ) -> None:
-    X, y = table()
+    X, y = five_columns()
     options: dict[str, Any] = {"fit_intercept": fit_intercept, "standardize": standardize}
     model: Any
     if cross_validated:
@@ -84,14 +84,14 @@ def test_coefficients_are_those_of_ridge(
 
 
 def test_tau_defaults_to_ten() -> None:
-    X, y = table(n=30, p=12)
+    X, y = five_columns(n=30, p=12)
     assert SparseRidge().fit(X, y).support_.size == 10
-    X, y = table(n=30, p=4)
+    X, y = five_columns(n=30, p=4)
     assert SparseRidge().fit(X, y).support_.size == 4
 
 
 def test_support_is_the_best_one() -> None:
-    X, y = table()
+    X, y = five_columns()
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     model = SparseRidge(tau=2, gamma=1.0).fit(X, y)
     from itertools import combinations
@@ -105,7 +105,7 @@ def test_support_is_the_best_one() -> None:
 
 
 def test_cv_agrees_with_the_single_estimator() -> None:
-    X, y = table()
+    X, y = five_columns()
     chosen = SparseRidgeCV(cv="loo", gammas=[0.3, 3.0]).fit(X, y)
     again = SparseRidge(tau=chosen.tau_, gamma=chosen.gamma_).fit(X, y)
     np.testing.assert_array_equal(chosen.support_, again.support_)
@@ -115,7 +115,7 @@ def test_cv_agrees_with_the_single_estimator() -> None:
 
 @pytest.mark.parametrize("data", ["list", "float32", "int", "F", "series"])
 def test_inputs_of_other_kinds(data: str) -> None:
-    X, y = np.round(10.0 * table()[0]), np.round(table()[1])
+    X, y = np.round(10.0 * five_columns()[0]), np.round(five_columns()[1])
     expected = SparseRidge(tau=2).fit(X, y)
     kinds: dict[str, Any] = {
         "list": (X.tolist(), y.tolist()),
@@ -129,7 +129,7 @@ def test_inputs_of_other_kinds(data: str) -> None:
 
 
 def test_the_data_are_left_alone() -> None:
-    X, y = table()
+    X, y = five_columns()
     before = X.copy(), y.copy()
     SparseRidge().fit(X, y)
     SparseRidgeCV(cv=3, gammas=1.0).fit(X, y)
@@ -139,7 +139,7 @@ def test_the_data_are_left_alone() -> None:
 
 @pytest.mark.parametrize("model", [SparseRidge(tau=2), SparseRidgeCV(cv=3, gammas=[1.0, 2.0])])
 def test_clone_and_pickle(model: Any) -> None:
-    X, y = table()
+    X, y = five_columns()
     assert clone(model).get_params() == model.get_params()
     fitted = clone(model).fit(X, y)
     again = pickle.loads(pickle.dumps(fitted))
@@ -149,7 +149,7 @@ def test_clone_and_pickle(model: Any) -> None:
 
 
 def test_inside_scikit_learn_tools() -> None:
-    X, y = table()
+    X, y = five_columns()
     search = GridSearchCV(SparseRidge(), {"tau": [1, 2, 3], "gamma": [0.1, 10.0]}, cv=KFold(4))
     search.fit(X, y)
     assert search.best_params_["tau"] in (1, 2, 3)
@@ -163,7 +163,7 @@ def test_inside_scikit_learn_tools() -> None:
 
 
 def test_cv_results() -> None:
-    X, y = table()
+    X, y = five_columns()
     options = {"cv": 4, "taus": [1, 3, 5], "gammas": [0.1, 10.0], "random_state": 1}
     model = SparseRidgeCV(rule="minimum", **options).fit(X, y)
     results = model.cv_results_
@@ -199,7 +199,7 @@ def test_cv_results() -> None:
 
 
 def test_defaults() -> None:
-    X, y = table(n=20, p=4)
+    X, y = five_columns(n=20, p=4)
     model = SparseRidgeCV(random_state=0).fit(X, y)
     assert np.isin(DEFAULT_GAMMAS, model.cv_results_["gamma"]).all()
     assert model.trace_[0].gamma in DEFAULT_GAMMAS
@@ -213,7 +213,7 @@ def test_defaults() -> None:
 
 def test_error_is_the_mean_over_rows_of_refits() -> None:
     """h by hand: Ridge on the support reported for each fold, intercept refitted there."""
-    X, y = table()
+    X, y = five_columns()
     splits = list(KFold(5).split(X))
     model = SparseRidgeCV(cv=splits, taus=[5], gammas=2.0).fit(X, y)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -225,7 +225,7 @@ def test_error_is_the_mean_over_rows_of_refits() -> None:
 
 
 def test_splitters_and_pairs_are_the_same_folds() -> None:
-    X, y = table()
+    X, y = five_columns()
     loo = SparseRidgeCV(cv="loo", gammas=1.0).fit(X, y)
     for cv in (LeaveOneOut(), 40, list(LeaveOneOut().split(X))):
         found = SparseRidgeCV(cv=cv, gammas=1.0).fit(X, y)
@@ -240,7 +240,7 @@ def test_splitters_and_pairs_are_the_same_folds() -> None:
 
 
 def test_random_state() -> None:
-    X, y = table()
+    X, y = five_columns()
 
     def errors(seed: Any) -> Array:
         model = SparseRidgeCV(cv=4, gammas=1.0, random_state=seed).fit(X, y)
@@ -255,7 +255,7 @@ def test_random_state() -> None:
 
 @pytest.mark.parametrize("cv", [4, "loo"])
 def test_threads_change_nothing(cv: Any) -> None:
-    X, y = table()
+    X, y = five_columns()
     one, two = (
         SparseRidgeCV(cv=cv, gammas=[0.1, 1.0], random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)
     )
@@ -268,7 +268,7 @@ def test_threads_change_nothing(cv: Any) -> None:
 
 
 def test_methods_agree() -> None:
-    X, y = table()
+    X, y = five_columns()
     exact, grid, auto = (
         SparseRidgeCV(cv=4, gammas=1.0, method=m, random_state=0).fit(X, y)
         for m in ("exact", "grid", "auto")
@@ -281,7 +281,7 @@ def test_methods_agree() -> None:
 
 
 def test_verbose_prints_a_line_per_unit(capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = table()
+    X, y = five_columns()
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="repeated", verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     rows, folds = "the models of all rows: 0 of 1", [f"folds: {done} of 3" for done in range(4)]
@@ -329,7 +329,7 @@ class Recorder:
 def test_callbacks_of_scikit_learn() -> None:
     """Stages and units; every task that began ends; also below a grid search."""
     pytest.importorskip("sklearn.callback")
-    X, y = table()
+    X, y = five_columns()
     heard = Recorder()
     model = SparseRidgeCV(cv=3, gammas=[0.5, 2.0], rule="minimum")
     assert model.set_callbacks(heard) is model

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimator_cases import NAMES, table
 from sklearn.base import clone
+from support.tables import NAMES_OF_FIVE as NAMES
+from support.tables import five_columns
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import ConstantColumnWarning, InputError
@@ -18,7 +19,7 @@ pl = pytest.importorskip("polars")
 
 
 def test_feature_names() -> None:
-    X, y = table()
+    X, y = five_columns()
     pandas, polars = pd.DataFrame(X, columns=NAMES), pl.DataFrame(X, schema=NAMES)
     plain = SparseRidge(tau=2).fit(X, y)
     assert not hasattr(plain, "feature_names_in_")
@@ -51,7 +52,7 @@ BAD_COLUMNS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", BAD_COLUMNS)
 @pytest.mark.parametrize("model", [SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)])
 def test_bad_columns_are_named(library: str, kind: str, model: Any) -> None:
-    X, y = table()
+    X, y = five_columns()
     values = BAD_COLUMNS[kind]
     frame: Any
     if library == "pandas":
@@ -69,7 +70,7 @@ def test_bad_columns_are_named(library: str, kind: str, model: Any) -> None:
 
 
 def test_other_column_types() -> None:
-    X, y = table()
+    X, y = five_columns()
     frame = pd.DataFrame(X, columns=NAMES)
     frame["age"] = [True, False] * 20
     frame["b c"] = pd.array([1, 2, 4, 5] * 10, dtype="Int64")
@@ -84,7 +85,7 @@ def test_other_column_types() -> None:
 
 
 def test_missing_values_without_names() -> None:
-    X, y = table()
+    X, y = five_columns()
     X[3, 2] = np.nan
     with pytest.raises(InputError, match="NaN in column 'x2'"):
         SparseRidge().fit(X, y)
@@ -92,11 +93,11 @@ def test_missing_values_without_names() -> None:
     with pytest.raises(InputError, match="inf in column 'x2'"):
         SparseRidge().fit(X, np.zeros(40))
     with pytest.raises(ValueError, match="y contains NaN"):
-        SparseRidge().fit(table()[0], y)
+        SparseRidge().fit(five_columns()[0], y)
 
 
 def test_duplicate_names() -> None:
-    X, y = table()
+    X, y = five_columns()
     frame = pd.DataFrame(X, columns=["a", "b", "c", "a", "d"])
     for model in (SparseRidge(), SparseRidgeCV(gammas=1.0)):
         with pytest.raises(InputError, match="column name 'a' occurs more than once"):
@@ -104,7 +105,7 @@ def test_duplicate_names() -> None:
 
 
 def test_constant_columns() -> None:
-    X, y = table()
+    X, y = five_columns()
     X[:, 1] = 4.0
     frame = pd.DataFrame(X, columns=NAMES)
     for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0, random_state=0)):
@@ -129,7 +130,7 @@ def test_constant_columns() -> None:
 
 
 def test_constant_response() -> None:
-    X, _ = table()
+    X, _ = five_columns()
     for model in (SparseRidge(), SparseRidgeCV(cv=3, gammas=1.0)):
         with pytest.warns(ConstantColumnWarning, match=r"the response is 0\.1 in every row"):
             model.fit(X, np.full(40, 0.1))
@@ -208,7 +209,7 @@ BAD_CV: list[tuple[dict[str, Any], str]] = [
     ids=repr,
 )
 def test_bad_parameters_are_named(model: Any, options: dict[str, Any], word: str) -> None:
-    X, y = table()
+    X, y = five_columns()
     with pytest.raises(ValueError, match=word) as caught:
         model(**options).fit(X, y)
     assert "\n" not in str(caught.value)
@@ -218,17 +219,17 @@ def test_bad_parameters_are_named(model: Any, options: dict[str, Any], word: str
 def test_parameters_are_checked_at_fit_only() -> None:
     model = SparseRidge(tau=-3, gamma="x")  # type: ignore[arg-type]
     assert model.get_params()["tau"] == -3
-    assert model.set_params(tau=1, gamma=1.0).fit(*table()).tau == 1
+    assert model.set_params(tau=1, gamma=1.0).fit(*five_columns()).tau == 1
 
 
 def test_dates_as_response() -> None:
-    X, _ = table()
+    X, _ = five_columns()
     with pytest.raises(ValueError, match="y"):
         SparseRidge().fit(X, pd.Series(pd.date_range("2020-01-01", periods=40)))
 
 
 def test_tiny_gamma_on_dependent_columns() -> None:
-    X, y = table()
+    X, y = five_columns()
     X[:, 1] = X[:, 0]
     with pytest.raises(InputError, match="gamma"):
         SparseRidge(gamma=1e-30).fit(X, y)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import ShuffleSplit
-from study_cases import Array, made
+from support.studies import Array, made
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
-from study_cases import Array, made, study_of
+from support.studies import Array, made, study_of
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cli.main import main

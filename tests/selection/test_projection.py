@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from brute_force import Data, enumerate_all, rounding, ugly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
+from support.brute_force import Data, enumerate_all, rounding
+from support.problems import ugly
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
-from study_cases import Array, made, study_of
+from support.studies import Array, made, study_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.folds import make_folds

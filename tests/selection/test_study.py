@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
-from study_cases import made, study_of
+from support.studies import made, study_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cli.main import main

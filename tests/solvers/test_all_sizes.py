@@ -9,17 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import (
-    Data,
-    enumerate_all,
-    plain,
-    rounding,
-    ugly,
-)
-from fresh import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tree_cases import Exact, exact_of, key, problem_of
+from support.brute_force import Data, enumerate_all, rounding
+from support.fresh import examples
+from support.problems import plain, problem_of, ugly
+from support.trees import Exact, exact_of, key
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
 from sparsecv.solvers.core.limits import StopFlag

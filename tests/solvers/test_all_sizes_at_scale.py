@@ -4,14 +4,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from brute_force import (
-    Data,
-    Support,
-    enumerate_size,
-    plain,
-    rounding,
-)
-from tree_cases import exact_of, key, problem_of
+from support.brute_force import Data, Support, enumerate_size, rounding
+from support.problems import plain, problem_of
+from support.trees import exact_of, key
 
 from sparsecv.solvers import Status, best_subsets
 

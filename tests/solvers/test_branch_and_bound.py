@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import optimum, ugly_problem
+from support.brute_force import optimum
+from support.fresh import examples
+from support.problems import ugly_problem
 
 from sparsecv.solvers import (
     SparseRidgeProblem,

@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from problems import optimum, ugly_problem
+from support.brute_force import optimum
+from support.fresh import examples
+from support.problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, Status, branch_and_bound
 from sparsecv.solvers.branching.certificate import Certificate, certify

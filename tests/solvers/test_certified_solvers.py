@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.attacks import SOLVERS
+from support.fresh import draws
+from support.problems import ugly_data
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.relaxation.gram import GramForm
-from tests.attacks import SOLVERS, ugly_data
-from tests.fresh import draws
 
 COUNTS = {
     "offset columns": 40,

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import plain
-from outside_cases import hard, problem_of
+from support.problems import hard, plain, problem_of
 
 from sparsecv.solvers import SolverUnavailable, available_backends, solve
 from sparsecv.solvers.backends import (

@@ -6,10 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from brute_force import plain
 from hypothesis import example, given
 from hypothesis import strategies as st
-from problems import ugly_problem
+from support.problems import plain, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.backends.cuts import CutForm, FrontierCuts

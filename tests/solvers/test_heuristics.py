@@ -6,10 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import optimum, ugly_problem
+from support.brute_force import optimum
+from support.fresh import examples
+from support.problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, heuristic_support
 from sparsecv.solvers.core.limits import Limits

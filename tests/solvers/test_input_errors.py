@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import plain
+from support.problems import plain
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main

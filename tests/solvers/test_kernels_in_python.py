@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import config
 from numpy.typing import NDArray
-from problems import grown
+from support.problems import grown
 
 from sparsecv.solvers import (
     SparseRidgeProblem,

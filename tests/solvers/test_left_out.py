@@ -6,9 +6,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fresh import examples
+from support.problems import ugly_problem
 
 from sparsecv.solvers import (
     SparseRidgeProblem,
@@ -21,7 +22,6 @@ from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
-from tests.problems import ugly_problem
 
 
 def folds_of(

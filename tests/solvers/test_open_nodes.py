@@ -5,31 +5,25 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from brute_force import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.brute_force import (
     Array,
     Data,
     Support,
     enumerate_all,
     exact_objectives,
     exact_sizes,
-    plain,
     ridge,
-    ugly,
 )
-from fresh import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from support.fresh import examples
+from support.problems import plain, problem_of, ugly
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
 from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets
 from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges
-
-
-def problem_of(data: Data) -> SparseRidgeProblem:
-    X, y, gamma = data
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1])
 
 
 def gram_of(data: Data) -> SparseRidgeProblem:

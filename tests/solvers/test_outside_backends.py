@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import Data, enumerate_size, plain, ugly
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from outside_cases import hard, problem_of
-from problems import optimum, ugly_problem
+from support.brute_force import Data, enumerate_size, optimum
+from support.problems import hard, plain, problem_of, ugly, ugly_problem
 
 from sparsecv.solvers import (
     SolverUnavailable,

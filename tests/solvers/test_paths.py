@@ -4,11 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from brute_force import Data, plain, ugly
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import ugly_problem
+from support.brute_force import Data
+from support.fresh import examples
+from support.problems import plain, ugly, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, solve_sizes, support_path
 from sparsecv.solvers.branching.enumeration import enumerated, few_supports

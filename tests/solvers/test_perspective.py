@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import optimum
+from support.brute_force import optimum
+from support.fresh import examples
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.branching.row_deletion import LeftOut

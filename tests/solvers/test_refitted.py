@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fresh import draws
-from problems import optimum, ugly_problem
+from support.brute_force import optimum
+from support.fresh import draws
+from support.problems import ugly_problem
 
 from sparsecv.solvers import (
     SparseRidgeProblem,

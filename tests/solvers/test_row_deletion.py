@@ -6,16 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import (
-    Data,
-    plain,
-    ugly,
-)
-from deleted_cases import Exact, check, chosen, exact_of, residual_of, rounding, solve, without
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree_cases import key, problem_of
+from support.brute_force import Data
+from support.deleted_rows import (
+    Exact,
+    check,
+    chosen,
+    exact_of,
+    residual_of,
+    rounding,
+    solve,
+    without,
+)
+from support.fresh import examples
+from support.problems import plain, problem_of, ugly
+from support.trees import key
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets, best_subsets_rows_deleted
 from sparsecv.solvers.core.limits import StopFlag

@@ -4,19 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import (
-    Array,
-    Data,
-    Support,
-    plain,
-    ridge,
-    ugly,
-    value,
-)
-from deleted_cases import check, chosen, exact_of, residual_of, solve, without
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree_cases import key, problem_of
+from support.brute_force import Array, Data, Support, ridge, value
+from support.deleted_rows import check, chosen, exact_of, residual_of, solve, without
+from support.problems import plain, problem_of, ugly
+from support.trees import key
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
 from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fresh import examples
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.relaxation.perspective import perspective_relaxation

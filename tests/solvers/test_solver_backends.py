@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import Data, enumerate_size, plain, ugly, value
-from fresh import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.brute_force import Data, enumerate_size, value
+from support.fresh import examples
+from support.problems import plain, problem_of, ugly
 
 from sparsecv.solvers import (
     Solution,
@@ -24,11 +25,6 @@ from sparsecv.solvers import api as backends
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.solvers.core.result import Proof, Work, relative_gap
-
-
-def problem_of(data: Data, tau: int) -> SparseRidgeProblem:
-    X, y, gamma = data
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
 
 
 def check_consistent(data: Data, tau: int, found: Solution) -> None:

@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import Data, exact_objectives, plain, ridge, rounding, ugly, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.brute_force import Data, exact_objectives, ridge, rounding, value
+from support.problems import plain, problem_of, ugly
 
 from sparsecv.solvers import SparseRidgeProblem
 
 X0 = np.arange(12.0).reshape(4, 3) ** 1.5
 Y0 = np.array([1.0, -2.0, 0.5, 3.0])
-
-
-def problem_of(data: Data, tau: int = 1) -> SparseRidgeProblem:
-    return SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=tau)
 
 
 def gram_of(data: Data, tau: int = 1) -> SparseRidgeProblem:
@@ -264,7 +261,7 @@ def test_one_row(data: Data) -> None:
 
 
 def test_repr_names_the_parameters() -> None:
-    assert repr(problem_of(plain(0, 5, 3))) == "SparseRidgeProblem(p=3, gamma=1, tau=1)"
+    assert repr(problem_of(plain(0, 5, 3), tau=1)) == "SparseRidgeProblem(p=3, gamma=1, tau=1)"
 
 
 def test_a_long_table_is_reduced_once_and_gives_the_same_fits() -> None:

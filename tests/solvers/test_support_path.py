@@ -6,8 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from brute_force import plain
-from problems import grown, ugly_problem
+from support.problems import grown, plain, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, support_path
 from sparsecv.solvers.supports import swaps

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stability_cases import LAMBDAS, LEARNERS, Array, label_of, made
+from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import StabilityCV
 from sparsecv.stability import EstimatorLearner, cart, partial_errors

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from stability_cases import Array, label_of, made
+from support.learners import Array, label_of, made
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.design.folds import make_folds

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.tree import DecisionTreeRegressor
-from stability_cases import LAMBDAS, LEARNERS, Array, label_of, made
+from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.errors import InputError

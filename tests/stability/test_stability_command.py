@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stability_cases import made
+from support.learners import made
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.cli.main import main

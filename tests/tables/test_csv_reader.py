@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_tables import NAMES, check, csv_text, refused, table, write
+from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
 from sparsecv.tables.sources import open_table

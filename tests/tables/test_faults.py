@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sample_tables import NAMES, check, csv_text, refused, table, write
+from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
 from sparsecv.tables import text

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sample_tables import NAMES, check, refused, table, write
+from support.tables import NAMES, check, refused, table, write
 
 from sparsecv.errors import InputError
 from sparsecv.tables.sources import open_table

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sample_tables import NAMES, check, refused, table, write
+from support.tables import NAMES, check, refused, table, write
 
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moments import fold_moments

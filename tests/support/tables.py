@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sparsecv.errors import InputError
 from sparsecv.tables.rows import RowSource
 from sparsecv.tables.sources import open_table
 
+Array = NDArray[np.float64]
 NAMES = ["a", "b c", "d.e"]
+NAMES_OF_FIVE = ["age", "b c", "größe", "x_3", "last"]
 
 
 def write(path: Path, text: str) -> Path:
@@ -20,6 +23,21 @@ def write(path: Path, text: str) -> Path:
 
 def table(n: int = 50, p: int = 3, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((n, p + 1)) * 10.0 ** np.arange(p + 1)
+
+
+def five_columns(n: int = 40, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    """Columns of very different lengths, of which the first and the fourth matter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * 10.0 ** np.arange(-1.0, p - 1.0) + np.arange(p)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X, 3.0 * scaled[:, 0] - 2.0 * scaled[:, 3] + rng.standard_normal(n) + 7.0
+
+
+def growing_columns(n: int = 40, p: int = 5) -> tuple[Array, Array]:
+    """Columns each ten times as long as the one before, of which the first and third matter."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)) * 10.0 ** np.arange(p) + np.arange(p)
+    return X, 2.0 * X[:, 0] + X[:, 2] / 50.0 + rng.standard_normal(n) + 4.0
 
 
 def csv_text(values: np.ndarray, mark: str = ",", point: str = ".") -> str:
@@ -60,3 +78,11 @@ def check(source: RowSource, values: np.ndarray, names: list[str], target: str) 
         assert all(u.dtype == v.dtype == np.float64 for u, v in blocks)
         np.testing.assert_array_equal(np.concatenate([u for u, _ in blocks]), X)
         np.testing.assert_array_equal(np.concatenate([v for _, v in blocks]), y)
+
+
+def write_csv(path: Path, X: Array, y: Array, names: list[str] | None = None) -> Path:
+    names = names or [f"x{j}" for j in range(X.shape[1])]
+    lines = [",".join([*names, "y"])]
+    lines += [",".join(repr(float(v)) for v in (*row, t)) for row, t in zip(X, y, strict=True)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path

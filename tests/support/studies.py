@@ -13,13 +13,13 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.study import Study
 
+from .problems import regression
+
 Array = NDArray[np.float64]
 
 
 def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) + 2.0
-    return X, X[:, 0] - X[:, 1] + 1.5 * rng.standard_normal(n)
+    return regression(n, p, {0: 1.0, 1: -1.0}, seed=seed, offset=2.0, noise=1.5)
 
 
 def study_of(

@@ -1,19 +1,19 @@
-"""h(γ, τ) of eq. (2) by enumerating every support in every fold: plain numpy, nothing shared."""
+"""h(γ, τ) of eq. (2) by enumerating every support in every fold, without code of the package."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .brute_force import EPS, Data, enumerate_size, ridge
+
 Array = NDArray[np.float64]
 Pairs = Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 TIE = 1e-10  # supports this close in objective are equally good: either held-out error is right
-EPS = float(np.finfo(np.float64).eps)
 
 
 class Bracket(NamedTuple):
@@ -50,16 +50,6 @@ def standardised(
     return X / spread, y, kept
 
 
-def ridge(A: Array, b: Array, gamma: float) -> tuple[Array, float, float]:
-    """Coefficients, objective and gain bᵀb − objective of one ridge fit, by least squares."""
-    s = A.shape[1]
-    stacked = np.vstack([A, np.sqrt(gamma / 2) * np.eye(s)])
-    beta = np.linalg.lstsq(stacked, np.append(b, np.zeros(s)), rcond=None)[0]
-    length = gamma / 2 * float(beta @ beta)
-    residual, fitted = b - A @ beta, A @ beta
-    return beta, float(residual @ residual) + length, float(fitted @ fitted) + length
-
-
 def in_fold(
     X: Array, y: Array, train: NDArray[np.intp], test: NDArray[np.intp], refit: bool
 ) -> tuple[Array, Array, Array, Array]:
@@ -85,25 +75,22 @@ def fold_errors(
     refit: bool,
 ) -> tuple[Array, Array]:
     """Least and greatest held-out squared error over tied supports, shape (γ, τ, fold)."""
-    p = X.shape[1]
     low = np.empty((len(gammas), len(taus), len(pairs)))
     high = np.empty_like(low)
     for j, (train, test) in enumerate(pairs):
         A, b, H, t = in_fold(X, y, train, test, refit)
         for g, gamma in enumerate(gammas):
             for i, tau in enumerate(taus):
-                supports = [list(S) for S in combinations(range(p), int(tau))]
-                fits = [ridge(A[:, S], b, float(gamma)) for S in supports]
-                objective = np.array([fit[1] for fit in fits])
-                gain = np.array([fit[2] for fit in fits])
+                size = enumerate_size(Data(A, b, float(gamma)), int(tau))
+                objective, gain = size.objective, size.gain
                 # whichever is smaller keeps its digits
                 if gain.max() < objective.min():
                     tied = gain >= gain.max() * (1 - TIE)
                 else:
                     tied = objective <= objective.min() * (1 + TIE) + 1e-26 * float(b @ b)
                 errors = [
-                    float(np.sum((t - H[:, supports[c]] @ fits[c][0]) ** 2))
-                    for c in np.flatnonzero(tied)
+                    float(np.sum((t - H[:, S] @ ridge(A[:, S], b, float(gamma))) ** 2))
+                    for S in (list(size.supports[c]) for c in np.flatnonzero(tied))
                 ]
                 low[g, i, j], high[g, i, j] = min(errors), max(errors)
     return low, high

@@ -5,18 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from brute_force import (
-    EPS,
-    Data,
-    Support,
-    exact_objectives,
-    exact_sizes,
-    ridge,
-)
-from tree_cases import key, problem_of
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
+
+from .brute_force import EPS, Data, Support, exact_objectives, exact_sizes, ridge
+from .problems import problem_of
+from .trees import key
 
 Exact = list[dict[int, dict[Support, Fraction]]]
 

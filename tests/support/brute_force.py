@@ -1,21 +1,23 @@
 """Best-subset ridge by enumeration, in floating point and in exact rational arithmetic.
 
-Shares no code with the package. Also the data sets, plain and ugly, the solvers are tried on.
+Of the package only the problem class appears here; all numbers are computed anew.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sparsecv.solvers import SparseRidgeProblem
+
 Array = NDArray[np.float64]
+Matrix = list[list[Fraction]]
 Support = tuple[int, ...]
 EPS = float(np.finfo(np.float64).eps)
 
@@ -84,17 +86,45 @@ def enumerate_all(data: Data) -> dict[int, Size]:
     return {s: enumerate_size(data, s) for s in range(1, data.X.shape[1] + 1)}
 
 
+def exact_moments(X: Array, y: Array) -> Matrix:
+    """[[XᵀX, Xᵀy], [yᵀX, yᵀy]] without any rounding."""
+    columns = [[Fraction(float(v)) for v in column] for column in np.column_stack([X, y]).T]
+    m = len(columns)
+    joint = [[Fraction(0)] * m for _ in range(m)]
+    for i in range(m):
+        for j in range(i + 1):
+            joint[i][j] = joint[j][i] = sum(
+                (a * b for a, b in zip(columns[i], columns[j], strict=True)), Fraction(0)
+            )
+    return joint
+
+
+def as_exact(matrix: Array) -> Matrix:
+    """The numbers of a matrix as fractions."""
+    return [[Fraction(float(value)) for value in row] for row in matrix]
+
+
+def exact_objective(joint: Matrix, gamma: float, support: Sequence[int]) -> Fraction:
+    """f_S(γ): the last pivot of the elimination of the columns of S from the joint moments."""
+    order = [*(int(i) for i in support), len(joint) - 1]
+    M = [[joint[i][j] for j in order] for i in order]
+    for a in range(len(order) - 1):
+        M[a][a] += Fraction(gamma) / 2
+    for a in range(len(order) - 1):
+        for r in range(a + 1, len(order)):
+            factor = M[r][a] / M[a][a]
+            for c in range(a + 1, len(order)):
+                M[r][c] -= factor * M[a][c]
+    return M[-1][-1]
+
+
 def exact_objectives(
     data: Data, deleted: tuple[Array, float] | None = None
 ) -> dict[Support, Fraction]:
     """Objective of every support, without any rounding; ``deleted`` = (z, t) takes a row out."""
     X, y, gamma = data
     p = X.shape[1]
-    joint = [[Fraction(float(v)) for v in row] for row in np.column_stack([X, y])]
-    M = [
-        [sum((row[a] * row[b] for row in joint), Fraction(0)) for b in range(p + 1)]
-        for a in range(p + 1)
-    ]
+    M = exact_moments(X, y)
     if deleted is not None:
         z = [Fraction(float(v)) for v in (*deleted[0], deleted[1])]
         M = [[M[a][b] - z[a] * z[b] for b in range(p + 1)] for a in range(p + 1)]
@@ -125,61 +155,11 @@ def exact_sizes(objectives: dict[Support, Fraction]) -> dict[int, dict[Support, 
     return by_size
 
 
+def optimum(problem: SparseRidgeProblem) -> float:
+    """The least objective of a problem, by fitting every support of its size."""
+    return min(problem.objective(S) for S in combinations(range(problem.p), problem.tau))
+
+
 def rounding(objective: float, yy: float) -> float:
     """What a backward stable fit may lose: the residual's length is known to some ulp of ||y||."""
     return 1e-9 * objective + 1e-13 * math.sqrt(objective * yy) + 1e-26 * yy
-
-
-def plain(seed: int, n: int, p: int, gamma: float = 1.0, noise: float = 0.5) -> Data:
-    """Correlated Gaussian columns, a third of which matter."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) + 0.5 * rng.standard_normal((n, 1))
-    signal = np.where(np.arange(p) % 3 == 0, 1.0, 0.0) * rng.standard_normal(p)
-    return Data(X, X @ signal + noise * rng.standard_normal(n), gamma)
-
-
-@st.composite
-def ugly(draw: st.DrawFn, max_columns: int = 5, max_rows: int = 7, mild: bool = False) -> Data:
-    """Small problems with everything that goes wrong in data; ``mild`` stays well conditioned."""
-    p = draw(st.integers(1, max_columns), label="p")
-    n = draw(st.integers(1, max_rows), label="n")
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
-    if draw(st.booleans(), label="whole numbers"):
-        X = rng.integers(-2, 3, (n, p)).astype(float)
-    else:
-        X = rng.standard_normal((n, p))
-    flaws = ["duplicate", "negated", "sum", "zero", "all equal"]
-    flaws += [] if mild else ["near 1e-6", "near 1e-10", "scales"]
-    chosen = draw(st.lists(st.sampled_from(flaws), max_size=3), label="flaws")
-    for flaw in chosen:
-        a, b, c = rng.integers(0, p, 3)
-        if flaw == "duplicate":
-            X[:, a] = X[:, b]
-        elif flaw == "negated" and a != b:
-            X[:, a] = -X[:, b]
-        elif flaw == "sum":
-            X[:, a] = X[:, b] + X[:, c]
-        elif flaw == "zero":
-            X[:, a] = 0.0
-        elif flaw == "all equal":
-            X[:] = X[:, :1]
-        elif flaw.startswith("near"):
-            X[:, a] = X[:, b] + float(flaw[5:]) * rng.standard_normal(n)
-    kind = draw(st.sampled_from(["noise", "whole", "span", "whole span", "zero"]), label="y")
-    if kind == "noise":
-        y = X @ rng.standard_normal(p) + rng.standard_normal(n)
-    elif kind == "whole":
-        y = rng.integers(-2, 3, n).astype(float)
-    elif kind == "span":
-        y = X @ rng.standard_normal(p)
-    elif kind == "whole span":
-        y = X @ rng.integers(-2, 3, p).astype(float)
-    else:
-        y = np.zeros(n)
-    if "scales" in chosen:
-        X = X * 10.0 ** rng.uniform(-6.0, 6.0, p)
-    if draw(st.booleans(), label="centred") and n > 1:
-        X, y = X - X.mean(axis=0), y - y.mean()
-    low, high = (-3.0, 3.0) if mild else (-8.0, 8.0)
-    exponent = draw(st.floats(low, high), label="log10 γ")
-    return Data(np.ascontiguousarray(X), y, float(10.0**exponent))

@@ -9,14 +9,14 @@ from sklearn.tree import DecisionTreeRegressor
 
 from sparsecv import SparseRidge
 
+from .problems import regression
+
 Array = NDArray[np.float64]
 LAMBDAS = (0.0, 0.1, 1.0, 10.0)
 
 
 def made(n: int = 40, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    return X, X[:, 0] - 2.0 * X[:, 1] + rng.standard_normal(n)
+    return regression(n, p, {0: 1.0, 1: -2.0}, seed=seed)
 
 
 def label_of(n: int, k: int, seed: int = 0) -> NDArray[np.intp]:

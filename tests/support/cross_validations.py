@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from cv_brute_force import Bracket, brute_force, in_fold, ridge, standardised
 from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -17,6 +16,9 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+
+from .brute_force import ridge
+from .folds import Bracket, brute_force, in_fold, standardised
 
 Array = NDArray[np.float64]
 KINDS = ["normal", "collinear", "binary", "levels", "integers"]
@@ -77,7 +79,7 @@ class Case:
                     support = one.supports[one.choice[t, j]]
                     assert support.size == self.taus[t]
                     A, b, H, target = in_fold(self.A, self.b, train, test, self.refit)
-                    beta = ridge(A[:, support], b, one.gamma)[0]
+                    beta = ridge(A[:, support], b, one.gamma)
                     total += float(np.sum((target - H[:, support] @ beta) ** 2))
                 rows = self.folds.sizes.sum()
                 scale = float(np.mean(self.b**2))

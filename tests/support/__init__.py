@@ -1,0 +1,1 @@
+"""What tests share: brute force, random problems, tables, and the checks of several results."""

@@ -1,0 +1,152 @@
+"""Random training problems, plain and ugly: the one place where tests make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from sparsecv.solvers import Solution, SparseRidgeProblem, solve
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.supports.path import SupportGrower
+
+from .brute_force import Data
+
+Array = NDArray[np.float64]
+Support = NDArray[np.intp]
+
+
+def problem_of(data: Data, tau: int | None = None) -> SparseRidgeProblem:
+    """The training problem of some data, at τ = p where no size is named."""
+    X, y, gamma = data
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=X.shape[1] if tau is None else tau)
+
+
+def grown(
+    problem: SparseRidgeProblem, sizes: Iterable[int], starts: Sequence[Support] = ()
+) -> dict[int, Support]:
+    """Good supports of several sizes at the problem's γ."""
+    return SupportGrower(problem, sizes, starts).at(problem.gamma, starts, Limits())
+
+
+def regression(
+    n: int,
+    p: int,
+    coef: dict[int, float],
+    *,
+    seed: int = 0,
+    offset: float = 0.0,
+    noise: float = 1.0,
+) -> tuple[Array, Array]:
+    """Normal columns about ``offset``; y is the sum of weighted columns (``coef``) and noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + offset
+    y = np.sum([weight * X[:, j] for j, weight in coef.items()], axis=0)
+    return X, y + noise * rng.standard_normal(n)
+
+
+def plain(seed: int, n: int, p: int, gamma: float = 1.0, noise: float = 0.5) -> Data:
+    """Correlated Gaussian columns, a third of which matter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) + 0.5 * rng.standard_normal((n, 1))
+    signal = np.where(np.arange(p) % 3 == 0, 1.0, 0.0) * rng.standard_normal(p)
+    return Data(X, X @ signal + noise * rng.standard_normal(n), gamma)
+
+
+def ugly_data(rng: np.random.Generator, most: int = 7) -> Data:
+    """A few columns, collinear, duplicated, offset, of any scale; y anything."""
+    n, p = int(rng.integers(2, 14)), int(rng.integers(2, most + 1))
+    X = rng.normal(size=(n, p))
+    flaw = int(rng.integers(7))
+    if flaw == 1:
+        X[:, 1] = X[:, 0]
+    elif flaw == 2:
+        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-9, -3) * rng.normal(size=n)
+    elif flaw == 3:
+        X = X + 10.0 ** rng.uniform(1, 6)
+    elif flaw == 4:
+        X = X * 10.0 ** rng.uniform(-5, 5, size=p)
+    elif flaw == 5:
+        X = rng.integers(-2, 3, size=(n, p)).astype(float)
+    y = rng.normal(size=n) if rng.random() < 0.5 else X @ rng.normal(size=p)
+    if rng.random() < 0.3:
+        y = X[:, 0] * rng.normal() + 10.0 ** rng.uniform(-9, -2) * rng.normal(size=n)
+    length = float(np.square(X).sum(axis=0).max()) or 1.0
+    return Data(X, y, length * 10.0 ** rng.uniform(-8, 8 if rng.random() < 0.2 else 1))
+
+
+@st.composite
+def ugly(draw: st.DrawFn, max_columns: int = 5, max_rows: int = 7, mild: bool = False) -> Data:
+    """Small problems with everything that goes wrong in data; ``mild`` stays well conditioned."""
+    p = draw(st.integers(1, max_columns), label="p")
+    n = draw(st.integers(1, max_rows), label="n")
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
+    if draw(st.booleans(), label="whole numbers"):
+        X = rng.integers(-2, 3, (n, p)).astype(float)
+    else:
+        X = rng.standard_normal((n, p))
+    flaws = ["duplicate", "negated", "sum", "zero", "all equal"]
+    flaws += [] if mild else ["near 1e-6", "near 1e-10", "scales"]
+    chosen = draw(st.lists(st.sampled_from(flaws), max_size=3), label="flaws")
+    for flaw in chosen:
+        a, b, c = rng.integers(0, p, 3)
+        if flaw == "duplicate":
+            X[:, a] = X[:, b]
+        elif flaw == "negated" and a != b:
+            X[:, a] = -X[:, b]
+        elif flaw == "sum":
+            X[:, a] = X[:, b] + X[:, c]
+        elif flaw == "zero":
+            X[:, a] = 0.0
+        elif flaw == "all equal":
+            X[:] = X[:, :1]
+        elif flaw.startswith("near"):
+            X[:, a] = X[:, b] + float(flaw[5:]) * rng.standard_normal(n)
+    kind = draw(st.sampled_from(["noise", "whole", "span", "whole span", "zero"]), label="y")
+    if kind == "noise":
+        y = X @ rng.standard_normal(p) + rng.standard_normal(n)
+    elif kind == "whole":
+        y = rng.integers(-2, 3, n).astype(float)
+    elif kind == "span":
+        y = X @ rng.standard_normal(p)
+    elif kind == "whole span":
+        y = X @ rng.integers(-2, 3, p).astype(float)
+    else:
+        y = np.zeros(n)
+    if "scales" in chosen:
+        X = X * 10.0 ** rng.uniform(-6.0, 6.0, p)
+    if draw(st.booleans(), label="centred") and n > 1:
+        X, y = X - X.mean(axis=0), y - y.mean()
+    low, high = (-3.0, 3.0) if mild else (-8.0, 8.0)
+    exponent = draw(st.floats(low, high), label="log10 γ")
+    return Data(np.ascontiguousarray(X), y, float(10.0**exponent))
+
+
+def ugly_problem(seed: int, most_columns: int = 10) -> SparseRidgeProblem:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(1, 25)), int(rng.integers(2, most_columns + 1))
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    kind = int(rng.integers(6))
+    if kind == 1:
+        X = X @ (np.eye(p) + rng.normal(size=(p, p)))
+    elif kind == 2 and p > 2:
+        X[:, 1], X[:, 2] = X[:, 0], -X[:, 0]
+    elif kind == 3:
+        X = rng.integers(-2, 3, size=(n, p)).astype(float)
+        y = rng.integers(-3, 4, size=n).astype(float)
+    elif kind == 4 and p > 2:
+        X[:, 1], X[:, 2] = X[:, 0] + 1e-6 * rng.normal(size=n), 0.0
+    elif kind == 5:
+        X = X * 10.0 ** rng.uniform(-3, 3, size=p)
+    gamma = 10.0 ** rng.uniform(-6, 5)
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
+
+
+def hard() -> tuple[SparseRidgeProblem, Solution]:
+    """A problem its relaxation does not settle."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 12))
+    problem = SparseRidgeProblem(X, rng.standard_normal(40), gamma=0.1, tau=4)
+    return problem, solve(problem, tol=0.0)

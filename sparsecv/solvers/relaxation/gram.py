@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from .dual_bound import BoundTerms, relative_rounding, weights
 RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
 GRAM_COLUMNS = 400  # up to which it does not
 TOLERANCE = 1e-9  # least relative gap a node is pruned at
+
+
+Form = tuple[Any, ...]  # the quadratic part, as ``descent.Sweeps`` has it
 
 
 @dataclass(frozen=True)
@@ -137,19 +140,30 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     return np.full(p, max(0.0, float(least)))
 
 
+def gram_form(gram: GramForm, ridge: float, half: float = 0.0) -> tuple[Form, BoundTerms]:
+    """What the relaxation's solvers and the bound ask in Gram form, at γ = 2·``ridge``.
+
+    half: ε/2 of eq. (5): so much of γ/2 stays in the quadratic part, Q = G − D + (ε/2)I.
+    """
+    none = np.zeros(0)
+    form = (replace(gram, D=gram.D - half).quadratic(), np.zeros((0, 0)), none, none, 0.0, none)
+    # the lengths of the terms are those of γ/2, whatever ε is
+    return form, gram.terms(ridge)._replace(w=weights(ridge - half, gram.D))
+
+
 def residual_form(
-    problem: SparseRidgeProblem, X: Array, y: Array, r: Array, extra: float
-) -> tuple[tuple[Any, ...], BoundTerms]:
-    """What the relaxation's kernel and the bound ask in residual form.
+    problem: SparseRidgeProblem, columns: NDArray[np.intp], half: float, tall: bool = False
+) -> tuple[Form, BoundTerms]:
+    """What the relaxation's solvers and the bound ask in residual form, on some columns.
 
     problem: Gives γ.
-    X, shape (q, m): One row for every column of the problem that is left.
-    y, r, shape (m,): Response and residual, the latter kept up to date by the kernel.
-    extra: e of Q = XᵀX + eI, a part of γ/2.
+    half: ε/2 of eq. (5): so much of γ/2 stays in the quadratic part, Q = XᵀX + (ε/2)I.
+    tall: From the rows as they were given, not from a triangular factor of them.
     """
-    ridge, yy = problem.gamma / 2.0, float(y @ y)
-    squares = np.einsum("ij,ij->i", X, X)
-    form = (np.zeros((0, 0)), X, y, r, extra, squares + extra)
+    rows, ridge = problem._rows if tall else problem._base, problem.gamma / 2.0
+    X, y = np.ascontiguousarray(rows[:, columns].T), rows[:, problem.p].copy()
+    squares, yy = np.einsum("ij,ij->i", X, X), float(y @ y)
+    form = (np.zeros((0, 0)), X, y, y.copy(), half, squares + half)
     eps = relative_rounding(y.size, 0, problem.distortion)
-    w = np.full(X.shape[0], ridge - extra)
+    w = np.full(columns.size, ridge - half)
     return form, BoundTerms(w, np.sqrt(squares + ridge), X @ y, yy, float(np.sqrt(yy)), eps)

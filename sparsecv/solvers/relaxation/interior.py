@@ -84,6 +84,14 @@ def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float, limits: L
     return np.asarray(z * g / w)
 
 
+def factor(Q: Array, b: Array) -> tuple[Array, Array]:
+    """F (r, m) and y (r,) with Q = FᵀF and b = Fᵀy, by eigenvalues; those near 0 are left out."""
+    values, vectors = np.linalg.eigh(Q)
+    large = values > 1e-13 * max(float(values[-1]), 1e-300)
+    root = np.sqrt(values[large])
+    return root[:, None] * vectors[:, large].T, (vectors[:, large].T @ b) / root
+
+
 def _inverse(V: Array, d: Array) -> Callable[[Array], Array]:
     """Solver for VᵀV + diag(d), through the smaller side of V (m, p)."""
     m, p = V.shape

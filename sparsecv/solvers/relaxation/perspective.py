@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,16 +12,17 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, first_multiplier
-from .gram import GramForm, residual_form, wants_gram
-from .interior import interior_point
-from .newton import newton, newton_path, newton_work
-from .quadratic import Quadratic, solve_bordered
+from .descent import FREE, OUT
+from .gram import GramForm, gram_form, residual_form, wants_gram
+from .interior import factor, interior_point
+from .relaxer import Relaxer
 
 ROUNDS = 12  # of coordinate descent between two Newton steps
 MOST_ROUNDS = 300
-NEWTON_STEPS = 10
+MULTIPLIERS = 40
+WORKING_SETS = 6
+FEW, WIDEST = 200, 1000
+VIOLATION = 1e-6
 EXACT = 1e-9  # relative deviation of Σz from τ
 
 
@@ -111,13 +111,36 @@ def perspective_relaxation(
     """
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
+    limits, p, half = limits or Limits(), problem.p, epsilon / 2.0
     if gram is None and (extract or wants_gram(problem)):
         gram = GramForm.of(problem, extract=extract, limits=limits)
-    D = gram.D if extract and gram is not None else np.zeros(problem.p)
-    search = _Search(problem, gram, D, epsilon, _states(problem.p, columns))
+    state = _states(p, columns)
+    picks, scaled = min(problem.tau, int((state == FREE).sum())), True
+    if gram is None:
+        form, terms = residual_form(problem, np.arange(p), half)
+    else:
+        gram = gram if extract else replace(gram, D=np.zeros(p))
+        (form, terms), scaled = gram_form(gram, problem.gamma / 2.0, half), gram.scaled
+    relaxer = Relaxer(form, terms, scaled, state, picks)
     if warm_start is not None:
-        search.start(warm_start)
-    return search.run(gap, limits or Limits())
+        beta = np.where(state == OUT, 0.0, warm_start.beta)
+        relaxer.start(beta, float(np.sqrt(warm_start.multiplier)))
+    search = _Search(relaxer, gap, limits)
+    search.run()
+    bound = search.bound
+    if gram is not None and gram.scaled and gram.before is None:
+        # the residual form may keep more digits; matrices of fewer rows have no rows here
+        rows = Relaxer(*residual_form(problem, np.arange(p), half, tall=True), True, state, picks)
+        for beta in (search.dual, search.kept):
+            rows.start(beta, 0.0)
+            bound = max(bound, rows.bound())
+    beta, root_lam = search.kept, search.kept_root_lam
+    size = np.abs(beta) * np.sqrt(terms.w)
+    z = np.where(beta != 0.0, 1.0 if root_lam == 0.0 else np.minimum(1.0, size / root_lam), 0.0)
+    bound = max(bound - problem.data_loss(problem.yy), 0.0)
+    value = max(search.value, bound)
+    width = (value - bound) / value if value > 0.0 else 0.0
+    return Relaxation(beta, z, bound, value, width, width <= gap, root_lam**2)
 
 
 @on_one_thread
@@ -180,256 +203,95 @@ def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
         chosen = np.asarray(columns, dtype=np.intp).ravel()
         if chosen.size == 0 or chosen.min() < 0 or chosen.max() >= p:
             raise ValueError(f"columns must lie in 0..{p - 1} and not be empty")
-        state[:] = kernels.OUT
-        state[chosen] = kernels.FREE
+        state[:] = OUT
+        state[chosen] = FREE
     return state
 
 
 class _Search:
-    """Coordinate descent with damped Newton steps where it crawls."""
+    """The best coefficients and bound so far, and the solvers that improve them in turn."""
 
-    def __init__(
-        self,
-        problem: SparseRidgeProblem,
-        gram: GramForm | None,
-        D: Array,
-        epsilon: float,
-        state: NDArray[np.int8],
-    ) -> None:
-        p = problem.p
-        self.problem, self.form = problem, Quadratic(problem, gram, epsilon, D)
-        # matrices of fewer rows than the problem's have no rows here
-        self.whole = problem if gram is None or gram.before is None else None
-        self.half = epsilon / 2.0
-        self.terms, self.scaled = self.form.terms, not D.any()
-        self.state, self.w = state, self.terms.w
-        self.b, self.yy = self.terms.b, self.terms.yy
-        self.free = np.flatnonzero(state == kernels.FREE)
-        self.picks = min(problem.tau, self.free.size)
-        self.beta, self.g = np.zeros(p), self.b.copy()
-        self.kept, self.value = np.zeros(p), np.inf
-        first = first_multiplier(self.b[self.free], self.w[self.free], self.picks)
-        self.root_lam = np.array([first])
-        self.sweeps = kernels.new_sweeps(self.form.arrays, p, 0.0, scaled=self.scaled)
-        self.best, self.scratch = self.sweeps.best, self.sweeps.work[2]
-        self.dual, self.dual_value = np.zeros(p), -np.inf
-        self.top = np.zeros(self.picks + EXTRA)
+    def __init__(self, relaxer: Relaxer, gap: float, limits: Limits) -> None:
+        self.relaxer, self.gap, self.limits = relaxer, gap, limits
+        self.kept, self.kept_root_lam, self.value = relaxer.beta.copy(), 0.0, np.inf
+        self.dual, self.bound = relaxer.beta.copy(), -np.inf
 
-    def start(self, known: Relaxation) -> None:
-        """Take over the coefficients and multiplier of a neighbouring relaxation."""
-        self.beta = np.where(self.state == kernels.OUT, 0.0, known.beta)
-        self.root_lam[0] = np.sqrt(known.multiplier)
-        self._refresh()
+    def keep(self) -> None:
+        """Remember β where its bound or its objective is the best so far; go on from the best."""
+        now = self.relaxer
+        now.refresh()
+        bound = now.bound()
+        if bound > self.bound:
+            self.dual, self.bound = now.beta.copy(), bound
+        root_lam, value = now.fit()
+        if value < self.value:
+            self.kept, self.kept_root_lam, self.value = now.beta.copy(), root_lam, value
+        elif value > self.value:
+            now.start(self.kept, 0.0)
 
-    def _refresh(self) -> None:
-        self.g = self.form.gradient(self.beta)
+    @property
+    def finished(self) -> bool:
+        """Whether the gap or a limit is reached."""
+        done = self.value - self.bound <= self.gap * abs(self.value)
+        return bool(done) or self.limits.reached(0) is not None
 
-    def _descend(self, gap: float, rounds: int) -> None:
-        self.sweeps.limits["gap"], self.sweeps.limits["rounds"] = gap, rounds
-        self._refresh()
-        self._note()
-        here = (self.state, self.picks, self.beta, self.g, self.root_lam, self.top)
-        kernels.relax(self.sweeps, self.terms, *here)
-        self._note()
+    def run(self) -> None:
+        """Newton steps; where these are not enough descent, and interior points."""
+        self.keep()
+        if not self.finished and self.relaxer.form[1].shape[0] == 0:
+            self.relaxer.newton(np.inf, MULTIPLIERS, EXACT)
+            self.keep()
+        self._alternate(FEW)
+        if not self.finished and self.relaxer.picks < self.relaxer.columns.size:
+            self._interior()
+            self.keep()
+            self._alternate(WIDEST)
+        if not self.finished:
+            self._descend(MOST_ROUNDS)
 
-    def _note(self) -> None:
-        """Remember β if its dual bound is the best so far."""
-        bound = self._bound(self.form.arrays, self.terms)
-        if bound > self.dual_value:
-            self.dual, self.dual_value = self.beta.copy(), bound
-        self.best[0] = max(self.best[0], bound)
+    def _alternate(self, widest: int) -> None:
+        """Descent and Newton steps on at most ``widest`` columns in turn, while either helps."""
+        rounds = ROUNDS
+        while not self.finished and rounds <= 4 * ROUNDS:
+            self._descend(rounds)
+            before = self.value
+            if not self.finished:
+                self._on_active(widest)
+            if not self.value < before - 1e-10 * abs(before):
+                rounds *= 2
 
-    def _bound(self, arrays: Any, terms: BoundTerms) -> float:
-        """The certified dual bound at β, whose b − Qβ is formed anew."""
-        kernels.gradient(arrays, terms.b, self.beta, self.free, self.free.size, self.g)
-        where = (self.state, self.free, self.free.size, self.picks)
-        return float(
-            kernels.dual_bound(arrays, terms, self.scaled, *where, self.beta, self.g, self.top)
-        )
+    def _descend(self, rounds: int) -> None:
+        self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
+        self.keep()
 
-    def run(self, gap: float, limits: Limits) -> Relaxation:
-        """Newton steps on the active set; where they are not enough descent, interior points."""
-        if limits.reached(0) is not None:
-            self._note()
-            self._keep()
-        self._active_set()
-        for attempt in range(2):
-            rounds = ROUNDS
-            if np.isfinite(self.value) and self._done(gap):
-                break
-            for _ in range(NEWTON_STEPS):
-                if limits.reached(0) is not None:
-                    break
-                self._descend(gap, rounds)
-                self._keep()
-                if self._done(gap) or rounds > 4 * ROUNDS:
-                    break
-                if not self._newton():
-                    rounds *= 2
-                self._keep()
-            waiting = not self._done(gap) and limits.reached(0) is None
-            if attempt == 0 and waiting and self.picks < self.free.size:
-                self._interior(gap, limits)
-                continue
-            break
-        if (
-            not self._done(gap) and limits.reached(0) is None
-        ):  # a certificate from better converged sweeps
-            self._descend(gap, MOST_ROUNDS)
-            self._keep()
-        self.beta = self.kept.copy()
-        self._refresh()
-        return self._result(self.value, gap)
+    def _on_active(self, widest: int) -> None:
+        """Newton steps on the columns that have a coefficient or ask for one."""
+        now = self.relaxer
+        for _ in range(WORKING_SETS):
+            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + VIOLATION)
+            active = (now.beta != 0.0) | (np.abs(now.g) > level)
+            columns = now.columns[active[now.columns]]
+            if not 0 < columns.size <= widest or self.finished:
+                return
+            before, part = self.value, now.on(columns)
+            part.newton(np.inf, MULTIPLIERS, EXACT, widest)
+            now.beta[:], now.root_lam[:] = 0.0, part.root_lam
+            now.beta[columns] = part.beta
+            self.keep()
+            if not self.value < before - 1e-10 * abs(before):
+                return
 
-    def _active_set(self) -> None:
-        """Newton steps on the active set, where Q is at hand: nearly always all there is to do."""
-        Q = self.form.arrays[0]
-        if Q.shape[0] == 0:
-            return
-        self._refresh()
-        problem = (Q, self.terms, np.sqrt(self.w), self.scaled, self.state, self.picks)
-        here, work = (self.beta, self.g, self.root_lam, np.inf), newton_work(self.beta.size)
-        if self.beta.any():
-            newton(*problem, *here, 40, EXACT, self.top, work)
-        else:
-            newton_path(*problem, *here, EXACT, self.top, work)
-        self._note()
-        self._keep()
-
-    def _keep(self) -> None:
-        """Remember β if its objective is the least so far; otherwise go back to the one that is."""
-        here = self._value(self.beta, self.g)
-        if here < self.value:
-            self.kept, self.value = self.beta.copy(), here
-        elif here > self.value:
-            self.beta = self.kept.copy()
-            self._refresh()
-
-    def _value(self, beta: Array, g: Array) -> float:
-        """Objective with the best z at one β, whose b − Qβ is known."""
-        free, count = self.free, self.free.size
-        penalty = kernels.fit_multiplier(
-            self.w, self.state, free, count, self.picks, beta, self.scratch
-        )[1]
-        return float(
-            kernels.relaxed_value(
-                self.w, self.yy, self.state, free, count, penalty, beta, g, self.b
-            )
-        )
-
-    def _done(self, gap: float) -> bool:
-        return bool(self.value - self.best[0] <= gap * abs(self.value))
-
-    def _interior(self, gap: float, limits: Limits) -> None:
+    def _interior(self) -> None:
         """Start again from an interior-point solution on the free columns."""
-        F, y = self.form.factor(self.free)
-        beta = np.zeros_like(self.beta)
-        beta[self.free] = interior_point(F, y, self.w[self.free], self.picks, 0.01 * gap, limits)
-        if not np.isfinite(beta).all():
-            return
-        self.beta = beta
-        self.root_lam[0] = kernels.fit_multiplier(
-            self.w, self.state, self.free, self.free.size, self.picks, beta, self.scratch
-        )[0]
-        self._refresh()
-        self._note()
-        self._keep()
-
-    def values(self, betas: Array) -> Array:
-        """Objective with the best z at every row of ``betas`` (m, p)."""
-        quadratic = self.form.form(betas) - 2.0 * betas @ self.b
-        sizes = np.sort(np.abs(betas[:, self.free]) * np.sqrt(self.w[self.free]), axis=1)[:, ::-1]
-        tail = np.cumsum(sizes[:, ::-1], axis=1)[:, ::-1]  # tail[m] = sum from m on
-        head = np.concatenate([np.zeros((sizes.shape[0], 1)), np.cumsum(sizes**2, axis=1)], axis=1)
-        # m saturated, the rest shares picks − m: the first m whose next size is below the share
-        m = np.arange(self.picks)
-        share = tail[:, : self.picks] / (self.picks - m)
-        first = np.argmax(sizes[:, : self.picks] <= share, axis=1)
-        rows = np.arange(sizes.shape[0])
-        settled = (sizes[:, : self.picks] <= share).any(axis=1)
-        linear = head[rows, first] + tail[rows, first] ** 2 / (self.picks - first)
-        penalty = np.where(settled, linear, head[:, -1])
-        return np.asarray(self.yy + quadratic + penalty)
-
-    def _newton(self) -> bool:
-        """Solve the optimality conditions of the current pattern for β and √λ, line-searched.
-
-        Returns whether the objective fell noticeably.
-        """
-        root_w, mu = np.sqrt(self.w), self.root_lam[0]
-        sizes = np.abs(self.beta) * root_w
-        entering = (self.beta == 0.0) & (np.abs(self.g) > mu * root_w * (1.0 + 1e-12))
-        active = self.free[((sizes > 0.0) | entering)[self.free]]
-        if active.size == 0:
-            return False
-        saturated = sizes[active] >= mu
-        if saturated.sum() >= self.picks:
-            saturated[:] = False
-            saturated[np.argsort(-sizes[active], kind="stable")[: self.picks - 1]] = True
-        sign = np.where(
-            self.beta[active] != 0.0, np.sign(self.beta[active]), np.sign(self.g[active])
-        )
-        n = active.size
-        K = np.zeros((n + 1, n + 1))
-        K[:n, :n] = self.form.block(active)
-        K[np.arange(n), np.arange(n)] += np.where(saturated, self.w[active], 0.0)
-        K[:n, n] = K[n, :n] = np.where(saturated, 0.0, sign * root_w[active])
-        K[n, n] = -float(self.picks - saturated.sum())
-        K[np.arange(n), np.arange(n)] += 1e-14 * self.form.mean
-        solution = solve_bordered(K, np.append(self.b[active], 0.0))
-        if solution is None:
-            return False
-        target = np.zeros_like(self.beta)
-        target[active] = solution[:n]
-        step = target - self.beta
-        before = self._value(self.beta, self.g)
-        gradient = self.form.gradient(target)
-        whole = self._value(target, gradient)
-        if whole < before and not (self.beta[active] * target[active] < 0.0).any():
-            self.beta, self.g = target, gradient
-            if solution[n] > 0.0:
-                self.root_lam[0] = solution[n]
-            return whole < before - 1e-10 * abs(before)
-        # where coefficients change sign the penalty has a kink: try those points and the full step
-        with np.errstate(divide="ignore", invalid="ignore"):
-            crossing = -self.beta[active] / step[active]
-        crossing = np.sort(crossing[(crossing > 0.0) & (crossing < 1.0)])[:: max(1, n // 60)]
-        times = np.concatenate([[1.0, 0.5, 0.1, 0.01], crossing])
-        trials = self.beta + times[:, None] * step
-        trials[np.abs(trials) < 1e-14 * np.abs(self.beta).max(initial=0.0)] = 0.0
-        values = self.values(trials)
-        best = int(np.argmin(values))
-        if values[best] < before:
-            self.beta = trials[best]
-        self._refresh()
-        if times[best] == 1.0 and solution[n] > 0.0:
-            self.root_lam[0] = solution[n]
-        return bool(values[best] < before - 1e-10 * abs(before))
-
-    def _note_rows(self) -> None:
-        """From matrices the residual form, where there is one, may keep more digits."""
-        if self.whole is None or not self.scaled or self.form.X.shape[0] > 0:
-            return
-        rows, p = self.whole._rows, self.whole.p
-        X, y = np.ascontiguousarray(rows[:, :p].T), rows[:, p].copy()
-        kept = self.beta
-        for beta in (self.dual, kept):
-            self.beta = beta
-            arrays, terms = residual_form(self.problem, X, y, y - beta @ X, self.half)
-            self.best[0] = max(self.best[0], self._bound(arrays, terms))
-        self.beta = kept
-
-    def _result(self, value: float, gap: float) -> Relaxation:
-        mu = float(
-            kernels.fit_multiplier(
-                self.w, self.state, self.free, self.free.size, self.picks, self.beta, self.scratch
-            )[0]
-        )
-        sizes = np.abs(self.beta) * np.sqrt(self.w)
-        z = np.where(self.beta != 0.0, 1.0 if mu == 0.0 else np.minimum(1.0, sizes / mu), 0.0)
-        self._note()
-        self._note_rows()
-        bound = max(float(self.best[0]) - self.problem.data_loss(self.problem.yy), 0.0)
-        value = max(value, bound)
-        width = (value - bound) / value if value > 0.0 else 0.0
-        return Relaxation(self.beta, z, bound, value, width, width <= gap, mu * mu)
+        now, columns = self.relaxer, self.relaxer.columns
+        _, X, y, _, e, _ = now.form
+        if X.shape[0] > 0 and e == 0.0:
+            F, y = np.ascontiguousarray(X[columns].T), y
+        else:
+            F, y = factor(now.block(columns), now.terms.b[columns])
+        w = now.terms.w[columns]
+        beta = interior_point(F, y, w, now.picks, 0.01 * self.gap, self.limits)
+        if np.isfinite(beta).all():
+            now.beta[columns] = beta
+            now.refresh()
+            now.root_lam[0] = now.fit()[0]

@@ -19,10 +19,9 @@ from ..kernels.linalg import Array
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from ..supports.rounding import largest, pad_support
-from . import descent as kernels
-from .dual_bound import EXTRA, first_multiplier, fix_columns, gram_gradient
-from .gram import TOLERANCE, GramForm, residual_form
-from .newton import newton, newton_path, newton_work
+from .descent import OUT
+from .gram import TOLERANCE, GramForm, gram_form, residual_form
+from .relaxer import Relaxer
 
 SHRINK = 0.9  # another round where this share of columns or fewer is left
 ROUNDS = 200
@@ -52,88 +51,36 @@ class Root:
         self.columns, self.beta = self.columns[mask], self.beta[mask]
 
 
-class Relaxer:
-    """The root relaxation in Gram or residual form, and what its dual excludes.
+def new_relaxer(problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> Relaxer:
+    """The relaxation on the root's columns; in residual form without ``gram``."""
+    if gram is None:
+        form, terms = residual_form(problem, root.columns, 0.0)
+    else:
+        form, terms = gram_form(gram, problem.gamma / 2.0)
+    state, picks = np.zeros(root.columns.size, np.int8), min(problem.tau, root.columns.size)
+    relaxer = Relaxer(form, terms, gram is None or gram.scaled, state, picks)
+    relaxer.start(root.beta, root.root_lam)
+    root.beta = relaxer.beta
+    return relaxer
 
-    root: Changed as more is known.
-    gram: On the root's columns; without it in residual form.
-    """
 
-    def __init__(self, problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> None:
-        self.root, self.gram, ridge = root, gram, problem.gamma / 2.0
-        self.picks = min(problem.tau, root.columns.size)
-        p = root.columns.size
-        if gram is not None:
-            self.form = kernels.gram_arrays(gram.quadratic())
-            self.terms, self.scaled = gram.terms(ridge), gram.scaled
-        else:
-            X = np.ascontiguousarray(problem._base[:, root.columns].T)
-            y = np.ascontiguousarray(problem._base[:, problem.p])
-            self.form, self.terms = residual_form(problem, X, y, y - root.beta @ X, 0.0)
-            self.scaled = True
-        self.g = np.zeros(p)
-        self.state = np.zeros(p, dtype=np.int8)
-        self.top = np.zeros(self.picks + EXTRA)
-        self.nt = newton_work(p)
+def relax(root: Root, relaxer: Relaxer, target: float) -> None:
+    """Solve the root's relaxation until its bound passes ``target`` or the bound stalls."""
+    room = False
+    if relaxer.form[1].shape[0] == 0:
+        bound, room = relaxer.newton(target, 20, 1e-4)
+        root.bound = max(root.bound, bound)
+    if not room:
+        root.bound = max(root.bound, relaxer.descend(target, 1e-5, ROUNDS, 0.03))
+    root.root_lam = float(relaxer.root_lam[0])
 
-    def relax(self, target: float) -> None:
-        """Solve until the bound passes ``target`` or nothing more is to be had."""
-        root = self.root
-        lam = np.array([root.root_lam])
-        if self.gram is not None and self._newton(target, lam):
-            return
-        if root.root_lam <= 0.0:
-            lam[0] = first_multiplier(self.terms.b, self.terms.w, self.picks)
-        sweeps = kernels.new_sweeps(self.form, self.g.size, 1e-5, ROUNDS, 0.03, self.scaled)
-        sweeps.limits["target"] = target
-        here = (self.state, self.picks, root.beta, self.g, lam, self.top)
-        kernels.relax(sweeps, self.terms, *here)
-        root.root_lam = float(lam[0])
-        root.bound = max(root.bound, float(sweeps.best[0]))
 
-    def _newton(self, target: float, lam: Array) -> bool:
-        """The same by active-set Newton steps; whether there was room for the active columns."""
-        root, terms = self.root, self.terms
-        problem = (self.form[0], terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
-        gram_gradient(self.form[0], terms.b, root.beta, self.g)
-        here = (root.beta, self.g, lam, target)
-        if root.root_lam > 0.0:
-            bound, steps = newton(*problem, *here, 20, 1e-4, self.top, self.nt)
-        else:
-            bound, steps = newton_path(*problem, *here, 1e-4, self.top, self.nt)
-        root.root_lam = float(lam[0])
-        root.bound = max(root.bound, float(bound))
-        return bool(steps >= 0)
-
-    def excluded(self, target: float) -> NDArray[np.bool_]:
-        """Columns no support below ``target`` holds; the slack is lowered to what proves it.
-
-        Returns: Over the root's columns.
-        """
-        root, every, state = self.root, np.arange(self.g.size), self.state.copy()
-        where = (self.terms, self.scaled, self.state, every, every.size, self.picks)
-        bound = kernels.dual_bound(self.form, *where, root.beta, self.g, self.top)
-        at = (self.picks, self.g, bound, target, self.top)
-        _, least = fix_columns(self.terms, state, *at, False)
-        root.slack = min(root.slack, least)
-        return np.asarray(state == kernels.OUT)
-
-    def rounded(self) -> NDArray[np.intp]:
-        """The columns of largest β√w, by their number in the problem.
-
-        Returns: Increasing.
-        """
-        w = self.terms.w
-        size = np.abs(self.root.beta) * np.sqrt(w)
-        size = np.where(size > 0.0, size, -1.0 / (1.0 + self.g * self.g / w))
-        return self.root.columns[largest(size, self.picks)]
-
-    def promising(self, count: int) -> NDArray[np.intp]:
-        """The columns of largest g²/w, by their number in the problem.
-
-        Returns: Increasing.
-        """
-        return self.root.columns[largest(self.g * self.g / self.terms.w, count)]
+def rounded(root: Root, relaxer: Relaxer) -> NDArray[np.intp]:
+    """The columns of largest |β|√w; where fewer have a coefficient, then those of largest g²/w."""
+    w = relaxer.terms.w
+    size = np.abs(relaxer.beta) * np.sqrt(w)
+    size = np.where(size > 0.0, size, -1.0 / (1.0 + relaxer.g * relaxer.g / w))
+    return root.columns[largest(size, relaxer.picks)]
 
 
 class Incumbent:
@@ -196,15 +143,17 @@ def reduced_root(
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     while True:
-        relaxer = Relaxer(problem, root, gram)
+        relaxer = new_relaxer(problem, root, gram)
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
-        relaxer.relax(target)
+        relax(root, relaxer, target)
         if root.bound < target and limits.reached(0) is None:
-            improve_incumbent(problem, incumbent, relaxer)
+            improve_incumbent(problem, incumbent, root, relaxer, gram)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         if root.bound >= target or limits.reached(0) is not None:
             return root, gram
-        out = relaxer.excluded(target)
+        bound = relaxer.bound()
+        state, least = relaxer.decided(bound, target, including=False)
+        root.slack, out = min(root.slack, least), state == OUT
         left = int(out.size - out.sum())
         shrunk = left <= SHRINK * out.size
         if shrunk:
@@ -219,19 +168,22 @@ def reduced_root(
             return root, gram
 
 
-def improve_incumbent(problem: SparseRidgeProblem, incumbent: Incumbent, relaxer: Relaxer) -> None:
-    """Round the relaxation, and search around it and the incumbent among promising columns.
-
-    relaxer: Its relaxation solved.
-    """
-    columns = np.union1d(relaxer.promising(SEARCHED), incumbent.support)
-    if relaxer.gram is not None and columns.size == relaxer.root.columns.size:
-        G, b = relaxer.gram.G, relaxer.gram.b
+def improve_incumbent(
+    problem: SparseRidgeProblem,
+    incumbent: Incumbent,
+    root: Root,
+    relaxer: Relaxer,
+    gram: GramForm | None,
+) -> None:
+    """Round the relaxation, and search around it and the incumbent among promising columns."""
+    shares = relaxer.g * relaxer.g / relaxer.terms.w
+    columns = np.union1d(root.columns[largest(shares, SEARCHED)], incumbent.support)
+    if gram is not None and columns.size == root.columns.size:
+        G, b = gram.G, gram.b
     else:
         rows = problem._rows  # products only: a long table need not be factored for them
-        head = rows[:, columns]
-        G, b = head.T @ head, head.T @ rows[:, problem.p]
+        G, b = rows[:, columns].T @ rows[:, columns], rows[:, columns].T @ rows[:, problem.p]
     search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
-    for start in (incumbent.support, relaxer.rounded()):
+    for start in (incumbent.support, rounded(root, relaxer)):
         search.enter(np.searchsorted(columns, start))
     incumbent.offer(columns[search.best])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, fix_columns
+from .descent import IN, OUT
 from .gram import residual_form
+from .relaxer import Relaxer
 
 ROUNDING = 1e-10
 
@@ -41,18 +40,6 @@ def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
     if values.shape != (problem.p,) or not np.isfinite(values).all():
         raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
     return values
-
-
-def _dual_point(
-    problem: SparseRidgeProblem, beta: Array
-) -> tuple[tuple[Any, ...], BoundTerms, NDArray[np.intp], Array]:
-    """Residual form at β, all columns, and Xᵀ(y − Xβ)."""
-    p = problem.p
-    X, y = np.ascontiguousarray(problem._base[:, :p].T), problem._base[:, p].copy()
-    form, terms = residual_form(problem, X, y, y - beta @ X, 0.0)
-    every, g = np.arange(p), np.zeros(p)
-    kernels.gradient(form, terms.b, beta, every, p, g)
-    return form, terms, every, g
 
 
 def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screening:
@@ -92,10 +79,11 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     (array([1]), array([2]))
     """
     values, p, tau = checked_beta(problem, beta), problem.p, problem.tau
-    form, terms, every, g = _dual_point(problem, values)
-    state, top = np.zeros(p, dtype=np.int8), np.zeros(tau + EXTRA)
-    bound = kernels.dual_bound(form, terms, True, state, every, p, tau, values, g, top)
+    state = np.zeros(p, dtype=np.int8)
+    relaxer = Relaxer(*residual_form(problem, np.arange(p), 0.0), True, state, tau)
+    relaxer.start(values, 0.0)
+    bound = relaxer.bound()
+    # strictly above: an optimum as good as ``upper`` is one of those that are asked for
     target = np.nextafter(upper + ROUNDING * problem.yy + problem.data_loss(upper), np.inf)
-    fix_columns(terms, state, tau, g, bound, target, top, True)
-    included, excluded = np.flatnonzero(state == kernels.IN), np.flatnonzero(state == kernels.OUT)
-    return Screening(included, excluded, float(bound))
+    state, _ = relaxer.decided(bound, target)
+    return Screening(np.flatnonzero(state == IN), np.flatnonzero(state == OUT), bound)

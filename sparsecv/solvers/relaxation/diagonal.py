@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array
-from .dual_bound import EXTRA, gram_gradient, weights
+from .descent import gram_arrays
+from .dual_bound import weights
 from .gram import GramForm, extraction
-from .newton import newton, newton_work
+from .relaxer import Relaxer
 
 WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean of diag(G)
 SWEEPS = 3
@@ -175,7 +176,6 @@ class _Node:
         trace = float(self.terms.length @ self.terms.length)
         # where a Cholesky factor is found no eigenvalue is below −(m + 2)u·trace (Rump 2006)
         self.lost = (4.0 * (m + 2) * EPS + gram.eps) * trace
-        self.work, self.top = newton_work(m), np.zeros(picks + EXTRA)
 
     def of(self, D: Array) -> Array:
         """D on this node's columns."""
@@ -200,12 +200,11 @@ class _Node:
 
     def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
         """The relaxation with D."""
-        beta, g, lam, Q = beta.copy(), np.empty(D.size), np.array([root_lam]), self.less(D)
         terms = self.terms._replace(w=weights(self.ridge, D))
-        gram_gradient(Q, terms.b, beta, g)
-        problem = (Q, terms, np.sqrt(terms.w), False, self.state, self.picks)
-        bound, _ = newton(*problem, beta, g, lam, np.inf, 20, 1e-4, self.top, self.work)
-        return Fitted(D, beta, float(lam[0]), float(bound))
+        now = Relaxer(gram_arrays(self.less(D)), terms, False, self.state, self.picks)
+        now.start(beta, root_lam)
+        bound, _ = now.newton(np.inf, 20, 1e-4)
+        return Fitted(D, now.beta, float(now.root_lam[0]), bound)
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
         """First derivatives of φ + μ·barrier in the free columns' D, and the second's negative.

@@ -13,7 +13,8 @@ from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
 from .descent import FREE, OUT
-from .gram import GramForm, gram_form, residual_form, wants_gram
+from .dual_bound import BoundTerms
+from .gram import Form, GramForm, residual_form, wants_gram
 from .interior import factor, interior_point
 from .relaxer import Relaxer
 
@@ -114,33 +115,18 @@ def perspective_relaxation(
     limits, p, half = limits or Limits(), problem.p, epsilon / 2.0
     if gram is None and (extract or wants_gram(problem)):
         gram = GramForm.of(problem, extract=extract, limits=limits)
-    state = _states(p, columns)
-    picks, scaled = min(problem.tau, int((state == FREE).sum())), True
-    if gram is None:
-        form, terms = residual_form(problem, np.arange(p), half)
-    else:
-        gram = gram if extract else replace(gram, D=np.zeros(p))
-        (form, terms), scaled = gram_form(gram, problem.gamma / 2.0, half), gram.scaled
-    relaxer = Relaxer(form, terms, scaled, state, picks)
+    if gram is not None and not extract:
+        gram = replace(gram, D=np.zeros(p))
+    relaxer = Relaxer.of(problem, gram, np.arange(p), half, _states(p, columns))
     if warm_start is not None:
-        beta = np.where(state == OUT, 0.0, warm_start.beta)
+        beta = np.where(relaxer.state == OUT, 0.0, warm_start.beta)
         relaxer.start(beta, float(np.sqrt(warm_start.multiplier)))
     search = _Search(relaxer, gap, limits)
     search.run()
-    bound = search.bound
     if gram is not None and gram.scaled and gram.before is None:
         # the residual form may keep more digits; matrices of fewer rows have no rows here
-        rows = Relaxer(*residual_form(problem, np.arange(p), half, tall=True), True, state, picks)
-        for beta in (search.dual, search.kept):
-            rows.start(beta, 0.0)
-            bound = max(bound, rows.bound())
-    beta, root_lam = search.kept, search.kept_root_lam
-    size = np.abs(beta) * np.sqrt(terms.w)
-    z = np.where(beta != 0.0, 1.0 if root_lam == 0.0 else np.minimum(1.0, size / root_lam), 0.0)
-    bound = max(bound - problem.data_loss(problem.yy), 0.0)
-    value = max(search.value, bound)
-    width = (value - bound) / value if value > 0.0 else 0.0
-    return Relaxation(beta, z, bound, value, width, width <= gap, root_lam**2)
+        search.bound_by(residual_form(problem, np.arange(p), half, tall=True))
+    return search.result(problem.data_loss(problem.yy))
 
 
 @on_one_thread
@@ -295,3 +281,22 @@ class _Search:
             now.beta[columns] = beta
             now.refresh()
             now.root_lam[0] = now.fit()[0]
+
+    def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
+        """Bound the relaxation once more in residual form, at the coefficients kept."""
+        now = self.relaxer
+        rows = Relaxer(*form, True, now.state, now.picks)
+        for beta in (self.dual, self.kept):
+            rows.start(beta, 0.0)
+            self.bound = max(self.bound, rows.bound())
+
+    def result(self, lost: float) -> Relaxation:
+        """What was found; ``lost`` is what the problem's own rounding takes off the bound."""
+        beta, root_lam = self.kept, self.kept_root_lam
+        size = np.abs(beta) * np.sqrt(self.relaxer.terms.w)
+        share = 1.0 if root_lam == 0.0 else np.minimum(1.0, size / root_lam)
+        z = np.where(beta != 0.0, share, 0.0)
+        bound = max(self.bound - lost, 0.0)
+        value = max(self.value, bound)
+        gap = (value - bound) / value if value > 0.0 else 0.0
+        return Relaxation(beta, z, bound, value, gap, gap <= self.gap, root_lam**2)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
 from .dual_bound import EXTRA, BoundTerms, first_multiplier, fix_columns
+from .gram import GramForm, gram_form, residual_form
 from .newton import WIDEST, newton, newton_path, newton_work
 
 
@@ -38,6 +40,28 @@ class Relaxer:
         self.beta, self.g = np.zeros(state.size), terms.b.copy()
         self.top, self.scratch = np.zeros(picks + EXTRA), np.zeros(state.size)
         self.sweeps: kernels.Sweeps | None = None
+
+    @classmethod
+    def of(
+        cls,
+        problem: SparseRidgeProblem,
+        gram: GramForm | None,
+        columns: NDArray[np.intp],
+        half: float = 0.0,
+        state: NDArray[np.int8] | None = None,
+    ) -> Relaxer:
+        """The relaxation on some columns, by ``gram`` of them or, without it, in residual form.
+
+        half: ε/2 of eq. (5).
+        state: Of the columns; all of them are free by default.
+        """
+        if gram is None:
+            form, terms = residual_form(problem, columns, half)
+        else:
+            form, terms = gram_form(gram, problem.gamma / 2.0, half)
+        state = np.zeros(columns.size, dtype=np.int8) if state is None else state
+        picks = min(problem.tau, int((state == kernels.FREE).sum()))
+        return cls(form, terms, gram is None or gram.scaled, state, picks)
 
     def start(self, beta: Array, root_lam: float) -> None:
         """Go on from other coefficients, and from their √λ unless that is 0."""

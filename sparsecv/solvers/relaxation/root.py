@@ -20,7 +20,7 @@ from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from ..supports.rounding import largest, pad_support
 from .descent import OUT
-from .gram import TOLERANCE, GramForm, gram_form, residual_form
+from .gram import TOLERANCE, GramForm
 from .relaxer import Relaxer
 
 SHRINK = 0.9  # another round where this share of columns or fewer is left
@@ -49,19 +49,6 @@ class Root:
         mask: Over the columns left.
         """
         self.columns, self.beta = self.columns[mask], self.beta[mask]
-
-
-def new_relaxer(problem: SparseRidgeProblem, root: Root, gram: GramForm | None) -> Relaxer:
-    """The relaxation on the root's columns; in residual form without ``gram``."""
-    if gram is None:
-        form, terms = residual_form(problem, root.columns, 0.0)
-    else:
-        form, terms = gram_form(gram, problem.gamma / 2.0)
-    state, picks = np.zeros(root.columns.size, np.int8), min(problem.tau, root.columns.size)
-    relaxer = Relaxer(form, terms, gram is None or gram.scaled, state, picks)
-    relaxer.start(root.beta, root.root_lam)
-    root.beta = relaxer.beta
-    return relaxer
 
 
 def relax(root: Root, relaxer: Relaxer, target: float) -> None:
@@ -143,7 +130,9 @@ def reduced_root(
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     while True:
-        relaxer = new_relaxer(problem, root, gram)
+        relaxer = Relaxer.of(problem, gram, root.columns)
+        relaxer.start(root.beta, root.root_lam)
+        root.beta = relaxer.beta
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         relax(root, relaxer, target)
         if root.bound < target and limits.reached(0) is None:

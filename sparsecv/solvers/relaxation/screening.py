@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from .descent import IN, OUT
-from .gram import residual_form
 from .relaxer import Relaxer
 
 ROUNDING = 1e-10
@@ -78,10 +77,8 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     >>> found.included, found.excluded
     (array([1]), array([2]))
     """
-    values, p, tau = checked_beta(problem, beta), problem.p, problem.tau
-    state = np.zeros(p, dtype=np.int8)
-    relaxer = Relaxer(*residual_form(problem, np.arange(p), 0.0), True, state, tau)
-    relaxer.start(values, 0.0)
+    relaxer = Relaxer.of(problem, None, np.arange(problem.p))
+    relaxer.start(checked_beta(problem, beta), 0.0)
     bound = relaxer.bound()
     # strictly above: an optimum as good as ``upper`` is one of those that are asked for
     target = np.nextafter(upper + ROUNDING * problem.yy + problem.data_loss(upper), np.inf)

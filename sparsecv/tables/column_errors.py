@@ -14,17 +14,29 @@ from ..errors import InputError
 from .columns import FloatArray, shown
 
 MAX_LEVELS = 100
-"""A text column with more levels than this is taken for an identifier."""
+"""A text column with more levels is taken for an identifier and refused.
+
+One-hot encoding makes a 0/1 column of every level; doubling the number admits twice as many."""
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "?"})
 """Cells (stripped, lower case) that stand for a missing value."""
 
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}")
-_DISGUISED = re.compile(  # a number with separators of thousands, a decimal comma, a currency or %
+# The pattern describes numbers with separators of thousands, a decimal comma, a currency or a
+# per cent sign.
+_DISGUISED = re.compile(
     r"[-+(]? ?[$€£¥₹]? ?[-+]?(\d+|\d{1,3}([,.'_\u00a0\u202f ]\d{3})+)([.,]\d+)? ?[$€£¥₹%‰]?\)?"
 )
-_ROWS = 5  # rows that a message names
-_LISTED = 8  # columns that a message names
+
+
+def is_finite(*blocks: FloatArray) -> bool:
+    """Whether all values are finite.
+
+    A sum is finite only if every term is, and costs one pass without a temporary array; only where
+    the sum overflows are the values looked at one by one.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(np.isfinite(block.sum()) or np.isfinite(block).all() for block in blocks)
 
 
 def is_number(cell: str) -> bool:
@@ -38,10 +50,13 @@ def is_number(cell: str) -> bool:
 
 @dataclass
 class _Fault:
-    """One fault of one column: what is wrong, what would mend it."""
+    """One fault of one column: what is wrong, how to mend the fault, and in which data rows.
+
+    rows: The first rows at fault, numbered from 1, of ``count`` in all.
+    """
 
     what: str
-    remedies: list[str]
+    remedies: tuple[str, ...]
     rows: list[int] = field(default_factory=list)
     count: int = 0
 
@@ -56,7 +71,7 @@ class _Fault:
 
 
 class Faults:
-    """Faults of a table's columns, gathered while it is read.
+    """Faults of a table's columns, gathered while the table is read.
 
     label: What messages call the table.
     target: The response, which can be neither encoded nor dropped.
@@ -71,25 +86,28 @@ class Faults:
     sparsecv.errors.InputError: t.csv: 2 columns cannot be used: missing value in column 'a', ...
     """
 
+    max_columns = 8  # A message names at most this many columns, and says how many more there are.
+    max_rows = 5  # A message names at most this many rows of a column, and says how many there are.
+
     def __init__(self, label: str, target: str | None = None) -> None:
         self.label, self.target = label, target
         self._found: dict[str, dict[str, _Fault]] = {}
 
     def check(self) -> None:
-        """Raise an InputError of one line if there is any fault.
+        """Raise an InputError if any column is at fault.
 
-        Raises InputError: It names the columns and rows at fault, and what to do about each.
+        Raises InputError: One line names the columns and rows at fault, and what to do.
         """
         faults = [fault for one in self._found.values() for fault in one.values()]
         if not faults:
             return
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
         drop = [f"--drop {shown(name)}" for name in self._found if name != self.target]
-        more = len(self._found) - _LISTED
+        more = len(self._found) - self.max_columns
         if drop and more <= 0:
             what = "the column" if len(drop) == 1 else "columns"
             remedies.append(f"leave {what} out with {' '.join(drop)}")
-        text = "; ".join(map(str, faults[:_LISTED])) + f"; and {more} more" * (more > 0)
+        text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
         if len(self._found) > 1:
             text = f"{len(self._found)} columns cannot be used: {text}"
         *first, last = remedies or ["correct them or leave columns out with --drop"]
@@ -98,45 +116,36 @@ class Faults:
         )
 
     def add(self, column: str, what: str, *remedies: str) -> None:
-        """Note a fault in words; the column can be left out in any case.
+        """Note that something is wrong with a column.
 
-        column, what: The column's name and what is wrong, for the message.
-        *remedies: What to do about it, best first.
+        what: What is wrong, in words that name the column.
+        *remedies: What a user can do besides leaving the column out, best first.
         """
-        self._found.setdefault(column, {}).setdefault(what, _Fault(what, list(remedies)))
+        self._found.setdefault(column, {}).setdefault(what, _Fault(what, remedies))
 
     def rows(self, column: str, kind: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
-        """Note values that are "missing" or "infinite", in rows that count from 0.
-
-        kind: "missing" or "infinite".
-        """
+        """Note values of a column that are "missing" or "infinite", in rows numbered from 0."""
         if not len(rows):
             return
         what = f"{kind} value in column {shown(column)}"
         mend = "fill it in" if kind == "missing" else "correct it"
-        fault = _Fault(what, [mend, "remove the row"])
-        fault = self._found.setdefault(column, {}).setdefault(kind, fault)
-        fault.rows = [*fault.rows, *(int(row) + 1 for row in rows[:_ROWS])][:_ROWS]
+        new = _Fault(what, (mend, "remove the row"))
+        fault = self._found.setdefault(column, {}).setdefault(kind, new)
+        fault.rows += [int(row) + 1 for row in rows[: self.max_rows - len(fault.rows)]]
         fault.count += len(rows)
 
     def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:
-        """Note what is not finite in a block of shape (m, p) or (m,).
+        """Note values that are missing (NaN) or infinite in a block of shape (m, p) or (m,).
 
-        block, shape (m, p) or (m,).
-        names: One per column.
-        first_row: Row of the table that the block begins with, from 0.
+        names: Names of the p columns, or of the single one.
+        first_row: Row of the table that the block begins with, numbered from 0.
         """
-        # A sum is finite only if every term is, and costs one pass without a temporary array; an
-        # overflow of finite terms merely leads to the full check.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(block.sum()):
-                return
+        if is_finite(block):
+            return
         columns = block.reshape(block.shape[0], -1)
         for j in np.flatnonzero(~np.isfinite(columns).all(axis=0)):
-            missing = np.isnan(columns[:, j])
-            self.rows(names[int(j)], "missing", first_row + np.flatnonzero(missing))
-            infinite = first_row + np.flatnonzero(np.isinf(columns[:, j]))
-            self.rows(names[int(j)], "infinite", infinite)
+            for kind, test in (("missing", np.isnan), ("infinite", np.isinf)):
+                self.rows(names[int(j)], kind, first_row + np.flatnonzero(test(columns[:, j])))
 
     def text(
         self,
@@ -147,12 +156,12 @@ class Faults:
         encode: bool = False,
         kind: str | None = None,
     ) -> None:
-        """Note a column of text, dates or numbers that are not written plainly.
+        """Note a column of text, of dates, or of numbers that are not written plainly.
 
-        cells: Some of its cells, none missing, the first of them an example of what is no number.
-        row: Row of the example, from 0.
-        encode: Text will be encoded: only numbers in disguise are at fault.
-        kind: What the cells are, where that is known from their type.
+        cells: Some of the column's cells, none missing; the first is the example to show.
+        row: Row of the example, numbered from 0.
+        encode: Text is going to be encoded: only numbers that are not written plainly are a fault.
+        kind: What the cells are, where the type of the column says so.
         """
         is_target = column == self.target
         odd = [cell for cell in cells if not is_number(cell)]
@@ -173,15 +182,3 @@ class Faults:
             self.add(column, what + note, *extra, "name a numeric column with --target")
         else:
             self.add(column, f"column {shown(column)} holds {kind} {place}", mend)
-
-    def identifier(self, column: str, example: object, why: str) -> None:
-        """Note a text column that one-hot encoding would make no sense of.
-
-        example: One of its values.
-        why: As in "has 300 different values".
-        """
-        self.add(
-            column,
-            f"text column {shown(column)} {why} (for example {shown(example)}), so it looks like "
-            "an identifier",
-        )

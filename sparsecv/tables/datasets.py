@@ -12,38 +12,44 @@ from importlib import resources
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError
-from .columns import as_names, listed, select_columns, shown
-from .rows import ArraySource, RowSource
-from .sources import open_table
+from .columns import FloatArray, as_names, listed, shown
+from .matrix import Matrix
+from .rows import RowSource
+from .sources import name_of, open_file, table_of
 from .synthetic import make_synthetic
-from .weights_groups import Column, names_aside
+
+if TYPE_CHECKING:
+    from .arrow import ArrowFile
 
 __all__ = ["list_datasets", "load_dataset", "make_synthetic"]
 
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
-_HASH_LIMIT = 50 * 2**20
+
+MAX_HASHED_BYTES = 50 * 2**20
+"""A larger file is not compared with the registry, which would read the file once more.
+
+Hashing so many bytes takes 0.1 s; doubling the number doubles that."""
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
     """What is known of a named data set.
 
-    n, p: Rows and features of the design.
+    n, p: Number of rows and of features.
     response: The column that is the target, and what it holds.
     task: ``regression`` or ``classification`` (y is then +1 or -1).
-    source, licence: Where the published data were taken from, and their licence as far as it is
-        stated.
-    recipe: From the published columns to the design.
+    source, licence: Where the published data were taken from, and their licence if it is stated.
+    recipe: How the design matrix is made from the published columns.
     design: How the recipe was found: ``stated``, ``inferred``, ``conjecture`` or ``companion``;
         ``built-in`` for the data sets that come with the package.
-    sha256: Of the file; empty for built-in data sets.
+    sha256: SHA-256 of the file; empty for built-in data sets.
     file: The file, relative to SPARSECV_DATA; empty for built-in data sets.
-    available: Whether it can be loaded now.
+    available: Whether the data set can be loaded now.
     """
 
     name: str
@@ -62,87 +68,45 @@ class DatasetInfo:
     available: bool = False
 
 
-def load_diabetes() -> ArraySource:
-    """Return scikit-learn's diabetes data in the original units: X (442, 10), y (442,).
+def _diabetes() -> FloatArray:
+    """scikit-learn's diabetes data in the original units: 10 features and the response, (442, 11).
 
-    Returns
-    -------
-    ArraySource
-
-    Raises
-    ------
-    InputError
-        scikit-learn is not installed.
+    The files are read, not scikit-learn's function called: importing the function takes 2 seconds.
     """
     spec = find_spec("sklearn")
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError("diabetes comes with scikit-learn, which is not installed")
-    # Its files, not its function: importing that takes two seconds.
-    folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data"
+    folder = Path(str(spec and spec.origin)).parent / "datasets" / "data"
     try:
         X = np.loadtxt(folder / "diabetes_data_raw.csv.gz")
         y = np.loadtxt(folder / "diabetes_target.csv.gz")
-        names = ["age", "sex", "bmi", "bp", *(f"s{j}" for j in range(1, 7))]
-    except OSError:  # kept elsewhere in other versions
-        from sklearn.datasets import load_diabetes as load
+    except OSError:  # Another version of scikit-learn may keep the files elsewhere.
+        from sklearn.datasets import load_diabetes
 
-        found = load(scaled=False)
-        X, y, names = found.data, found.target, found.feature_names
-    return ArraySource(X, y, names, "target", "diabetes")
+        X, y = load_diabetes(return_X_y=True, scaled=False)
+    return np.column_stack([X, y])
 
 
-def _load_synthetic() -> ArraySource:
+def _synthetic() -> FloatArray:
     drawn = make_synthetic()
-    names = [f"x{j}" for j in range(drawn.X.shape[1])]
-    return ArraySource(drawn.X, drawn.y, names, "y", "synthetic")
+    return np.column_stack([drawn.X, drawn.y])
 
 
-_BUILTIN: dict[str, tuple[Callable[[], ArraySource], DatasetInfo]] = {
-    "diabetes": (
-        load_diabetes,
-        DatasetInfo(
-            name="diabetes",
-            n=442,
-            p=10,
-            response="target (disease progression after one year)",
-            task="regression",
-            source="scikit-learn, load_diabetes(scaled=False)",
-            licence="scikit-learn is BSD-3-Clause; data licence not stated",
-            recipe="the 10 published features in their units, sex as one 1/2 column",
-            notes="diabetes11 is the design with p = 11 of the papers",
-            design="built-in",
-            builtin=True,
-            available=True,
-        ),
-    ),
-    "synthetic": (
-        _load_synthetic,
-        DatasetInfo(
-            name="synthetic",
-            n=200,
-            p=20,
-            response="y (10 of the 20 features plus noise)",
-            task="regression",
-            source="make_synthetic()",
-            licence="none needed: generated",
-            recipe="tau_true = 10, rho = 0.7, nu = 1, seed 0; standardised",
-            notes="the process of the papers' synthetic experiments",
-            design="built-in",
-            builtin=True,
-            available=True,
-        ),
-    ),
+_BUILTIN: dict[str, tuple[Callable[[], FloatArray], list[str]]] = {
+    "diabetes": (_diabetes, ["age", "sex", "bmi", "bp", *(f"s{j}" for j in range(1, 7)), "target"]),
+    "synthetic": (_synthetic, [*(f"x{j}" for j in range(20)), "y"]),
 }
 
 
 @cache
 def _registry() -> dict[str, DatasetInfo]:
+    """The data sets of registry.csv, the built-in ones first."""
     text = resources.files("sparsecv.tables").joinpath("registry.csv").read_text(encoding="utf-8")
     infos: dict[str, DatasetInfo] = {}
     for row in csv.DictReader(text.splitlines()):
-        cells: dict[str, Any] = {**row, "n": int(row["n"]), "p": int(row["p"])}
-        cells["response"] = f"y ({row['response']})"  # the column's name, and what it holds
-        infos[row["name"]] = DatasetInfo(**cells)
+        builtin = row["name"] in _BUILTIN
+        cells: dict[str, Any] = {**row, "n": int(row["n"]), "p": int(row["p"]), "builtin": builtin}
+        if not builtin:
+            cells["response"] = f"y ({row['response']})"  # the column's name, and what it holds
+        infos[row["name"]] = DatasetInfo(**cells, available=builtin)
     return infos
 
 
@@ -158,31 +122,30 @@ def _find(name: str) -> Path | None:
         return None
     places = (folder, folder / "processed")
     candidates = [place / f"{name}{suffix}" for place in places for suffix in _SUFFIXES]
-    if name in _registry():
+    if name in _registry() and name not in _BUILTIN:
         candidates.append(folder / _registry()[name].file)
     return next((path for path in candidates if path.is_file()), None)
 
 
 def _check_hash(name: str, path: Path) -> None:
-    """Warn when a file is not the one the registry describes; another format is not compared."""
+    """Warn where a file is not the one that the registry describes.
+
+    A file of another format than the registry's is not compared.
+    """
     info = _registry().get(name)
-    if info is None or Path(info.file).name != path.name or path.stat().st_size >= _HASH_LIMIT:
+    if info is None or Path(info.file).name != path.name or path.stat().st_size >= MAX_HASHED_BYTES:
         return
     if hashlib.sha256(path.read_bytes()).hexdigest() != info.sha256:
         warnings.warn(
             f"{path} differs from the file the registry describes for {name!r} (another SHA-256); "
             "it is used all the same",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
-def _known_names() -> list[str]:
-    return list(dict.fromkeys([*_BUILTIN, *_registry()]))
-
-
 def _unknown(name: str) -> InputError:
-    known, folder = _known_names(), _folder()
+    known, folder = list(_registry()), _folder()
     if folder is None:
         remedy = "set SPARSECV_DATA to the folder that holds the data files"
     elif not folder.is_dir():
@@ -200,58 +163,28 @@ def _unknown(name: str) -> InputError:
     )
 
 
-def locate(data: str | PathLike[str]) -> str | ArraySource:
-    """Find a table: a built-in data set, or the path of a file.
+def locate(data: str | PathLike[str], encoding: str = "utf-8") -> "tuple[ArrowFile | Matrix, str]":
+    """Find a table, which is a built-in data set or a file; and its name for output.
 
     Built-in names come first. What has a path separator or a suffix is a file; anything else is
-    the name of a data set, or else a file that has no suffix.
+    the name of a data set, or else a file that has no suffix. "-" is the standard input.
 
-    data: The name or path.
-    Returns: The rows, or a path; "-" is the standard input.
-    Raises InputError: No such data set.
+    encoding: Encoding of text.
+    Raises InputError: There is no such data set, or no such file.
     """
     text = os.fspath(data)
     if text in _BUILTIN:
-        return _BUILTIN[text][0]()
+        read, names = _BUILTIN[text]
+        values = read()
+        return Matrix(text, names, lambda: values, held=True), text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
     if is_path or (_find(text) is None and Path(text).exists()):
-        return text
+        return open_file(text, encoding), name_of(text)
     path = _find(text)
     if path is None:
         raise _unknown(text)
     _check_hash(text, path)
-    return str(path)
-
-
-def _reselected(
-    source: ArraySource,
-    target: str | None,
-    drop: tuple[str, ...],
-    weights: str | None,
-    groups: str | None,
-) -> ArraySource:
-    """The same rows with another target, or without some columns."""
-    if target is weights is groups is None and not drop:
-        return source
-    X, y = source.load()
-    names = [*source.feature_names, source.target_name]
-    table = np.column_stack([X, y])
-    aside = names_aside(source.name, names, target, drop, weights, groups)
-    drop += tuple(name for name in aside if name is not None)
-    features, response = select_columns(source.name, names, target, drop)
-    made = ArraySource(
-        table[:, features],
-        table[:, response],
-        [names[j] for j in features],
-        names[response],
-        source.name,
-    )
-    columns = (
-        None if name is None else Column.of(source.name, name, table[:, names.index(name)])
-        for name in aside
-    )
-    made.set_aside(*columns)
-    return made
+    return open_file(path, encoding), text
 
 
 def load_dataset(name: str) -> RowSource:
@@ -302,44 +235,27 @@ def resolve(
 ) -> RowSource:
     """Open a data set by name, or a file, as :func:`locate` finds it.
 
-    data: The name or path.
-    target, one_hot, drop, encoding, weights, groups: As for
-        :func:`sparsecv.tables.sources.open_table`; all but ``one_hot`` and ``encoding`` work on
-        every data set.
-    Raises InputError: Neither a data set nor a file, or the file cannot be used.
+    The options are those of :func:`sparsecv.tables.sources.open_table`.
+
+    Raises InputError: The name is neither a data set nor a file, or the file cannot be used.
     """
-    found, dropped = locate(data), as_names(drop)
-    if isinstance(found, ArraySource):
-        return _reselected(found, target, dropped, weights, groups)
-    source = open_table(
-        found,
-        target=target,
-        one_hot=one_hot,
-        drop=dropped,
-        encoding=encoding,
-        weights=weights,
-        groups=groups,
-    )
-    if found != os.fspath(data):
-        source.name = os.fspath(data)
-    return source
+    file, name = locate(data, encoding)
+    return table_of(file, name, target, as_names(drop), weights, groups, one_hot)
 
 
 def describe(name: str) -> DatasetInfo:
-    """Return what is known of a built-in or registered data set.
+    """What the registry says of a data set, and whether the data set can be loaded now.
 
     Raises InputError: The name is not in the registry.
     """
-    if name in _BUILTIN:
-        return _BUILTIN[name][1]
     if name not in _registry():
         raise _unknown(name)
     info = _registry()[name]
-    return replace(info, available=_find(name) is not None)
+    return replace(info, available=info.builtin or _find(name) is not None)
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """Return every built-in and registered data set, the built-in ones first.
+    """Return every data set of the registry, the built-in ones first.
 
     Returns
     -------
@@ -351,4 +267,4 @@ def list_datasets() -> list[DatasetInfo]:
     >>> [data.name for data in list_datasets()][:2]
     ['diabetes', 'synthetic']
     """
-    return [describe(name) for name in _known_names()]
+    return [describe(name) for name in _registry()]

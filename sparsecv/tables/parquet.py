@@ -1,4 +1,4 @@
-"""Parquet files as Arrow batches."""
+"""Parquet files, and folders of such files, as Arrow batches."""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -10,42 +10,78 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InputError
+from .arrow import ArrowFile, Contents, as_numpy, as_text
 from .column_errors import Faults
-from .columns import FloatArray, shown
-from .text import as_numpy
+from .columns import BLOCK_ROWS, FloatArray, shown
 
 SUFFIXES = {".parquet", ".pq"}
-_ROWS = 65536
-_BUFFER = 1 << 20
+_TYPES = pa.types
+_NUMERIC = (_TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal)
+_TEMPORAL = (_TYPES.is_date, _TYPES.is_time, _TYPES.is_timestamp)
+# pyarrow has no test for string views before version 16.
+_STRINGS = (_TYPES.is_string, _TYPES.is_large_string, lambda dtype: str(dtype) == "string_view")
 
 
-class ParquetFile:
-    """A Parquet file; only the columns in use are read.
+class ParquetFile(ArrowFile):
+    """A Parquet file, or the Parquet files of a folder as one table, in the order of their names.
 
-    The index that pandas stores next to the columns is in ``index``.
+    Only the columns in use are read. The index that pandas stores next to the columns is in
+    ``index``.
 
-    Raises InputError: The file is not Parquet.
+    Raises InputError: A file is not Parquet, two files differ in their columns, or there is none.
     """
+
+    _schema: Any
+    buffer_bytes = 1 << 20  # So many bytes are read at a time: Arrow would hold whole row groups.
 
     def __init__(self, path: Path) -> None:
         self.path, self.label = path, path.name
-        self.kept: list[FloatArray] = []
-        with self._opened() as file:
-            self._schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
-        self.names: list[str] = list(self._schema.names)
+        if path.is_dir():
+            self.files = self._of_folder(path)
+            self._schema, self.n = self.files[0]._schema, sum(one.n for one in self.files)
+        else:
+            with self._opened() as file:
+                self._schema, self.n = file.schema_arrow, int(file.metadata.num_rows)
+        self.names = list(self._schema.names)
         try:
             stored = json.loads((self._schema.metadata or {})[b"pandas"])["index_columns"]
         except (KeyError, ValueError, TypeError):
             stored = []
         self.index = [name for name in stored if isinstance(name, str) and name in self.names]
 
+    @classmethod
+    def _of_folder(cls, path: Path) -> "list[ParquetFile]":
+        found = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+        if not found:
+            raise InputError(
+                f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
+            )
+        files = [cls(one) for one in found]
+        for one in files:
+            if one.names != files[0].names:
+                raise InputError(
+                    f"{path.name}: {one.label} has other columns, or in another order, than "
+                    f"{files[0].label}"
+                )
+            for name in one.names:
+                if _is(_NUMERIC, one._type(name)) != _is(_NUMERIC, files[0]._type(name)):
+                    raise InputError(
+                        f"{path.name}: column {shown(name)} is numeric in one file and not in "
+                        f"another ({one.label})"
+                    )
+        return files
+
+    def _type(self, name: str) -> Any:
+        """The type of a column's values."""
+        dtype = self._schema.field(name).type
+        return dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
+
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         try:
-            # Buffered, or Arrow would hold a whole row group in memory.
-            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+            with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=self.buffer_bytes) as file:
                 yield file
         except pa.ArrowException as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -58,130 +94,64 @@ class ParquetFile:
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows, the columns in the order asked for."""
+        for one in self.files:
+            yield from one.batches(columns, rows)
+        if self.files:
+            return
         with self._opened() as file:
-            for batch in file.iter_batches(batch_size=min(rows, _ROWS), columns=list(columns)):
-                if len(batch):  # by name: a column "a" also brings in "a.b"
+            for batch in file.iter_batches(batch_size=min(rows, BLOCK_ROWS), columns=list(columns)):
+                if len(batch):  # A column "a" also brings in "a.b", so columns are taken by name.
                     at = map(batch.schema.get_field_index, columns)
-                    arrays = [batch.column(j) for j in at]
-                    yield pa.record_batch(arrays, list(columns))
+                    yield pa.record_batch([batch.column(j) for j in at], list(columns))
 
     def inspect(
-        self, columns: Sequence[str], encode: bool, levels: Collection[str], faults: Faults
-    ) -> tuple[int, set[str]]:
-        """How many rows there are, and which columns hold text to encode; see the text reader."""
-        text = set(levels)
+        self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
+    ) -> Contents:
+        """Look at the types of the columns; see :class:`~.arrow.ArrowFile`."""
+        text, faults = set(levels), Faults(self.label, target)
         for name in columns:
-            dtype = self._schema.field(name).type
-            if name in text or _is_numeric(dtype):
+            dtype = self._type(name)
+            if name in text or _is(_NUMERIC, dtype):
                 continue
-            if pa.types.is_null(dtype):
+            if _TYPES.is_null(dtype):
                 faults.rows(name, "missing", range(self.n))
-            elif _is_text(dtype):
+            elif _is(_STRINGS + _TEMPORAL, dtype):
                 text.add(name)
-                encoded = encode and name != faults.target
-                self._note(name, pa.types.is_temporal(_value_type(dtype)), encoded, faults)
-            elif name == faults.target:
+                kind = "dates" if _is(_TEMPORAL, dtype) else None
+                self._note_text(name, kind, encode and name != target, faults)
+            elif name == target:
                 what = f"the target column {shown(name)} is not numeric: it has type {dtype}"
                 faults.add(name, what, "name a numeric column with --target")
             else:
                 what = f"column {shown(name)} has type {dtype}, neither numeric nor text"
                 faults.add(name, what)
-        return self.n, text
+        return Contents(self.n, text, faults)
 
-    def _note(self, name: str, dates: bool, encode: bool, faults: Faults) -> None:
+    def _note_text(self, name: str, kind: str | None, encode: bool, faults: Faults) -> None:
         """Note a column of text with its first cells for an example."""
         row = 0
-        for batch in self.batches([name], _ROWS):
-            cells = as_text(batch.column(0)).to_pylist()
-            present = [cell for cell in cells if cell is not None]
+        for batch in self.batches([name], BLOCK_ROWS):
+            cells = as_text(batch.column(0))
+            present = cells.drop_null()[:1000].to_pylist()
             if present:
-                first = row + cells.index(present[0])
-                kind = "dates" if dates else None
-                faults.text(name, present[:1000], first, encode=encode, kind=kind)
+                first = row + cells.index(present[0]).as_py()
+                faults.text(name, present, first, encode=encode, kind=kind)
                 return
             row += len(cells)
         faults.rows(name, "missing", range(self.n))
 
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """A numeric column; nulls become NaN.
-
-        Returns, shape (m,).
-        """
-        if pa.types.is_dictionary(cells.type):
+        """A numeric column as float64, shape (m,); nulls become NaN."""
+        if _TYPES.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
-        if pa.types.is_decimal(cells.type):
+        if _TYPES.is_decimal(cells.type):
             cells = cells.cast(pa.float64())
-        # Through NumPy: Arrow's own cast refuses large integers and, in older versions, half
-        # floats.
+        # NumPy makes the floats: Arrow's own cast refuses large integers and, in older versions,
+        # half floats.
         values: FloatArray = as_numpy(cells).astype(np.float64, copy=False)
         return values
 
 
-class ParquetFolder(ParquetFile):
-    """The Parquet files of a folder as one table, in the order of their names.
-
-    Raises InputError: There are none, one cannot be read, or two differ in their columns.
-    """
-
-    def __init__(self, path: Path) -> None:
-        found = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
-        if not found:
-            raise InputError(
-                f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
-            )
-        self.files = [ParquetFile(one) for one in found]
-        super().__init__(found[0])
-        self.path, self.label = path, path.name
-        for one in self.files:
-            if one.names != self.names:
-                raise InputError(
-                    f"{path.name}: {one.label} has other columns, or in another order, than "
-                    f"{self.files[0].label}"
-                )
-            for name in self.names:
-                kinds = {_is_numeric(file._schema.field(name).type) for file in (self, one)}
-                if len(kinds) > 1:
-                    raise InputError(
-                        f"{path.name}: column {shown(name)} is numeric in one file and not in "
-                        f"another ({one.label})"
-                    )
-        self.n = sum(one.n for one in self.files)
-
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of all files, one after the other; see :class:`ParquetFile`."""
-        for one in self.files:
-            yield from one.batches(columns, rows)
-
-
-def as_text(cells: Any) -> Any:
-    """The values as strings, nulls kept."""
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    return cells.cast(pa.string())
-
-
-def _value_type(dtype: Any) -> Any:
-    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
-
-
-def _is_numeric(dtype: Any) -> bool:
-    dtype, types = _value_type(dtype), pa.types
-    return bool(
-        types.is_boolean(dtype)
-        or types.is_integer(dtype)
-        or types.is_floating(dtype)
-        or types.is_decimal(dtype)
-    )
-
-
-def _is_text(dtype: Any) -> bool:
-    """Text, and what has a plain text form: dates, times of day and times."""
-    dtype, types = _value_type(dtype), pa.types
-    return bool(
-        types.is_string(dtype)
-        or types.is_large_string(dtype)
-        or str(dtype) == "string_view"  # no test for it before pyarrow 16
-        or types.is_date(dtype)
-        or types.is_time(dtype)
-        or types.is_timestamp(dtype)
-    )
+def _is(tests: Sequence[Any], dtype: Any) -> bool:
+    """Whether a type passes one of pyarrow's tests."""
+    return any(test(dtype) for test in tests)

@@ -1,4 +1,4 @@
-"""Rows of numbers with named columns, handed out whole or in blocks; and those held in memory."""
+"""Rows of numbers with named columns, handed out whole or in blocks; and rows held in memory."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
-from .column_errors import Faults
-from .columns import FloatArray, check_names, check_rows, is_integer, shown
+from .column_errors import Faults, is_finite
+from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, is_integer, shown
 from .weights_groups import Column
 
 
 class Part(NamedTuple):
-    """Some of a table's rows, which can be sent to where they are read.
+    """Some rows of a table, from row ``start`` on, which can be sent to where they are read.
 
-    start: Number of the first row.
     rows: What :func:`as_source` takes.
     """
 
@@ -26,10 +25,11 @@ class Part(NamedTuple):
 
 
 def as_source(rows: Any, start: int) -> "RowSource":
-    """A part's rows as a table of their own.
+    """The rows of a part as a table of their own.
 
-    rows, RowSource, or (X, y, names, target), which Dask may have still to compute.
-    start: Number of the first row, for messages.
+    rows: A RowSource, or (X, y, names of features, name of the response), which Dask may have still
+        to compute.
+    start: Row of the whole table that the part begins with, for messages.
     Raises InputError: A value is missing or infinite.
     """
     if isinstance(rows, RowSource):
@@ -37,37 +37,19 @@ def as_source(rows: Any, start: int) -> "RowSource":
     if hasattr(rows, "__dask_graph__"):
         rows = rows.compute()
     X, y, names, target = rows
-    X, y = _real("data", X, y)
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        faults = Faults("data", target)
-        faults.values(X, names, start)
-        faults.values(y, [target], start)
-        faults.check()
-    return ArraySource(X, y, names, target, least=1)
-
-
-def _real(label: str, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both as float64, which would drop an imaginary part without a word."""
-    try:
-        if np.iscomplexobj(X) or np.iscomplexobj(y):
-            raise TypeError("complex ones are not: pass real parts")
-        return np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{label}: X and y must be arrays of numbers ({error})") from error
+    return ArraySource(X, y, names, target, least=1, first_row=start)
 
 
 class RowSource(ABC):
     """n rows of p features and a response, read in row order.
 
     name: Label for output, such as the stem of the file.
-    n: Number of rows.
-    feature_names: The p feature names.
-    target_name: Name of the response.
-    levels: Levels of the text columns that 0/1 columns stand for.
-    left_out: The level of such a column that has no 0/1 column.
-    weights, groups, shape (n,), or None: Of the rows: weights >= 0, and numbers of groups that are
-        held out together.
-    weights_name, groups_name: The columns they come from.
+    levels: The levels of every text column that 0/1 columns stand for.
+    left_out: The level of a text column of two levels that has no 0/1 column.
+    weights, shape (n,), or None: Weights >= 0 of the rows.
+    groups, shape (n,), or None: Numbers of groups; the rows of a group are held out together.
+    divisible: The table comes in parts, of which there may be only one.
+    counted: The rows had to be counted in a pass of their own.
     """
 
     name: str
@@ -80,8 +62,8 @@ class RowSource(ABC):
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
     groups_name: str | None = None
-    divisible = False  # comes in parts, be it one
-    counted = False  # its rows had to be counted in a pass of their own
+    divisible = False
+    counted = False
 
     def set_aside(self, weights: Column | None, groups: Column | None) -> None:
         """Take the weights and the groups of the rows from columns that are no features."""
@@ -104,28 +86,25 @@ class RowSource(ABC):
 
     @property
     def _label(self) -> str:
-        """What messages call the source."""
+        """What messages call the table."""
         return self.name
 
     def parts(self) -> list[Part]:
-        """The rows in parts that may be read apart, in row order; one where they may not."""
+        """Parts of the table that may be read independently of each other, in row order."""
         return [Part(0, self)]
 
-    def blocks(self, rows: int = 65536) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Iterate over the rows in order, in blocks that fit in memory.
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Iterate over the rows in order, in blocks (X, y) of at most ``rows`` rows.
 
-        rows: The largest number of rows in a block.
-        Yields X, shape (m, p), float64.
-        Yields y, shape (m,), float64: With 1 <= m <= rows; all values finite.
-        Raises InputError: A missing or infinite value, by column and data row; or ``rows`` is not a
-            positive integer.
+        Yields X, shape (m, p), and y, shape (m,): Finite numbers, with 1 <= m <= rows.
+        Raises InputError: A value is missing or infinite, or ``rows`` is not a positive integer.
         """
         if not is_integer(rows) or rows < 1:
             raise InputError(f"rows must be a positive integer, not {rows!r}")
         return self._checked(int(rows))
 
     def changed(self, n: int) -> InputError:
-        """What to raise where the rows read are not the ``n`` that there were."""
+        """The error to raise where a table of ``n`` rows has another number of rows when read."""
         return InputError(
             f"{self._label}: the table had {n:,} rows when it was opened and has another number "
             "now: run again once nothing writes to it"
@@ -137,28 +116,26 @@ class RowSource(ABC):
             done += len(y)
             if done > self.n or not len(y):
                 break
-            # A sum is finite only if every term is; finite terms that overflow are looked at again.
-            with np.errstate(over="ignore", invalid="ignore"):
-                if not np.isfinite(X.sum() + y.sum()):
-                    self._refuse(rows)
+            if not is_finite(X, y):
+                self._refuse(self._read(rows))
             yield X, y
         if done != self.n:
             raise self.changed(self.n)
 
-    def _refuse(self, rows: int) -> None:
-        """Name every column that holds missing or infinite values, from the first row on."""
-        faults, done = Faults(self._label, self.target_name), 0
-        for X, y in self._read(rows):
+    def _refuse(self, blocks: Iterator[tuple[FloatArray, FloatArray]], first_row: int = 0) -> None:
+        """Raise an InputError that names every column with missing or infinite values, if any."""
+        faults, done = Faults(self._label, self.target_name), first_row
+        for X, y in blocks:
             faults.values(X, self.feature_names, done)
             faults.values(y, [self.target_name], done)
             done += len(y)
         faults.check()
 
     def notes(self) -> list[str]:
-        """What a user should know of the columns: one sentence each.
+        """What a user should know of the columns, a sentence each.
 
-        Returns: Text columns of two levels that have one 0/1 column, and columns that count the
-            rows.
+        The notes name text columns of two levels, which have a single 0/1 column, and columns that
+        count the rows, which are likely to be identifiers.
         """
         found = [
             f"text column {shown(name)} has two levels: one 0/1 column for "
@@ -177,11 +154,9 @@ class RowSource(ABC):
         return found
 
     def load(self) -> tuple[FloatArray, FloatArray]:
-        """Read all rows.
+        """Read all rows: X of shape (n, p) and y of shape (n,), finite.
 
-        Returns X, shape (n, p), float64.
-        Returns y, shape (n,), float64.
-        Raises InputError: A missing or infinite value, by column and data row.
+        Raises InputError: A value is missing or infinite.
         """
         X, y = np.empty((self.n, self.p)), np.empty(self.n)
         row = 0
@@ -193,18 +168,16 @@ class RowSource(ABC):
 
 
 class ArraySource(RowSource):
-    """Rows held in memory.
+    """Rows held in memory: X of shape (n, p) and y of shape (n,).
 
-    Arrays that are float64 already are kept as they are, and ``load`` and ``blocks`` hand out the
-    arrays themselves and views of them: do not write to them.
+    Arrays that are float64 already are not copied, and ``load`` and ``blocks`` hand out the arrays
+    themselves and views of them: do not write to the arrays.
 
-    X, shape (n, p).
-    y, shape (n,).
-    feature_names: The p feature names.
     name: Label for output.
-    least: Rows there must be.
-    Raises InputError: Shapes that do not fit, fewer than two rows, no feature, names that are empty
-        or repeated, or values that are not finite numbers.
+    least: Number of rows that are needed.
+    first_row: Number of the first row, from 0, where the rows are a part of a larger table.
+    Raises InputError: The shapes do not fit, rows or features are too few, names are empty or
+        repeated, or a value is no finite number.
     """
 
     def __init__(
@@ -215,16 +188,21 @@ class ArraySource(RowSource):
         target_name: str = "y",
         name: str = "data",
         least: int = 2,
+        first_row: int = 0,
     ) -> None:
-        self._X, self._y = _real(name, X, y)
+        try:
+            if np.iscomplexobj(X) or np.iscomplexobj(y):  # float64 would drop the imaginary part
+                raise TypeError("complex ones are not: pass real parts")
+            self._X, self._y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{name}: X and y must be arrays of numbers ({error})") from error
         if self._X.ndim != 2 or self._y.shape != self._X.shape[:1]:
             raise InputError(
                 f"{name}: X must have shape (n, p) and y shape (n,), "
                 f"not {self._X.shape} and {self._y.shape}"
             )
         self.name, self.target_name = name, target_name
-        self.n = len(self._y)
-        self.feature_names = list(feature_names)
+        self.n, self.feature_names = len(self._y), list(feature_names)
         if self._X.shape[1] != self.p:
             raise InputError(
                 f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
@@ -234,8 +212,7 @@ class ArraySource(RowSource):
         if not self.p:
             raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
         check_names(name, [*self.feature_names, target_name])
-        for _ in super()._checked(self.n):
-            pass
+        self._refuse(iter([(self._X, self._y)]), first_row)
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start in range(0, self.n, rows):
@@ -245,8 +222,5 @@ class ArraySource(RowSource):
     _checked = _read
 
     def load(self) -> tuple[FloatArray, FloatArray]:
-        """Return X of shape (n, p) and y of shape (n,), without copying them.
-
-        Returns X, y, shape (n, p) and (n,).
-        """
+        """X of shape (n, p) and y of shape (n,), not copied."""
         return self._X, self._y

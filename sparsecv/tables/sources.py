@@ -1,139 +1,84 @@
-"""Tables of numbers with named columns: in memory, from CSV, from Parquet and from ``.npy``.
+"""Tables of numbers with named columns: from text, from Parquet, from ``.npy`` and in memory.
 
-Every source hands out the same thing, a design matrix and a response, whole (:meth:`load`) or in
-blocks of rows (:meth:`blocks`). What it hands out is finite and float64; anything else is refused
-with one line that names the column or row.
+Every table is handed out as a design matrix and a response, whole (:meth:`RowSource.load`) or in
+blocks of rows (:meth:`RowSource.blocks`), finite and float64; a table with anything else is
+refused with one line that names the column or row.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from copy import copy
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InputError
-from .columns import FloatArray, as_names, check_rows, select_columns
-from .rows import RowSource
-from .weights_groups import Column, names_aside
+from .columns import FloatArray, as_names, select_columns
+from .matrix import Matrix
+from .rows import ArraySource, Part, RowSource
 
 if TYPE_CHECKING:
-    from .parquet import ParquetFile
-    from .text import TextFile
+    from .arrow import ArrowFile, ArrowTable
 
 __all__ = ["open_table"]
 
-_TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
-_PARQUET_SUFFIXES = {".parquet", ".pq"}
+TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
+PARQUET_SUFFIXES = {".parquet", ".pq"}
 
 
-def map_npy(path: Path) -> np.ndarray[Any, np.dtype[Any]]:
-    """Map a ``.npy`` file into memory.
+class FileSource(RowSource):
+    """Columns of a file or a matrix, the response last, read when asked for.
 
-    Returns, shape (n, columns).
-    Raises InputError: It is not a two-dimensional numeric array.
-    """
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it ends too early"
-        raise InputError(
-            f"{path.name}: not a readable .npy array ({reason}); "
-            "write it again with numpy.save as a 2-D array of numbers"
-        ) from error
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InputError(
-            f"{path.name}: a .npy file must hold a 2-D array of real numbers (rows by columns, "
-            f"the target last), not {array.ndim}-D {array.dtype}"
-        )
-    return array
-
-
-def npy_names(path: Path) -> list[str]:
-    """Names of the columns of a ``.npy`` file.
-
-    Returns: x0, x1, ..., and y for the last.
-    """
-    count = map_npy(path).shape[1]
-    return [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
-
-
-class NpySource(RowSource):
-    """A two-dimensional numeric ``.npy`` file, mapped rather than read.
-
-    The columns are called ``x0``, ``x1``, ... and the last one ``y``.
-
-    target: The target column, ``y`` by default.
-    drop: Columns to leave out.
-    Raises InputError: The file is not a two-dimensional numeric array, or a column is unknown.
+    name: Label for output.
     """
 
-    def __init__(self, path: Path, *, target: str | None = None, drop: Sequence[str] = ()) -> None:
-        self._path = path
-        self.name = _stem(path)
-        array = map_npy(path)
-        self.n = len(array)
-        check_rows(path.name, self.n)
-        names = npy_names(path)
-        selection = select_columns(path.name, names, target, drop)
-        self.feature_names = [names[index] for index in selection.features]
-        self.target_name = names[selection.target]
-        self._target = selection.target
-        # Neighbouring columns are taken as a slice, which is faster than a list of positions.
-        first, last = selection.features[0], selection.features[-1]
-        whole = last - first + 1 == self.p
-        self._features: slice | list[int] = slice(first, last + 1) if whole else selection.features
+    def __init__(self, name: str, target: str, table: "ArrowTable | Matrix") -> None:
+        self.name, self.target_name, self.n = name, target, table.n
+        self.levels, self.left_out = table.levels, table.left_out
+        self.feature_names, self._table = table.names[:-1], table
+        self.divisible = bool(table.parts())
 
     @property
     def _label(self) -> str:
-        return self._path.name
+        return self._table.label
+
+    def parts(self) -> list[Part]:
+        """A part for every file of a folder; see :meth:`RowSource.parts`."""
+        found: list[Part] = []
+        for table in self._table.parts():
+            part = copy(self)
+            part._table, part.n, part.divisible = table, table.n, False
+            part.weights = part.groups = None
+            start = found[-1].start + found[-1].rows.n if found else 0
+            found.append(Part(start, part))
+        return found or super().parts()
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        for start in range(0, self.n, rows):
-            # Mapped afresh for each block, so that the pages already read do not count as used.
-            block = map_npy(self._path)[start : start + rows]
+        for block in self._table.blocks(rows):
             # Values too large for float64 become infinite, which the check of the block reports.
             with np.errstate(over="ignore"):
-                X = np.array(block[:, self._features], dtype=np.float64, order="C")
-                y = np.array(block[:, self._target], dtype=np.float64)
+                X = np.array(block[:, :-1], dtype=np.float64, order="C")
+                y = np.array(block[:, -1], dtype=np.float64)
             del block
             yield X, y
 
 
-def _stem(path: Path) -> str:
-    """The name of a file without its suffix, nor the one before ``.gz``."""
-    stem = Path(path.stem) if path.suffix.lower() == ".gz" else path
-    return stem.stem if stem.suffix.lower() in _KNOWN else stem.name
+def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
+    """The file behind a path; "-" is text on the standard input.
 
-
-_KNOWN = _TEXT_SUFFIXES | _PARQUET_SUFFIXES | {".npy"}
-
-
-def open_file(path: str | PathLike[str], encoding: str) -> "TextFile | ParquetFile | Path":
-    """The file behind a path; a ``.npy`` file is handed back as its path.
-
-    path: "-" is standard input, as text.
-    encoding: Of text.
-    Raises InputError: There is no such file, or it is a folder without Parquet files.
+    encoding: Encoding of text.
+    Raises InputError: The path leads nowhere, or to a folder without Parquet files.
     """
     place = Path(path).expanduser()
-    if str(path) != "-":
-        if not place.exists():
-            raise InputError(
-                f"no file {place}; check the path, or see `sparsecv datasets` for names"
-            )
-        if place.is_dir():
-            from .parquet import ParquetFolder
-
-            return ParquetFolder(place)
+    if str(path) != "-" and not place.exists():
+        raise InputError(f"no file {place}; check the path, or see `sparsecv datasets` for names")
     suffix = place.suffix.lower()
-    if suffix == ".npy":
-        return place
-    if suffix in _PARQUET_SUFFIXES:
-        from .parquet import ParquetFile
+    if suffix == ".npy" and not place.is_dir():
+        return Matrix.of_npy(place)
+    if suffix in PARQUET_SUFFIXES or place.is_dir():
+        from .parquet import ParquetFile  # imports pyarrow, which small commands do without
 
         return ParquetFile(place)
     from .text import TextFile
@@ -172,7 +117,7 @@ def open_table(
     drop : str or iterable of str
         Columns to leave out.
     encoding : str
-        Of text.
+        Encoding of text.
     weights, groups : str, optional
         Columns that are no features: weights of the rows, and groups, which may be text.
 
@@ -197,28 +142,41 @@ def open_table(
     >>> y.tolist()
     [2.5, 3.5]
     """
-    dropped = as_names(drop)
     file = open_file(path, encoding)
-    if isinstance(file, Path):
-        label, names = file.name, npy_names(file)
-    else:
-        label, names = file.label, file.names
-    aside = names_aside(label, names, target, dropped, weights, groups)
-    dropped += tuple(name for name in aside if name is not None)
-    if isinstance(file, Path):
-        source: RowSource = NpySource(file, target=target, drop=dropped)
-    else:
-        from .arrow import open_arrow  # imports pyarrow, which small commands do without
+    return table_of(file, name_of(path), target, as_names(drop), weights, groups, one_hot)
 
-        kind = "" if not one_hot else ("all" if one_hot == "all" else "two-level")
-        name = "data" if str(path) == "-" else _stem(file.path)
-        source = open_arrow(file, name, target=target, one_hot=kind, drop=dropped)
-    source.set_aside(*(None if name is None else _column(file, name) for name in aside))
+
+def table_of(
+    file: "ArrowFile | Matrix",
+    name: str,
+    target: str | None,
+    drop: tuple[str, ...],
+    weights: str | None,
+    groups: str | None,
+    one_hot: str | bool = False,
+) -> RowSource:
+    """The rows of a file or a matrix; the options are those of :func:`open_table`.
+
+    name: Label for output.
+    """
+    index = [column for column in file.index if column not in (target, weights, groups)]
+    use = select_columns(file.label, file.names, target, (*drop, *index), weights, groups)
+    kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
+    table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
+    source: RowSource = FileSource(name, use.target, table)
+    if table.held:
+        held = ArraySource(*source.load(), source.feature_names, use.target, name)
+        held.levels, held.left_out = source.levels, source.left_out
+        source = held
+    source.set_aside(
+        *(None if each is None else file.words(each) for each in (use.weights, use.groups))
+    )
     return source
 
 
-def _column(file: "TextFile | ParquetFile | Path", name: str) -> Column:
-    if not isinstance(file, Path):
-        return Column.read(file, name)
-    values = map_npy(file)[:, npy_names(file).index(name)].astype(np.float64)
-    return Column.of(file.name, name, values)
+def name_of(path: str | PathLike[str]) -> str:
+    """The name of a table: its file's without the suffix, and without the suffix before ``.gz``."""
+    file = Path(path)
+    stem = Path(file.stem) if file.suffix.lower() == ".gz" else file
+    known = TEXT_SUFFIXES | PARQUET_SUFFIXES | {".npy"}
+    return "data" if str(path) == "-" else stem.stem if stem.suffix.lower() in known else stem.name

@@ -1,4 +1,9 @@
-"""Delimited text files: their layout, and their rows as Arrow batches of strings."""
+"""Delimited text files: their layout, and their rows as Arrow batches.
+
+Arrow reads the columns that its own look at the first block takes for numbers as numbers. All other
+columns are read as text, so that a message can name the cell at fault; where a later row does not
+fit, all columns are.
+"""
 
 import codecs
 import csv
@@ -17,14 +22,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from ..errors import InputError
+from .arrow import ArrowFile, Contents, as_numpy
 from .column_errors import MISSING, Faults, is_number
 from .columns import FloatArray, shown
 
 _DELIMITERS = "\t;,|"  # in order of preference when the header holds equally many
 _BOOLEANS = ["false", "true"]
-_BLOCK = 1 << 20  # bytes that are parsed at once
-KEPT_BYTES = 200_000_000  # numbers of a smaller file are kept while it is inspected
-_SAMPLE = 1000  # cells that are looked at to say what a column of text holds
 
 
 def _count_outside_quotes(line: str, delimiter: str) -> int:
@@ -33,12 +36,10 @@ def _count_outside_quotes(line: str, delimiter: str) -> int:
 
 
 def detect_delimiter(header: str, first: str = "") -> str:
-    """Tell tab, semicolon, comma or bar from the header line.
+    """Find out whether a tab, semicolon, comma or bar separates the columns.
 
-    The most frequent one outside quotes wins. The first data line only overrules it when it has
-    another number of fields and a rival fits both lines.
-
-    header, first: The header line and the first line of data.
+    The mark that is most frequent in the header line, outside quotes, is preferred. The first line
+    of data overrules the header only where the lines disagree and another mark fits both.
     """
     counts = {mark: _count_outside_quotes(header, mark) for mark in _DELIMITERS}
     ranked = sorted(_DELIMITERS, key=lambda mark: -counts[mark])
@@ -48,31 +49,28 @@ def detect_delimiter(header: str, first: str = "") -> str:
     return ranked[0] if counts[ranked[0]] else ","
 
 
-class TextFile:
+class TextFile(ArrowFile):
     """A text file with a header line.
 
-    path: Compressed when its name ends in ``.gz``; ``-`` is the standard input.
-    encoding: What is not UTF-8 is read into memory as a whole.
+    path: Compressed when its name ends in ``.gz``.
+    content: The bytes of the standard input, in place of a file.
     Raises InputError: The file cannot be read, is no text, or has no header line.
     """
+
+    block_bytes = 1 << 20  # Arrow parses so many bytes at a time; larger blocks are no faster.
+    kept_bytes = 200_000_000  # Reading again from text what is larger takes less than the memory.
 
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
         self.path, self._content = path, content
         self.label = "standard input" if content is not None else path.name
-        self._offset = 0
-        self._ragged: Any = None
         try:
             self._encoding = codecs.lookup(encoding).name
         except LookupError:
             raise InputError(f"--encoding: Python knows no {shown(encoding)}") from None
-        if self._encoding != "utf-8":
-            with self._opened() as handle:
-                self._content = handle.read().decode(encoding).encode()
-        with self._opened() as handle:
-            self._read_header(handle)
-        self._marks: dict[str, str] = {}  # of decimals, where a column has some
-        self._kinds: dict[str, str] = {}
-        self.kept: list[FloatArray] = []
+        self._ragged: Any = None
+        self._numeric: list[str] = []
+        with self._lines() as lines:
+            self._read_header(lines)
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
@@ -85,7 +83,6 @@ class TextFile:
             else:
                 handle = open(self.path, "rb")  # noqa: SIM115
             with handle:
-                handle.seek(self._offset)
                 yield handle
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             reason = "not a complete gzip file; compress it again"
@@ -99,6 +96,13 @@ class TextFile:
         except pa.ArrowInvalid as error:
             raise InputError(self._not_rows(str(error))) from error
 
+    @contextmanager
+    def _lines(self) -> Iterator[Iterator[str]]:
+        """Open for reading line by line, the ends of the lines kept."""
+        encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
+        with self._opened() as handle, io.TextIOWrapper(handle, encoding, newline="") as lines:
+            yield iter(lines)
+
     def _not_text(self) -> str:
         return (
             f"{self.label}: not {self._encoding.upper()} text; name its --encoding, such as "
@@ -106,45 +110,41 @@ class TextFile:
         )
 
     def _not_rows(self, reason: str) -> str:
-        """What to say of a row that does not fit the header, or of text that is none."""
+        """What to say of a row that does not fit the header, or of a file that is no text."""
         if "UTF8" in reason:
             return self._not_text()
         if self._ragged is None:
             return f"{self.label}: malformed quotes or field ({reason.splitlines()[0]}); correct it"
         row = self._ragged
         first = row.text.splitlines()[0] if row.text else ""
-        with self._opened() as handle:
-            texts = (line.decode(errors="replace").rstrip("\r\n") for line in handle)
-            at = (i for i, text in enumerate(texts) if text == first)
-            line = self._lines + 1 + next(at, row.number)
+        with self._lines() as lines:
+            texts = enumerate(lines, start=1)
+            at = (i for i, text in texts if i > self._above and text.rstrip("\r\n") == first)
+            line = next(at, row.number)
         if row.text.count('"') % 2:
             return f"{self.label}: malformed quotes from line {line} on; correct that line"
-        hint = " (or remove line 1, if it is a title above the header)" * (row.number == 1)
+        hint = " (or remove line 1, if it is a title above the header)" * (
+            row.number == self._above + 1
+        )
         return (
             f"{self.label}: line {line} has {row.actual_columns} fields where the header has "
             f"{row.expected_columns}; correct that line{hint}"
         )
 
-    def _read_header(self, handle: BinaryIO) -> None:
-        raw: list[bytes] = []
-
-        def line() -> str:
-            raw.append(handle.readline())
-            return raw[-1].decode("utf-8-sig" if len(raw) == 1 else "utf-8")
-
-        header = line()
-        while not header.strip():
-            if not raw[-1]:
-                raise InputError(f"{self.label}: the file is empty; a header line is needed")
-            header = line()
-        above = len(raw) - 1
-        first = line()
+    def _read_header(self, lines: Iterator[str]) -> None:
+        """Find the names, the delimiter, the decimal mark and how many lines the header ends at."""
+        above, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
+        if not header:
+            raise InputError(f"{self.label}: the file is empty; a header line is needed")
+        first = next(lines, "")
         self.delimiter = detect_delimiter(header, first)
-        rest = chain([header, first], iter(line, ""))
+        self.decimal = "," if self.delimiter == ";" else "."
+        rest = chain([header, first], lines)
         reader = csv.reader(rest, delimiter=self.delimiter, skipinitialspace=True, strict=True)
         self.names = [name.strip() for name in next(reader)]
-        self._lines = above + reader.line_num  # the header may hold quoted line breaks
-        self._offset = sum(map(len, raw[: self._lines]))
+        self._above = above + reader.line_num  # the header may hold quoted line breaks
+        self._header_bytes, self._empty = 4 * len(header), not first
+        self._points = "," not in first  # in place of decimal commas, as far as the first row says
         self._check_header(header, first)
 
     def _check_header(self, header: str, first: str) -> None:
@@ -168,8 +168,9 @@ class TextFile:
 
     # ------------------------------------------------------------------------ rows
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, each column as stripped strings."""
+    @contextmanager
+    def _reader(self, columns: Sequence[str], types: dict[str, Any]) -> Iterator[Any]:
+        """Arrow's reader of some columns, which are called by their positions."""
 
         def ragged(row: Any) -> str:
             if not row.text.strip():
@@ -177,141 +178,166 @@ class TextFile:
             self._ragged = row
             return "error"
 
-        names = [str(number) for number in range(len(self.names))]
-        chosen = [names[self.names.index(name)] for name in columns]
         with self._opened() as handle:
-            if not handle.read(1):
-                return
-            handle.seek(self._offset)
-            reader = pacsv.open_csv(
+            yield pacsv.open_csv(
                 handle,
                 pacsv.ReadOptions(
                     use_threads=False,
-                    block_size=max(_BLOCK, 4 * self._offset),
-                    column_names=names,
+                    block_size=max(self.block_bytes, self._header_bytes),
+                    skip_rows=self._above,
+                    column_names=[str(number) for number in range(len(self.names))],
+                    encoding="utf8" if self._encoding == "utf-8" else self._encoding,
                 ),
                 pacsv.ParseOptions(
-                    delimiter=self.delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=ragged,
+                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=ragged
                 ),
                 pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()), include_columns=chosen
+                    column_types={str(self.names.index(name)): t for name, t in types.items()},
+                    include_columns=[str(self.names.index(name)) for name in columns],
+                    decimal_point="." if self._points else self.decimal,
                 ),
             )
+
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        """Yield record batches of at most ``rows`` rows: numbers, and text without blanks."""
+        if self._empty:
+            return
+        types = {n: pa.float64() if n in self._numeric else pa.string() for n in columns}
+        with self._reader(columns, types) as reader:
             for batch in reader:
                 for start in range(0, len(batch), rows):
                     part = batch.slice(start, rows)
                     yield pa.record_batch([_cells(column) for column in part], list(columns))
 
-    def inspect(
-        self, columns: Sequence[str], encode: bool, levels: Collection[str], faults: Faults
-    ) -> tuple[int, set[str]]:
-        """Read all rows once: how many there are, and which columns hold text to encode.
+    def _guess(self, columns: Sequence[str]) -> list[str]:
+        """The columns that are numbers as far as Arrow's look at the first block goes."""
+        types = pa.types
+        with self._reader(columns, {}) as reader:
+            kinds = zip(columns, reader.schema.types, strict=True)
+            return [n for n, t in kinds if types.is_integer(t) or types.is_floating(t)]
 
-        encode: Encode text columns; otherwise text is a fault.
-        levels, collection of str: Columns that hold text, whatever their cells look like.
-        faults: What is wrong is noted here.
-        Returns n: Rows.
-        Returns text: Columns that hold text.
-        """
-        n, text, kept = 0, set(levels), 0
+    def inspect(
+        self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
+    ) -> Contents:
+        """Read all rows once; see :class:`ArrowFile`."""
+        self._numeric = [] if self._empty else [n for n in self._guess(columns) if n not in levels]
+        for _ in range(2):
+            look = _Look(self, Faults(self.label, target), encode, levels)
+            try:
+                return self._read_once(columns, look)
+            except InputError:
+                if not self._numeric:
+                    raise
+                self._numeric = []  # A later row does not fit, and reading as text can say why.
+        raise AssertionError
+
+    def _read_once(self, columns: Sequence[str], look: "_Look") -> Contents:
+        n, kept = 0, list[FloatArray]()
         for batch in self.batches(columns, 1 << 62):
             block = np.empty((len(batch), len(columns)), order="F")
             for j, (name, cells) in enumerate(zip(columns, batch.columns, strict=True)):
-                block[:, j] = self._look(name, cells, n, encode, text, faults)
-            n, kept = n + len(batch), kept + block.nbytes
-            self.kept.append(block)
-            if text or kept > KEPT_BYTES:
-                self.kept.clear()
-        return n, text
+                block[:, j] = look.values(name, cells, n)
+            n += len(batch)
+            kept.append(block)
+            if look.text or 8 * n * len(columns) > self.kept_bytes:
+                kept.clear()
+        return Contents(n, look.text, look.faults, kept)
 
-    def _look(
-        self, name: str, cells: Any, first: int, encode: bool, text: set[str], faults: Faults
-    ) -> FloatArray | float:
-        """Settle what a column holds, as far as these cells show; its values, if all are there."""
-        values = None if name in text else self._numbers(name, cells, faults)
-        kind, present = "number", cells
-        if values is None:
-            missing = _among(cells, MISSING).to_numpy(zero_copy_only=False)
-            faults.rows(name, "missing", first + np.flatnonzero(missing))
-            if missing.any():
-                present = cells.filter(pa.array(~missing))
-            if name in text or not len(present):
-                return np.nan
-            values = self._numbers(name, present, faults)
-        if values is not None:
-            faults.values(values, [name], first)
-        elif pc.all(_among(present, _BOOLEANS)).as_py():
-            kind, values = "bool", self.floats(name, present)
-        else:
-            kind = "text"
-        if self._kinds.setdefault(name, kind) == kind != "text":
-            return np.nan if values is None or len(present) < len(cells) else values
-        text.add(name)
-        some = present.to_pylist()
-        odd = [cell for cell in some if not is_number(self._plain(cell))] or some
-        row = first + cells.index(odd[0]).as_py()
-        faults.text(name, odd[:_SAMPLE], row, encode=encode)
-        return np.nan
+    def plain(self, cell: str) -> str:
+        """A cell with a decimal point in place of a decimal comma, in files that have such."""
+        return cell.replace(self.decimal, ".")
 
-    def _plain(self, cell: str) -> str:
-        return cell.replace(",", ".") if self.delimiter == ";" else cell
-
-    def _numbers(self, name: str, cells: Any, faults: Faults | None = None) -> FloatArray | None:
-        """Cells as numbers, or None if one of them is none."""
-        commas = None
-        if self.delimiter == ";":  # where 1,5 is a decimal
-            commas = pc.match_substring(cells, ",")
-            plain = pc.replace_substring(cells, ",", ".")
-        else:
-            plain = cells
+    def numbers(self, cells: Any) -> FloatArray | None:
+        """Cells of text as numbers, missing ones as NaN; None if one of them is no number."""
+        if self.decimal != ".":
+            cells = pc.replace_substring(cells, self.decimal, ".")
         try:
-            values: FloatArray = as_numpy(pc.cast(plain, pa.float64()))
+            return np.asarray(as_numpy(pc.cast(cells, pa.float64())))
         except pa.ArrowInvalid:
             return None
-        if commas is None or faults is None:
+
+    def floats(self, name: str, cells: Any) -> FloatArray:
+        """A column of numbers, or of true and false, as float64, shape (m,)."""
+        if name in self._numeric:
+            return np.asarray(as_numpy(cells))
+        values = self.numbers(cells)
+        if values is None:
+            return np.asarray(as_numpy(pc.equal(pc.utf8_lower(cells), "true").cast(pa.float64())))
+        return values
+
+
+class _Look:
+    """What the cells of the columns, seen block by block, are: numbers, true and false, or text.
+
+    levels: Columns that hold text whatever their cells look like.
+    """
+
+    max_cells = 1000  # So many cells are looked at to say what a column of text holds.
+
+    def __init__(
+        self, file: TextFile, faults: Faults, encode: bool, levels: Collection[str]
+    ) -> None:
+        self.file, self.faults, self.encode = file, faults, encode
+        self.text = set(levels)
+        self._kinds: dict[str, str] = {}
+        self._marks: dict[str, str] = {}  # the decimal mark of every column that has one
+
+    def values(self, name: str, cells: Any, first: int) -> FloatArray | float:
+        """Values of a column's cells, which begin with row ``first``; NaN where they are text."""
+        if pa.types.is_floating(cells.type):
+            values: FloatArray | None = as_numpy(cells)
+        else:
+            cells = pc.if_else(_among(cells, MISSING), pa.scalar(None, pa.string()), cells)
+            values = self._settled(name, cells, first)
+        if values is None:
+            missing = cells.is_null().to_numpy(zero_copy_only=False)
+            self.faults.rows(name, "missing", first + np.flatnonzero(missing))
+            return np.nan
+        self.faults.values(values, [name], first)
+        return values
+
+    def _settled(self, name: str, cells: Any, first: int) -> FloatArray | None:
+        """The values of cells that were read as text; None where the column holds text."""
+        if name in self.text:
+            return None
+        values, present = self.file.numbers(cells), cells.drop_null()
+        if values is not None:
+            self._check_marks(name, present)
+        if not len(present):
             return values
-        points = pc.match_substring(cells, ".")
-        for mark, found in ((",", commas), (".", points)):
-            if pc.any(found).as_py() and self._marks.setdefault(name, mark) != mark:
-                at = pc.index(found, pa.scalar(True)).as_py()
-                # 1.234 may then mean 1234: refuse rather than guess.
-                faults.add(
+        kind = "number"
+        if values is None:
+            kind = "boolean" if pc.all(_among(present, _BOOLEANS)).as_py() else "text"
+        if kind == self._kinds.setdefault(name, kind) != "text":
+            return self.file.floats(name, cells) if values is None else values
+        self.text.add(name)
+        some = present.to_pylist()
+        odd = [cell for cell in some if not is_number(self.file.plain(cell))] or some
+        row = first + cells.index(odd[0]).as_py()
+        self.faults.text(name, odd[: self.max_cells], row, encode=self.encode)
+        return None
+
+    def _check_marks(self, name: str, cells: Any) -> None:
+        """Refuse a column that has both decimal commas and points: 1.234 may then mean 1234."""
+        for mark in (",", ".") if self.file.decimal != "." else ():
+            at = pc.index(pc.match_substring(cells, mark), pa.scalar(True)).as_py()
+            if at >= 0 and self._marks.setdefault(name, mark) != mark:
+                self.faults.add(
                     name,
                     f"column {shown(name)} mixes decimal commas and decimal points (for example "
                     f"{shown(cells[at].as_py())})",
                     "write all of it one way",
                 )
-        return values
-
-    def floats(self, name: str, cells: Any) -> FloatArray:
-        """A column of numbers or of true and false, as settled by :meth:`inspect`.
-
-        Returns, shape (m,).
-        """
-        values = self._numbers(name, cells)
-        if values is None:
-            values = _among(cells, _BOOLEANS[1:]).to_numpy(zero_copy_only=False).astype(float)
-        return values
 
 
 def _cells(column: Any) -> Any:
-    """Strip blanks, and the quotes of a quoted field that stands after a blank."""
+    """Cells without the blanks around them, and the quotes of a field that stand after a blank."""
+    if not pa.types.is_string(column.type):
+        return column
     cells = pc.utf8_trim_whitespace(column)
     if pc.any(pc.starts_with(cells, '"')).as_py():
         cells = pc.replace_substring_regex(cells, '^"(.*)"$', r"\1")
     return cells
-
-
-def as_numpy(cells: Any) -> Any:
-    """An Arrow array as NumPy's, where possible without Arrow's own way: that imports pandas.
-
-    Returns, shape (m,).
-    """
-    if cells.null_count or pa.types.is_boolean(cells.type):
-        return cells.to_numpy(zero_copy_only=False)
-    return np.from_dlpack(cells)
 
 
 def _among(cells: Any, words: Collection[str]) -> Any:

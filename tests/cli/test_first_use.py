@@ -18,7 +18,7 @@ import sparsecv
 from sparsecv import SparseRidge
 from sparsecv.cli.main import main
 from sparsecv.design.saved import SavedModel
-from sparsecv.tables.datasets import load_diabetes
+from sparsecv.tables.datasets import load_dataset
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
@@ -128,7 +128,7 @@ def test_a_checkpoint_says_what_it_reused(capsys: Capture) -> None:
 def test_a_data_set_shows_the_column_it_has(capsys: Capture) -> None:
     assert main(["datasets", "show", "diabetes"]) == 0
     shown = capsys.readouterr().out
-    assert f"{load_diabetes().target_name} (disease progression" in shown
+    assert f"{load_dataset('diabetes').target_name} (disease progression" in shown
     assert main(["datasets", "show", "housing"]) == 0
     assert "y (MEDV" in capsys.readouterr().out
 
@@ -251,7 +251,7 @@ def test_predictions_that_overflow_are_refused(capsys: Capture) -> None:
 
 
 def test_npy_and_data_sets_are_predicted(capsys: Capture) -> None:
-    X, y = load_diabetes().load()
+    X, y = load_dataset("diabetes").load()
     np.save("d.npy", np.column_stack([X, y]))
     np.save("new.npy", X[:3])
     assert main(["fit", "d.npy", "--tau", "3", "--save", "m.json", "--quiet"]) == 0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from sparsecv.tables.datasets import load_diabetes
+from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.sources import open_table
 
 Capture = pytest.CaptureFixture[str]
@@ -117,8 +117,8 @@ def test_fit_with_weights(capsys: Capture) -> None:
 
 
 def test_data_sets_and_npy() -> None:
-    X, y = load_diabetes().load()
-    names = load_diabetes().feature_names
+    X, y = load_dataset("diabetes").load()
+    names = load_dataset("diabetes").feature_names
     sex, bmi = names.index("sex"), names.index("bmi")
     rest = [j for j in range(10) if j not in (sex, bmi)]
     np.save("d.npy", np.column_stack([X, y]))

@@ -13,7 +13,7 @@ from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
 from sparsecv.tables.sources import open_table
-from sparsecv.tables.text import detect_delimiter
+from sparsecv.tables.text import TextFile, detect_delimiter
 
 # ---------------------------------------------------------------------------- round trips
 
@@ -53,7 +53,7 @@ def test_gzip_round_trip(tmp_path: Path, file: str) -> None:
 def test_many_chunks_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = table(n=1000)
     path = write(tmp_path / "t.csv", csv_text(values))
-    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
+    monkeypatch.setattr(TextFile, "block_bytes", 256)
     check(open_table(path), values, NAMES, "resp")
 
 
@@ -90,7 +90,7 @@ def test_booleans_and_numbers_do_not_mix(
     tmp_path: Path, first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Also when the two kinds fall into different chunks.
-    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
+    monkeypatch.setattr(TextFile, "block_bytes", 256)
     cells = ["true"] * 100 + ["7"] * 100
     rows = [f"{cell},1" for cell in (cells if first else cells[::-1])]
     refused(write(tmp_path / "t.csv", "\n".join(["flag,y", *rows])), "'flag'", "data row")
@@ -232,7 +232,7 @@ def test_missing_values_in_text(tmp_path: Path) -> None:
 
 
 def test_row_numbers_run_over_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
+    monkeypatch.setattr(TextFile, "block_bytes", 256)
     rows = [f"{i},1" for i in range(1000)]
     for cell, word in (("", "missing"), ("inf", "infinite"), ("abc", "text")):
         rows[776] = f"{cell},1"
@@ -283,7 +283,7 @@ def test_one_hot(tmp_path: Path) -> None:
 def test_one_hot_of_a_column_that_turns_text_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsecv.tables.text._BLOCK", 256)
+    monkeypatch.setattr(TextFile, "block_bytes", 256)
     cells = ["3", "4"] * 100 + ["5more"]
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"

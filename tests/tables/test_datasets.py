@@ -20,7 +20,6 @@ from sparsecv.tables.datasets import (
     describe,
     list_datasets,
     load_dataset,
-    load_diabetes,
     make_synthetic,
     resolve,
 )
@@ -167,7 +166,7 @@ def test_arguments_are_checked(options: dict[str, Any], word: str) -> None:
 
 
 def test_diabetes_is_unscaled() -> None:
-    source = load_diabetes()
+    source = load_dataset("diabetes")
     X, y = source.load()
     raw = sklearn_diabetes(scaled=False)
     np.testing.assert_array_equal(X, raw.data)
@@ -192,7 +191,7 @@ def test_builtins_need_no_folder(stated: str | None, monkeypatch: pytest.MonkeyP
 
 
 def test_target_and_drop_work_on_builtins() -> None:
-    X, y = load_diabetes().load()
+    X, y = load_dataset("diabetes").load()
     source = resolve("diabetes", target="bmi", drop="sex")
     assert source.target_name == "bmi"
     assert source.feature_names == ["age", "bp", "s1", "s2", "s3", "s4", "s5", "s6", "target"]
@@ -279,7 +278,7 @@ def test_big_files_and_other_formats_are_not_hashed(
 ) -> None:
     np.save(folder / "servo.npy", np.arange(20.0).reshape(5, 4))
     (folder / "housing.csv").write_text(TEXT)
-    monkeypatch.setattr("sparsecv.tables.datasets._HASH_LIMIT", 10)
+    monkeypatch.setattr("sparsecv.tables.datasets.MAX_HASHED_BYTES", 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert load_dataset("servo").n == 5
@@ -294,7 +293,9 @@ def registry() -> list[dict[str, str]]:
     reader = csv.DictReader(text.splitlines())
     rows = list(reader)
     assert reader.fieldnames == COLUMNS
-    return rows
+    builtin = [row["name"] for row in rows if row["design"] == "built-in"]
+    assert builtin == ["diabetes", "synthetic"]
+    return rows[2:]
 
 
 def test_registry_is_well_formed() -> None:

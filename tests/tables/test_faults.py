@@ -10,11 +10,10 @@ import pytest
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables import text
-from sparsecv.tables.arrow import ArrowSource
 from sparsecv.tables.features import read_features
 from sparsecv.tables.rows import ArraySource
-from sparsecv.tables.sources import open_table
+from sparsecv.tables.sources import FileSource, open_table
+from sparsecv.tables.text import TextFile
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "memory"])
@@ -104,11 +103,10 @@ def test_text_in_blocks(
         body = (f"{'u' if i % 3 else 'v'},{line}" for i, line in enumerate(lines[1:]))
         path.write_text("\n".join(["g," + lines[0], *body]))
         values = np.column_stack([np.arange(300) % 3 == 0, values]).astype(float)
-    monkeypatch.setattr(text, "_BLOCK", 2048)
-    monkeypatch.setattr(text, "KEPT_BYTES", kept)
-    monkeypatch.setattr("sparsecv.tables.arrow.KEPT_BYTES", kept)
+    monkeypatch.setattr(TextFile, "block_bytes", 2048)
+    monkeypatch.setattr(TextFile, "kept_bytes", kept)
     source = open_table(path, one_hot=one_hot)
-    assert isinstance(source, ArrowSource) is (kept < 1 << 60)
+    assert isinstance(source, FileSource) is (kept < 1 << 60)
     check(source, values, ["g=v"] * one_hot + NAMES, "resp")
     assert source.left_out == ({"g": "u"} if one_hot else {})
 
@@ -117,7 +115,7 @@ def test_blocks_of_text_that_changes_its_mind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A column that holds text far down is a fault, though earlier blocks were numbers."""
-    monkeypatch.setattr(text, "_BLOCK", 2048)
+    monkeypatch.setattr(TextFile, "block_bytes", 2048)
     rows = [f"{i},1" for i in range(2000)]
     rows[1700] = "no number,1"
     refused(write(tmp_path / "t.csv", "\n".join(["a,y", *rows])), "'a'", "data row 1701")

@@ -13,6 +13,7 @@ from sparsecv.design.moments import fold_moments
 from sparsecv.errors import InputError
 from sparsecv.tables.rows import ArraySource
 from sparsecv.tables.sources import open_table
+from sparsecv.tables.text import TextFile
 from sparsecv.tables.weights_groups import Column
 
 # ---------------------------------------------------------------------------- .npy
@@ -154,8 +155,7 @@ def save_rows(path: Path, n: int) -> Path:
 def test_a_file_that_changes_while_it_is_open(
     suffix: str, now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("text", "arrow"):
-        monkeypatch.setattr(f"sparsecv.tables.{module}.KEPT_BYTES", 0)
+    monkeypatch.setattr(TextFile, "kept_bytes", 0)
     source = open_table(save_rows(tmp_path / f"t{suffix}", 60))
     save_rows(tmp_path / f"t{suffix}", now)
     for read in (source.load, lambda: fold_moments(source, make_folds(4, 60))):

@@ -215,7 +215,7 @@ def test_residual_form_at_the_root(seed: int, monkeypatch: pytest.MonkeyPatch) -
     y = X[:, 0] - X[:, p // 2] + 0.3 * rng.standard_normal(n)
     problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-4, 3), tau=tau)
     gram = branch_and_bound(problem, tol=0.0)
-    monkeypatch.setattr(root_module, "GRAM_COLUMNS", 20)
+    monkeypatch.setattr(root_module, "SETTINGS", root_module.SETTINGS._replace(gram_columns=20))
     assert not root_module.wants_gram(problem)
     for nodes in (0, 1, 3, None):
         found = branch_and_bound(problem, tol=0.0, limits=Limits(None, nodes))

@@ -206,10 +206,11 @@ def test_centres_of_many(kind: str, size: int) -> None:
 def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relaxer, "newton_work", lambda p, _: newton_work(p, 1))
     if form == "residual":
-        monkeypatch.setattr(gram, "GRAM_COLUMNS", 0)
-        monkeypatch.setattr(gram, "RESIDUAL_FORM", 0)
+        never = gram.SETTINGS._replace(gram_columns=0, columns_per_row=0)
+        monkeypatch.setattr(gram, "SETTINGS", never)
     elif form == "in place":
-        monkeypatch.setattr(descent, "BLOCK", 1)
+        small = descent.SETTINGS._replace(gathered_columns=1)
+        monkeypatch.setattr(descent, "SETTINGS", small)
     given = problem(kind, 0.5)
     best = least(given, 3)
     relaxed = perspective_relaxation(given)

@@ -14,6 +14,7 @@ from support.fresh import examples
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.relaxation import gram
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.perspective import perspective_relaxation, relaxation_path
 from sparsecv.solvers.relaxation.screening import screen
@@ -187,7 +188,8 @@ def test_residual_form_is_the_same_relaxation(part: float, monkeypatch: pytest.M
     for gamma in (0.1, 3.0, 200.0):
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=5)
         by_gram = perspective_relaxation(problem, epsilon=part * gamma)
-        monkeypatch.setattr("sparsecv.solvers.relaxation.gram.GRAM_COLUMNS", 10)
+        small = gram.SETTINGS._replace(gram_columns=10)
+        monkeypatch.setattr(gram, "SETTINGS", small)
         by_rows = perspective_relaxation(problem, epsilon=part * gamma)
         monkeypatch.undo()
         assert by_rows.converged

@@ -24,10 +24,9 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..relaxation import descent as kernels
 from ..relaxation.diagonal import largest_diagonal
-from ..relaxation.dual_bound import EXTRA, bound_terms, first_multiplier
+from ..relaxation.dual_bound import EXTRA, FREE, IN, OUT, bound_terms, first_multiplier
 from ..relaxation.gram import GramForm
 
-FREE, IN, OUT = kernels.FREE, kernels.IN, kernels.OUT
 ROUNDS = 60  # of coordinate descent at a node
 
 

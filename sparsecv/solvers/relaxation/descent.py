@@ -1,18 +1,18 @@
-"""Compiled coordinate descent for the perspective relaxation (eq. 5, main paper).
+"""Compiled coordinate descent for the perspective relaxation (eq. 5, main paper) at a node.
 
-With Q = G − D ⪰ 0 and weights w_i = γ/2 + d_i the relaxation at a node (included set I, free set F,
-k picks left) is
+With Q = G − D ⪰ 0 and weights w_i = γ/2 + d_i the relaxation at a node (included columns I, free
+columns F, k of the free columns still to choose) is
 
     min yy − 2bᵀβ + βᵀQβ + Σ_I w_i β_i² + Σ_F w_i β_i²/z_i   s.t. Σ_F z ≤ k, 0 ≤ z ≤ 1.
 
 For a multiplier λ of the cardinality constraint z_i = min(1, |β_i|√(w_i/λ)), and each free
 coordinate carries the reverse-Huber penalty 2√(λw_i)|β_i| up to |β_i| = √(λ/w_i), then
-w_iβ_i² + λ. What is proved at any β is :mod:`dual_bound`'s.
+w_iβ_i² + λ. Every bound that is returned is one of :mod:`dual_bound`, which holds at any β.
 
-Q is either given as a matrix (Gram form: a step costs O(p)) or as XᵀX + eI through X, one
-contiguous row per column of the data (residual form, for p ≫ n: a step costs O(n) and keeps the
-residual r up to date). g is formed anew from β, or from r, before every bound: what it gathers on
-the way while coordinates move could not be bounded.
+Q is either given as a matrix (Gram form: the step of one coordinate costs O(p)) or as XᵀX + eI
+through X, one contiguous row for each column of the data (residual form, for p ≫ n: a step costs
+O(n) and keeps the residual r = y − Xβ up to date). The gradient g = b − Qβ is formed anew from β,
+or from r, before every bound: rounding errors that g gathers while coordinates move have no bound.
 """
 
 from __future__ import annotations
@@ -24,46 +24,69 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, dot, record
-from .dual_bound import gram_bound, gram_gradient, list_allowed, residual_bound
+from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed, residual_bound
 
-FREE, IN, OUT = 0, 1, 2
-SWEEPS = 5  # over the active columns between two looks at all of them
-BLOCK = 400  # active columns that are gathered
+
+class DescentSettings(NamedTuple):
+    """Tuning numbers of coordinate descent; measured on the instances of the solver benchmark."""
+
+    # Columns with a coefficient (active columns) are gathered in a matrix of at most this many
+    # rows; more active columns are swept in place, a step then costs O(p). Twice as many take four
+    # times the memory (1.3 MB now) and no longer stay in the cache.
+    gathered_columns: int = 400
+    # Passes over the active columns alone before all columns are looked at again and a bound is
+    # formed: in a gathered matrix, and in place or in residual form. Twice as many find columns
+    # that should enter later and form half as many bounds.
+    gathered_passes: int = 5
+    passes: int = 8
+    # The passes end early once no step lowers the objective by more than this share of the gap
+    # that is asked for. Twice the share ends them earlier, with more rounds to follow.
+    gap_share: float = 0.1
+
+
+SETTINGS = DescentSettings()
 
 LIMITS = np.dtype(
     [
-        ("target", "f8"),  # bound at which it may stop
-        ("gap", "f8"),  # relative, between value and bound
-        ("rounds", "i8"),  # at most
-        ("hopeless", "f8"),  # of what the bound lacks: where the gap is less it gives up
-        ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
+        ("target", "f8"),  # the descent ends once a bound reaches this objective
+        ("gap", "f8"),  # or once value − bound is at most this share of the value
+        ("rounds", "i8"),  # or after this many bounds
+        # or where value − bound is at most this share of target − bound: little is to be gained
+        ("hopeless", "f8"),
+        ("scaled", "i8"),  # 1 where D = 0: the dual bound may take multiples of the residual
     ]
 )
 
 
+class Workspace(NamedTuple):
+    """Arrays that :func:`relax` works on, m being the most columns that are gathered."""
+
+    active: NDArray[np.int64]  # (p,) columns that have a coefficient or ask for one
+    columns: NDArray[np.int64]  # (p,) columns that are not excluded
+    places: NDArray[np.int64]  # (m,) 0, 1, 2, …: rows of ``block``
+    scratch: Array  # (p,)
+    block: Array  # (m, m) Q on the active columns
+    local: Array  # (2, m) β and g on the active columns
+
+
 class Sweeps(NamedTuple):
-    """The quadratic part of a relaxation, when :func:`relax` stops, and its work space.
+    """The quadratic part of a relaxation, when :func:`relax` ends, and its work space.
 
     form: Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a
         multiple of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no
         included columns.
     limits, shape (1,): Of ``LIMITS``.
     best, shape (2,): Best certified bound (not below what it was set to) and relaxed value.
-    work: Active, columns (p,), scratch (p,), and block (m, m), local (2, m): more than m active
-        columns are swept in place.
     """
 
     form: Any
     limits: Any
     best: Array
-    work: tuple[NDArray[np.int64], NDArray[np.int64], Array, Array, Array]
+    work: Workspace
 
 
 def gram_arrays(Q: Array) -> tuple[Any, ...]:
-    """The quadratic part in Gram form.
-
-    Q, shape (p, p).
-    """
+    """The quadratic part in Gram form, Q of shape (p, p)."""
     none = np.zeros(0)
     return Q, np.zeros((0, 0)), none, none, 0.0, none
 
@@ -76,18 +99,26 @@ def new_sweeps(
     hopeless: float = 0.0,
     scaled: bool = False,
 ) -> Sweeps:
-    """Allocate what :func:`relax` works with for p columns; no bound is known, none is the
-    target.
-    """
-    m, columns = min(p, BLOCK), np.zeros(p, dtype=np.int64)
+    """What :func:`relax` works with for p columns; no bound is known, and no target is set."""
+    m = min(p, SETTINGS.gathered_columns)
+    work = Workspace(
+        active=np.zeros(p, dtype=np.int64),
+        columns=np.zeros(p, dtype=np.int64),
+        places=np.arange(m, dtype=np.int64),
+        scratch=np.zeros(p),
+        block=np.empty((m, m)),
+        local=np.empty((2, m)),
+    )
     stops = {"gap": gap, "rounds": rounds, "hopeless": hopeless, "scaled": scaled}
-    work = columns.copy(), columns, np.zeros(p), np.empty((m, m)), np.empty((2, m))
     return Sweeps(form, record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf]), work)
 
 
 @kernel(inner=True)
 def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
-    """Best value of a free coordinate whose gradient without it is ``rho``: reverse Huber."""
+    """Best value of a free coordinate under the reverse-Huber penalty.
+
+    rho, q: Half the gradient where the coordinate is 0, and its diagonal entry of Q.
+    """
     root = np.sqrt(weight)
     size = abs(rho)
     kink = root_lam * root
@@ -101,98 +132,81 @@ def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def sweep(Q, w, state, columns, count, root_lam, beta, g):  # type: ignore[no-untyped-def]
-    """One pass of coordinate descent over ``columns[:count]`` at λ = root_lam².
+def sweep(Q, w, state, columns, places, root_lam, beta, g):  # type: ignore[no-untyped-def]
+    """One pass of coordinate descent over ``columns`` at λ = root_lam²; g = b − Qβ follows.
 
-    ``g`` = b − Qβ is kept up to date. Returns the largest decrease of the objective by one step.
+    columns, places, int64 (m,): Each column's number in ``w`` and ``state``, and in Q, β and g.
+    Returns: The largest decrease of the objective by one step.
     """
-    p = g.shape[0]
     most = 0.0
-    for a in range(count):
-        i = columns[a]
-        q, weight = Q[i, i], w[i]
-        old = beta[i]
-        rho = g[i] + q * old
-        new = rho / (q + weight) if state[i] == 1 else coordinate(rho, q, weight, root_lam)
+    for a in range(columns.shape[0]):
+        i, at = columns[a], places[a]
+        q, weight, old = Q[at, at], w[i], beta[at]
+        rho = g[at] + q * old
+        new = rho / (q + weight) if state[i] == IN else coordinate(rho, q, weight, root_lam)
         step = new - old
         if step != 0.0:
-            beta[i] = new
-            for j in range(p):
-                g[j] -= Q[i, j] * step
-            gain = (q + weight) * step * step
-            most = max(most, gain)
+            beta[at] = new
+            for j in range(g.shape[0]):
+                g[j] -= Q[at, j] * step
+            most = max(most, (q + weight) * step * step)
     return most
 
 
 @kernel(inner=True)
-def sweep_block(block, local, w, state, active, n, root_lam, tolerance):  # type: ignore[no-untyped-def]
-    """Passes over the active columns alone until steps gain little; ``local`` holds β and g.
+def gather(Q, n, work):  # type: ignore[no-untyped-def]
+    """Copy Q on the n active columns to ``work.block``: a step of one of them then costs O(n)."""
+    for a in range(n):
+        for c in range(n):
+            work.block[a, c] = Q[work.active[a], work.active[c]]
 
-    ``block`` (n, n) is Q on the active columns, gathered: a step costs O(n), not O(p).
-    """
-    for _ in range(SWEEPS):
-        most = 0.0
-        for a in range(n):
-            i = active[a]
-            q, weight = block[a, a], w[i]
-            old = local[0, a]
-            rho = local[1, a] + q * old
-            new = rho / (q + weight) if state[i] == 1 else coordinate(rho, q, weight, root_lam)
-            step = new - old
-            if step != 0.0:
-                local[0, a] = new
-                for c in range(n):
-                    local[1, c] -= block[a, c] * step
-                most = max(most, (q + weight) * step * step)
+
+@kernel(inner=True)
+def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):  # type: ignore[no-untyped-def]
+    """Passes over the n active columns, gathered, until steps gain little; g stays as it is."""
+    own_beta, own_g = work.local[0, :n], work.local[1, :n]
+    for a in range(n):
+        own_beta[a], own_g[a] = beta[work.active[a]], g[work.active[a]]
+    columns, places = work.active[:n], work.places[:n]
+    for _ in range(SETTINGS.gathered_passes):
+        most = sweep(work.block, w, state, columns, places, root_lam, own_beta, own_g)
         if most <= tolerance:
             break
+    for a in range(n):
+        beta[work.active[a]] = own_beta[a]
 
 
 @kernel(inner=True)
-def descend_block(Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered):  # type: ignore[no-untyped-def]
-    """Gather Q on the active columns and sweep there; g is left as it was."""
-    for a in range(n):
-        i = active[a]
-        local[0, a], local[1, a] = beta[i], g[i]
-        if not gathered:
-            for c in range(n):
-                block[a, c] = Q[i, active[c]]
-    sweep_block(block, local, w, state, active, n, root_lam, tolerance)
-    for a in range(n):
-        beta[active[a]] = local[0, a]
-
-
-@kernel(inner=True)
-def sweep_rows(X, r, e, q, w, columns, count, root_lam, beta):  # type: ignore[no-untyped-def]
-    """The same pass in residual form, free columns only; ``q`` is the diagonal of Q."""
+def sweep_rows(form, w, columns, root_lam, beta):  # type: ignore[no-untyped-def]
+    """One pass of coordinate descent over free columns in residual form; the residual follows."""
+    _, X, _, r, e, diagonal = form
     n = r.shape[0]
     most = 0.0
-    for a in range(count):
+    for a in range(columns.shape[0]):
         i = columns[a]
-        weight, old = w[i], beta[i]
-        rho = dot(X[i], r, n) + (q[i] - e) * old
-        new = coordinate(rho, q[i], weight, root_lam)
+        q, weight, old = diagonal[i], w[i], beta[i]
+        new = coordinate(dot(X[i], r, n) + (q - e) * old, q, weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new
             for t in range(n):
                 r[t] -= X[i, t] * step
-            most = max(most, (q[i] + weight) * step * step)
+            most = max(most, (q + weight) * step * step)
     return most
 
 
 @kernel
 def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ignore[no-untyped-def]
-    """√λ at which Σ_F z_i = ``picks`` for the current β, and Σ_F w_iβ_i²/z_i there.
+    """√λ at which Σ_F z_i = ``picks`` for the current β, and Σ_F w_iβ_i²/z_i at that √λ.
 
-    √λ is 0 where no more than ``picks`` coefficients are nonzero.
+    √λ is 0 where no more than ``picks`` coefficients are nonzero. ``scratch`` (p,) is work space.
     """
     n = 0
     total = 0.0
     tail = 0.0
     for a in range(count):
         i = columns[a]
-        if state[i] == 0 and beta[i] != 0.0:
+        if state[i] == FREE and beta[i] != 0.0:
             # insertion keeps |β_i|√w_i decreasing; only active columns come here
             value = abs(beta[i]) * np.sqrt(w[i])
             c = n
@@ -230,7 +244,7 @@ def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
 
 @kernel
 def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
-    """The certified bound at β in the form at hand."""
+    """The certified bound at β, in residual form where ``form`` holds X, else in Gram form."""
     _, X, y, r, e, _ = form
     if X.shape[0] > 0:
         return residual_bound(terms, y, r, e, state, columns, count, picks, beta, g, top)
@@ -238,15 +252,15 @@ def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):
 
 
 @kernel
-def relaxed_value(w, yy, state, columns, count, penalty, beta, g, b):  # type: ignore[no-untyped-def]
-    """Objective of the relaxation at β with the best z; ``penalty`` from ``fit_multiplier``."""
-    value = yy + penalty
+def relaxed_value(terms, state, columns, count, penalty, beta, g):  # type: ignore[no-untyped-def]
+    """Objective of the relaxation at β with the best z; ``penalty`` from :func:`fit_multiplier`."""
+    value = terms.yy + penalty
     for a in range(count):
         i = columns[a]
         if beta[i] != 0.0:
-            value -= beta[i] * (b[i] + g[i])
-            if state[i] == 1:
-                value += w[i] * beta[i] * beta[i]
+            value -= beta[i] * (terms.b[i] + g[i])
+            if state[i] == IN:
+                value += terms.w[i] * beta[i] * beta[i]
     return value
 
 
@@ -256,7 +270,7 @@ def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-u
     total = 0.0
     for a in range(count):
         i = columns[a]
-        if state[i] == 0 and beta[i] != 0.0:
+        if state[i] == FREE and beta[i] != 0.0:
             size = abs(beta[i]) * np.sqrt(w[i])
             total += 1.0 if size >= root_lam else size / root_lam
     return total
@@ -264,7 +278,10 @@ def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-u
 
 @kernel(inner=True)
 def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-untyped-def]
-    """√λ to go on with, and its bracket; ``large``: at the last one Σz was more than allowed."""
+    """The next √λ and its bracket, by the fitted √λ or bisection.
+
+    large: Whether Σz was more than allowed at ``root_lam``.
+    """
     if large:
         low = max(low, root_lam)
     else:
@@ -277,28 +294,29 @@ def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-unty
 
 
 @kernel(inner=True)
-def list_active(w, state, columns, count, beta, g, root_lam, active, before, gathered):  # type: ignore[no-untyped-def]
-    """List columns with a coefficient or about to get one.
+def list_active(w, state, beta, g, root_lam, count, before, work):  # type: ignore[no-untyped-def]
+    """List the columns that have a coefficient or are about to get one, in ``work.active``.
 
-    Returns how many, and whether those that were ``gathered`` before are the same.
+    before: How many columns ``work.block`` was gathered for; −1 where nothing was gathered.
+    Returns: How many are listed, and whether these are the columns gathered before.
     """
-    n = 0
+    n, same = 0, before >= 0
     for a in range(count):
-        i = columns[a]
-        if state[i] == 1 or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
-            gathered = gathered and active[n] == i
-            active[n] = i
+        i = work.columns[a]
+        if state[i] == IN or beta[i] != 0.0 or g[i] * g[i] > root_lam * root_lam * w[i]:
+            same = same and work.active[n] == i
+            work.active[n] = i
             n += 1
-    return n, gathered and n == before
+    return n, same and n == before
 
 
 @kernel(inner=True)
 def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-untyped-def]
-    """|g|/√w half-way between √λ and the largest of a free column."""
+    """The mean of √λ and the largest |g_i|/√w_i of a free column."""
     worst = root_lam * root_lam
     for a in range(count):
         i = columns[a]
-        if state[i] == 0:
+        if state[i] == FREE:
             worst = max(worst, g[i] * g[i] / w[i])
     return 0.5 * (root_lam + np.sqrt(worst))
 
@@ -307,60 +325,58 @@ def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-un
 def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
 
-    state, int8 (p,): free, in or out; columns that are out must have β = 0.
-    picks, free columns still to choose.
-    beta, g, (p,) warm start, and b − Qβ at the end.
-    lam, (1,) √λ, warm start and result.
-    top, (picks + 3,) as in gram_bound, at the last bound.
-    Returns: Rounds used; negative when it stopped without reaching target or gap.
+    state, int8 (p,): Free (0), included (1) or excluded (2); excluded columns must have β = 0.
+    picks: Free columns still to choose.
+    beta, g, (p,): Warm start, and b − Qβ at the end.
+    lam, (1,): √λ, warm start and result.
+    top, (picks + 3,): As :func:`~.dual_bound.gram_bound` leaves it at the last bound.
+    Returns: Rounds used; negative where neither the target nor the gap was reached.
     """
     form, limits, best, work = sweeps
-    Q, X, _, r, e, q = form
-    w, b, yy = terms.w, terms.b, terms.yy
-    active, columns, scratch, block, local = work
+    Q, w, columns, stop = form[0], terms.w, work.columns, limits[0]
     count = list_allowed(state, columns)
-    target, gap, hopeless = limits[0].target, limits[0].gap, limits[0].hopeless
-    most_rounds, scaled = limits[0].rounds, limits[0].scaled > 0
     best[1] = np.inf
     root_lam = lam[0]
-    rounds = 0
-    n, gathered = 0, False
+    rounds, gathered = 0, -1
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
-    while rounds < most_rounds:
+    while rounds < stop.rounds:
         rounds += 1
-        gradient(form, b, beta, columns, count, g)
+        gradient(form, terms.b, beta, columns, count, g)
+        scaled = stop.scaled > 0
         bound = dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top)
         best[0] = max(best[0], bound)
-        fitted, penalty = fit_multiplier(w, state, columns, count, picks, beta, scratch)
-        value = relaxed_value(w, yy, state, columns, count, penalty, beta, g, b)
+        fitted, penalty = fit_multiplier(w, state, columns, count, picks, beta, work.scratch)
+        value = relaxed_value(terms, state, columns, count, penalty, beta, g)
         best[1] = min(best[1], value)
         lam[0] = root_lam
-        if best[0] >= target or value - best[0] <= gap * max(abs(value), 1e-300):
+        if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
             return rounds
-        if rounds > 2 and value < target and value - best[0] <= hopeless * (target - best[0]):
+        lacking = stop.target - best[0]
+        if rounds > 2 and value < stop.target and value - best[0] <= stop.hopeless * lacking:
             break  # even the relaxation's own value would not reach the target
         if rounds > 1:
             large = relaxed_size(w, state, columns, count, beta, root_lam) > picks
             root_lam, low, high = next_multiplier(root_lam, fitted, large, low, high)
-        n, gathered = list_active(w, state, columns, count, beta, g, root_lam, active, n, gathered)
-        if n > block.shape[0]:  # a column just excluded: most ask for its place, few will have it
+        n, same = list_active(w, state, beta, g, root_lam, count, gathered, work)
+        room = work.block.shape[0]
+        if n > room:  # a column just excluded: most columns ask for its place, few will have it
             level = entering_level(w, state, columns, count, g, root_lam)
-            n, gathered = list_active(w, state, columns, count, beta, g, level, active, n, False)
-        tolerance = 0.1 * gap * max(abs(value), 1e-300)
-        if X.shape[0] > 0:
-            for _ in range(8):
-                if sweep_rows(X, r, e, q, w, active, n, root_lam, beta) <= tolerance:
-                    break
+            n, same = list_active(w, state, beta, g, level, count, -1, work)
+        tolerance = SETTINGS.gap_share * stop.gap * max(abs(value), 1e-300)
+        if Q.shape[0] > 0 and n <= room:
+            if not same:
+                gather(Q, n, work)
+            gathered = n
+            sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work)
             continue
-        if n <= block.shape[0]:
-            descend_block(
-                Q, w, state, active, n, root_lam, beta, g, tolerance, block, local, gathered
-            )
-            gathered = True
-            continue
-        for _ in range(8):
-            if sweep(Q, w, state, active, n, root_lam, beta, g) <= tolerance:
+        active, gathered = work.active[:n], -1
+        for _ in range(SETTINGS.passes):
+            if Q.shape[0] > 0:
+                most = sweep(Q, w, state, active, active, root_lam, beta, g)
+            else:
+                most = sweep_rows(form, w, active, root_lam, beta)
+            if most <= tolerance:
                 break
-    gradient(form, b, beta, columns, count, g)
+    gradient(form, terms.b, beta, columns, count, g)
     lam[0] = root_lam
     return -rounds

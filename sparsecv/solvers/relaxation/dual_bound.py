@@ -41,6 +41,7 @@ import numpy as np
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add
 
+FREE, IN, OUT = 0, 1, 2  # states of a column at a node: free, included, excluded
 EXTRA = 3  # entries of ``top`` beside the picks: the next largest, s², and the raise of |g|/ℓ
 
 

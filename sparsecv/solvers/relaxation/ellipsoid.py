@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array
-from .descent import FREE, IN
-from .dual_bound import BoundTerms, bound_terms, relative_rounding
+from .dual_bound import FREE, IN, BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import perspective_relaxation
 from .screening import checked_beta

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -15,9 +15,21 @@ from ..kernels.completion import elimination_loss
 from ..kernels.linalg import Array
 from .dual_bound import BoundTerms, relative_rounding, weights
 
-RESIDUAL_FORM = 2  # columns per row of data from which the root avoids the Gram matrix
-GRAM_COLUMNS = 400  # up to which it does not
-TOLERANCE = 1e-9  # least relative gap a node is pruned at
+
+class GramSettings(NamedTuple):
+    """When the p × p Gram matrix of all columns is formed; measured where the two forms cross."""
+
+    # A problem of at most this many columns starts from its Gram matrix, however few its rows are.
+    # Twice as many cost four times the memory and time before the first bound.
+    gram_columns: int = 400
+    # So does a problem of at most this many columns for each row of data.
+    columns_per_row: int = 2
+
+
+SETTINGS = GramSettings()
+# Nodes are pruned at a relative gap of at least this much, whatever gap is asked for: the margins
+# for rounding are of that order. Twice as much ends searches earlier and proves less.
+TOLERANCE = 1e-9
 
 
 Form = tuple[Any, ...]  # the quadratic part, as ``descent.Sweeps`` has it
@@ -120,7 +132,7 @@ def _affordable(p: int, limits: Limits | None) -> bool:
 def wants_gram(problem: SparseRidgeProblem) -> bool:
     """Whether the Gram matrix of all columns is the better form to start from."""
     p = problem.p
-    return p <= GRAM_COLUMNS or p <= RESIDUAL_FORM * problem.rank_bound
+    return p <= max(SETTINGS.gram_columns, SETTINGS.columns_per_row * problem.rank_bound)
 
 
 def extraction(G: Array, rank: int, eps: float) -> Array:

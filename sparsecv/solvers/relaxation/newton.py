@@ -6,10 +6,13 @@ penalty 2s√w_i|β_i|) or quadratic (penalty w_iβ_i² + λ). On a fixed partit
 
     (Q_AA + W_quadratic) β_A = b_A − s·v,   v_i = √w_i·sign β_i on the linear columns, 0 elsewhere,
 
-and is linear in s; s itself follows from Σz = #quadratic + Σ_linear √w_i|β_i|/s = picks. Each step
-solves that system for the partition at hand and goes to the exact minimum along its direction, so
-the objective never rises. It does not care how ill-conditioned Q is, where coordinate descent
-crawls; its price is a factorisation of the active columns a step.
+and the solution is linear in s; s itself follows from
+
+    Σz = #quadratic + Σ_linear √w_i|β_i|/s = picks.
+
+Each step solves the system of the partition at hand and goes to the exact minimum along its
+direction, so that the objective never rises. The method does not care how ill-conditioned Q is,
+where coordinate descent crawls; its price is a factorisation of the active columns in every step.
 """
 
 from __future__ import annotations
@@ -22,24 +25,46 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, add
 from .descent import relaxed_size
-from .dual_bound import gram_bound, gram_gradient, list_allowed
+from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
-WIDEST = 200  # active columns up to which a factorisation is cheaper than sweeps
-ENTERING = 8  # columns brought in at once
-VIOLATION = 1e-3  # relative excess of |g_i| over s√w_i that brings a column in
-STEPS = 60
-FALL, FALLS = 0.6, 60  # of the multiplier from one point of the path to the next
-REPEATS = 5
-PIVOT = 1e-11  # least pivot, relative to the diagonal
-DROPPED = 1e-13  # of its step: below it a coefficient is zero
+
+class NewtonSettings(NamedTuple):
+    """Tuning numbers of the active-set method, measured on the solver benchmark."""
+
+    # Columns that enter the active set before one step, at most. Twice as many save steps where
+    # many columns are missing and take more factorisations of columns that leave again.
+    entering_columns: int = 8
+    # A column enters where |g_i|/√w_i exceeds s by this share of s. Twice the share leaves more
+    # small coefficients at 0: the bound, which holds anyway, is weaker by about that share.
+    violation: float = 1e-3
+    # Steps of one call, at most: the bound of an unfinished call is weaker, and as valid. Twice as
+    # many matter on nearly singular matrices only.
+    steps: int = 60
+    # From nothing, √λ falls by this factor from one solution to the next, at most so many times.
+    # A smaller factor takes fewer solutions with more steps each.
+    path_factor: float = 0.6
+    path_points: int = 60
+    # Calls with all multipliers after that, at most, while each call ends at its last step.
+    path_repeats: int = 5
+    # Multipliers of each of these calls.
+    path_multipliers: int = 40
+    # A pivot of the factor is at least this share of its diagonal entry. The factor only makes a
+    # direction, which a line search judges: a larger share shortens steps on singular matrices.
+    pivot_share: float = 1e-11
+    # A coefficient of at most this share of its last step is set to 0: rounding has left no more.
+    zero_share: float = 1e-13
+
+
+SETTINGS = NewtonSettings()
+ACTIVE_COLUMNS = 200  # more active columns are left to sweeps, whose cost is not cubic in them
 
 
 class NewtonWork(NamedTuple):
-    """Work space of :func:`newton`."""
+    """Work space of :func:`newton` for p columns, m of them active at most."""
 
     active: NDArray[np.int64]  # (m,)
-    entering: NDArray[np.int64]  # (ENTERING,) the most violated columns, and by how much
-    excess: Array
+    entering: NDArray[np.int64]  # (entering_columns,) the columns of largest excess
+    excess: Array  # (entering_columns,) |g_i|/√w_i − s of these columns
     columns: NDArray[np.int64]  # (p,) that are not out
     U: Array  # (m, m + 2) factor, and both right sides
     inverse: Array  # (m,) of the factor's diagonal
@@ -51,13 +76,13 @@ class NewtonWork(NamedTuple):
     where: NDArray[np.int64]  # (3m,) and what changes there: 3·position + kind
 
 
-def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
-    """Allocate the work space for p columns, at most ``widest`` of them active."""
-    m = min(p, widest)
+def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
+    """Allocate the work space for p columns, at most ``most_active`` of them active."""
+    m = min(p, most_active)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),
-        entering=np.zeros(ENTERING, dtype=np.int64),
-        excess=np.zeros(ENTERING),
+        entering=np.zeros(SETTINGS.entering_columns, dtype=np.int64),
+        excess=np.zeros(SETTINGS.entering_columns),
         columns=np.zeros(p, dtype=np.int64),
         U=np.zeros((m, m + 2)),
         inverse=np.zeros(m),
@@ -72,15 +97,15 @@ def newton_work(p: int, widest: int = WIDEST) -> NewtonWork:
 
 @kernel(inner=True)
 def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
-    """List columns with a coefficient, then those about to get one, the most violated first.
+    """List the columns with a coefficient, then columns about to get one, by falling excess.
 
-    Returns how many have one and how many are listed; −1 where there is no room.
+    Returns how many have a coefficient and how many are listed; −1 where ``nt`` has no room.
     """
-    n, new, room, columns = 0, 0, nt.active.shape[0], nt.columns
-    least = VIOLATION * s
+    n, new, room, columns, most = 0, 0, nt.active.shape[0], nt.columns, nt.entering.shape[0]
+    least = SETTINGS.violation * s
     for a in range(count):
         i = columns[a]
-        if state[i] == 1 or beta[i] != 0.0:
+        if state[i] == IN or beta[i] != 0.0:
             if n == room:
                 return n, -1
             nt.active[n] = i
@@ -89,15 +114,15 @@ def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untype
         excess = abs(g[i]) / root_w[i] - s
         if excess <= least:
             continue
-        c = min(new, ENTERING - 1)
+        c = min(new, most - 1)
         while c > 0 and nt.excess[c - 1] < excess:
             nt.excess[c], nt.entering[c] = nt.excess[c - 1], nt.entering[c - 1]
             c -= 1
         nt.excess[c], nt.entering[c] = excess, i
-        new = min(new + 1, ENTERING)
+        new = min(new + 1, most)
         least = max(least, 0.5 * nt.excess[0])
-        if new == ENTERING:
-            least = max(least, nt.excess[ENTERING - 1])
+        if new == most:
+            least = max(least, nt.excess[most - 1])
     m = n
     for c in range(new):
         if nt.excess[c] >= 0.5 * nt.excess[0]:
@@ -109,29 +134,39 @@ def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untype
 
 
 @kernel(inner=True)
-def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
-    """Cholesky factor of Q + W_quadratic on the active columns, both right sides carried along.
+def load_active(w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
+    """Put W_quadratic on the diagonal of ``nt.U``, and both right sides behind its last column.
 
-    Returns the number of quadratic columns.
+    The system is that of the step from β: its right sides are g − W_quadratic β and v, to be
+    combined as the first − s times the second. Returns the number of quadratic free columns.
     """
-    U, active, v = nt.U, nt.active, nt.v
+    U, v = nt.U, nt.v
     saturated = 0
     for a in range(m):
-        i = active[a]
-        for c in range(a, m):
-            U[a, c] = Q[i, active[c]]
-        right = g[i]
-        v[a] = 0.0
-        if state[i] == 1 or root_w[i] * abs(beta[i]) >= s:
-            U[a, a] += w[i]
-            right -= w[i] * beta[i]
-            if state[i] == 0:
+        i = nt.active[a]
+        U[a, a], U[a, m], v[a] = 0.0, g[i], 0.0
+        if state[i] == IN or root_w[i] * abs(beta[i]) >= s:
+            U[a, a] = w[i]
+            U[a, m] -= w[i] * beta[i]
+            if state[i] == FREE:
                 saturated += 1
         else:
             sign = beta[i] if beta[i] != 0.0 else g[i]
             v[a] = root_w[i] if sign > 0.0 else -root_w[i]
-        U[a, m], U[a, m + 1] = right, v[a]
-        least = PIVOT * U[a, a] + 1e-300
+        U[a, m + 1] = v[a]
+    return saturated
+
+
+@kernel(inner=True)
+def factor(Q, m, nt):  # type: ignore[no-untyped-def]
+    """Upper Cholesky factor of Q + W_quadratic on the active columns; right sides follow."""
+    U, active = nt.U, nt.active
+    for a in range(m):
+        i = active[a]
+        U[a, a] += Q[i, i]
+        for c in range(a + 1, m):
+            U[a, c] = Q[i, active[c]]
+        least = SETTINGS.pivot_share * U[a, a] + 1e-300
         for q in range(0, a - a % 4, 4):  # four rows at a time: fewer passes over row a
             first, second, third, fourth = U[q, a], U[q + 1, a], U[q + 2, a], U[q + 3, a]
             for c in range(a, m + 2):
@@ -146,7 +181,6 @@ def factor(Q, w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-d
         for c in range(a, m + 2):
             U[a, c] *= inverse
         nt.inverse[a] = inverse
-    return saturated
 
 
 @kernel(inner=True)
@@ -173,16 +207,17 @@ def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def zero_between(constant, rate, low, high):  # type: ignore[no-untyped-def]
-    """Where constant + rate·t is zero, of which rounding may have left no more than the signs."""
+    """The zero of constant + rate·t, moved into [low, high] where rounding puts it outside."""
     return min(max(-constant / rate, low), high) if rate > 0.0 else low
 
 
 @kernel(inner=True)
 def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
-    """Exact minimum over t ∈ [0, 1] of the objective at β + td; t and the position that ends at 0.
+    """The t ∈ [0, 1] of least objective at β + td, and which active coefficient it makes 0, or −1.
 
-    Half the slope is constant + rate·t between knots. In the direction of its step a coordinate
-    passes −s/√w (quadratic to linear), 0 and s/√w (linear to quadratic).
+    Half the slope is constant + rate·t between knots, where the penalty of a coordinate changes. In
+    the direction of its step a coordinate passes −s/√w (quadratic to linear), 0 and s/√w (linear to
+    quadratic).
     """
     constant, rate, knots = 0.0, 0.0, 0
     for a in range(n):
@@ -192,7 +227,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
         rate += d * nt.h[i]
         if d == 0.0:
             continue
-        if state[i] == 1:
+        if state[i] == IN:
             constant += w[i] * d * beta[i]
             rate += w[i] * d * d
             continue
@@ -260,11 +295,11 @@ def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
-    """β + td, with the coefficient in position ``at`` and what is next to nothing set to 0."""
+    """Move β to β + td; the coefficient in position ``at`` and tiny coefficients become 0."""
     for a in range(m):
         i = nt.active[a]
         value = beta[i] + t * nt.d[a]
-        if a == at or (state[i] == 0 and abs(value) <= DROPPED * abs(nt.d[a])):
+        if a == at or (state[i] == FREE and abs(value) <= SETTINGS.zero_share * abs(nt.d[a])):
             value = 0.0
         beta[i] = value
     add(g, nt.h, -t, g.shape[0])
@@ -272,7 +307,7 @@ def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untyped-def]
-    """√λ at which Σz = picks on the partition last solved; 0 where there is none."""
+    """√λ at which Σz = picks on the partition last solved; 0 where no √λ does that."""
     above, below = 0.0, float(picks - saturated)
     for a in range(n):
         above += nt.v[a] * (beta[nt.active[a]] + nt.move[0, a])
@@ -282,7 +317,10 @@ def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untype
 
 @kernel(inner=True)
 def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def]
-    """√λ to go on with, and its bracket; ``large``: at s Σz is more than allowed."""
+    """The next √λ and its bracket, by the fitted √λ or bisection.
+
+    large: Whether Σz is more than allowed at s.
+    """
     if large:
         low = s
     else:
@@ -319,12 +357,12 @@ def newton(  # type: ignore[no-untyped-def]
         for a in range(count):
             s = max(s, 0.1 * abs(g[columns[a]]) / root_w[columns[a]])
         s = max(s, 1e-300)
-    done, full, steps, fitted, stalled, full_house = 0, False, 0, 0.0, False, False
+    done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
     bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
-    while steps < STEPS and bound < target:
+    while steps < SETTINGS.steps and bound < target:
         n, m = list_active(root_w, state, beta, g, s, count, nt)
         if m < 0:
-            full_house = True
+            out_of_room = True
             break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
@@ -335,7 +373,8 @@ def newton(  # type: ignore[no-untyped-def]
             full = stalled = False
             continue
         steps += 1
-        saturated = factor(Q, w, root_w, state, beta, g, s, m, nt)
+        saturated = load_active(w, root_w, state, beta, g, s, m, nt)
+        factor(Q, m, nt)
         solve_leading(m, m, nt)
         if m > n and not signs_fit(s, n, m, nt):
             m_all, m = m, n + 1
@@ -357,22 +396,24 @@ def newton(  # type: ignore[no-untyped-def]
     lam[0] = s
     gram_gradient(Q, terms.b, beta, g)  # afresh: what the steps have rounded away must not count
     bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
-    return bound, -1 - steps if full_house else steps
+    return bound, -1 - steps if out_of_room else steps
 
 
 @kernel
 def newton_path(  # type: ignore[no-untyped-def]
     Q, terms, root_w, scaled, state, picks, beta, g, lam, target, tolerance, top, nt
 ):
-    """The same from nothing: at falling multipliers until Σz passes ``picks``, then to the end.
+    """:func:`newton` from β = 0, g = b: at falling √λ until Σz passes ``picks``, then to the end.
 
-    Started far from its optimum the method is still safe but slow. β must be 0 and g = b.
+    Started far from its optimum the active-set method is as safe but slow: many columns would
+    enter and leave again.
     """
+    rounds = SETTINGS.path_multipliers
     columns, count, s, total = nt.columns, list_allowed(state, nt.columns), 0.0, 0
     for a in range(count):
         s = max(s, abs(g[columns[a]]) / root_w[columns[a]])
-    for _ in range(FALLS):
-        s *= FALL
+    for _ in range(SETTINGS.path_points):
+        s *= SETTINGS.path_factor
         lam[0] = s
         bound, steps = newton(
             Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 1, tolerance, top, nt
@@ -383,11 +424,11 @@ def newton_path(  # type: ignore[no-untyped-def]
         if relaxed_size(terms.w, state, columns, count, beta, lam[0]) >= picks:
             break
         s = lam[0]
-    for _ in range(REPEATS):
+    for _ in range(SETTINGS.path_repeats):
         bound, steps = newton(
-            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 40, tolerance, top, nt
+            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, rounds, tolerance, top, nt
         )
         total += abs(steps)
-        if abs(steps) < STEPS:
+        if abs(steps) < SETTINGS.steps:
             return bound, min(steps, total)
     return bound, total

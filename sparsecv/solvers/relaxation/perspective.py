@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,19 +13,45 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from .descent import FREE, OUT
-from .dual_bound import BoundTerms
+from .dual_bound import FREE, OUT, BoundTerms
 from .gram import Form, GramForm, residual_form, wants_gram
 from .interior import factor, interior_point
+from .newton import ACTIVE_COLUMNS
 from .relaxer import Relaxer
 
-ROUNDS = 12  # of coordinate descent between two Newton steps
-MOST_ROUNDS = 300
-MULTIPLIERS = 40
-WORKING_SETS = 6
-FEW, WIDEST = 200, 1000
-VIOLATION = 1e-6
-EXACT = 1e-9  # relative deviation of Σz from τ
+
+class RelaxationSettings(NamedTuple):
+    """Tuning numbers of the relaxation alone; measured on roots of the solver benchmark.
+
+    They decide how soon the gap is reached, not whether a bound is valid.
+    """
+
+    # Rounds of coordinate descent before Newton steps on the active columns. Where neither lowers
+    # the objective the rounds double, up to ``most_doubled`` times, before interior points.
+    rounds: int = 12
+    most_doubled: int = 2
+    # Rounds of the last descent, where everything else has missed the gap.
+    last_rounds: int = 300
+    # Values of √λ that one call of the Newton steps tries.
+    multipliers: int = 40
+    # Σz may deviate from τ by this share of τ where the Newton steps end; the gap that is left is
+    # about of that order.
+    cardinality_share: float = 1e-9
+    # The active columns are listed again, at most so many times, while others ask to join them.
+    working_sets: int = 6
+    # A column asks to join where |g_i|/√w_i exceeds √λ by this share.
+    violation: float = 1e-6
+    # Newton steps are tried on at most so many active columns, first and after interior points.
+    # A step factors a dense matrix of them: twice as many columns take eight times the time.
+    active_columns: int = ACTIVE_COLUMNS
+    last_active_columns: int = 1000
+    # A fall of the objective by less than this share is none.
+    progress: float = 1e-10
+    # Interior points end at this share of the gap that is asked for.
+    interior_share: float = 0.01
+
+
+SETTINGS = RelaxationSettings()
 
 
 @dataclass(frozen=True)
@@ -225,46 +252,47 @@ class _Search:
         """Newton steps; where these are not enough descent, and interior points."""
         self.keep()
         if not self.finished and self.relaxer.form[1].shape[0] == 0:
-            self.relaxer.newton(np.inf, MULTIPLIERS, EXACT)
+            self.relaxer.newton(np.inf, SETTINGS.multipliers, SETTINGS.cardinality_share)
             self.keep()
-        self._alternate(FEW)
+        self._alternate(SETTINGS.active_columns)
         if not self.finished and self.relaxer.picks < self.relaxer.columns.size:
             self._interior()
             self.keep()
-            self._alternate(WIDEST)
+            self._alternate(SETTINGS.last_active_columns)
         if not self.finished:
-            self._descend(MOST_ROUNDS)
+            self._descend(SETTINGS.last_rounds)
 
-    def _alternate(self, widest: int) -> None:
-        """Descent and Newton steps on at most ``widest`` columns in turn, while either helps."""
-        rounds = ROUNDS
-        while not self.finished and rounds <= 4 * ROUNDS:
-            self._descend(rounds)
+    def _alternate(self, most_active: int) -> None:
+        """Descent and Newton steps on ``most_active`` columns in turn, while either helps."""
+        doubled = 0
+        while not self.finished and doubled <= SETTINGS.most_doubled:
+            self._descend(SETTINGS.rounds * 2**doubled)
             before = self.value
             if not self.finished:
-                self._on_active(widest)
-            if not self.value < before - 1e-10 * abs(before):
-                rounds *= 2
+                self._on_active(most_active)
+            if not self.value < before - SETTINGS.progress * abs(before):
+                doubled += 1
 
     def _descend(self, rounds: int) -> None:
         self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
         self.keep()
 
-    def _on_active(self, widest: int) -> None:
+    def _on_active(self, most_active: int) -> None:
         """Newton steps on the columns that have a coefficient or ask for one."""
         now = self.relaxer
-        for _ in range(WORKING_SETS):
-            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + VIOLATION)
+        for _ in range(SETTINGS.working_sets):
+            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + SETTINGS.violation)
             active = (now.beta != 0.0) | (np.abs(now.g) > level)
             columns = now.columns[active[now.columns]]
-            if not 0 < columns.size <= widest or self.finished:
+            if not 0 < columns.size <= most_active or self.finished:
                 return
             before, part = self.value, now.on(columns)
-            part.newton(np.inf, MULTIPLIERS, EXACT, widest)
+            stop = (SETTINGS.multipliers, SETTINGS.cardinality_share)
+            part.newton(np.inf, *stop, most_active)
             now.beta[:], now.root_lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
             self.keep()
-            if not self.value < before - 1e-10 * abs(before):
+            if not self.value < before - SETTINGS.progress * abs(before):
                 return
 
     def _interior(self) -> None:
@@ -276,7 +304,7 @@ class _Search:
         else:
             F, y = factor(now.block(columns), now.terms.b[columns])
         w = now.terms.w[columns]
-        beta = interior_point(F, y, w, now.picks, 0.01 * self.gap, self.limits)
+        beta = interior_point(F, y, w, now.picks, SETTINGS.interior_share * self.gap, self.limits)
         if np.isfinite(beta).all():
             now.beta[columns] = beta
             now.refresh()

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, first_multiplier, fix_columns
+from .dual_bound import EXTRA, FREE, OUT, BoundTerms, first_multiplier, fix_columns
 from .gram import GramForm, gram_form, residual_form
-from .newton import WIDEST, newton, newton_path, newton_work
+from .newton import ACTIVE_COLUMNS, newton, newton_path, newton_work
 
 
 class Relaxer:
@@ -34,8 +34,8 @@ class Relaxer:
     ) -> None:
         self.form, self.terms, self.scaled = form, terms, scaled
         self.state, self.picks = state, picks
-        self.columns = np.flatnonzero(state != kernels.OUT)
-        free = state == kernels.FREE
+        self.columns = np.flatnonzero(state != OUT)
+        free = state == FREE
         self.root_lam = np.array([first_multiplier(terms.b[free], terms.w[free], picks)])
         self.beta, self.g = np.zeros(state.size), terms.b.copy()
         self.top, self.scratch = np.zeros(picks + EXTRA), np.zeros(state.size)
@@ -60,7 +60,7 @@ class Relaxer:
         else:
             form, terms = gram_form(gram, problem.gamma / 2.0, half)
         state = np.zeros(columns.size, dtype=np.int8) if state is None else state
-        picks = min(problem.tau, int((state == kernels.FREE).sum()))
+        picks = min(problem.tau, int((state == FREE).sum()))
         return cls(form, terms, gram is None or gram.scaled, state, picks)
 
     def start(self, beta: Array, root_lam: float) -> None:
@@ -104,20 +104,21 @@ class Relaxer:
         root_lam, penalty = kernels.fit_multiplier(
             terms.w, *here, self.picks, self.beta, self.scratch
         )
-        value = kernels.relaxed_value(terms.w, terms.yy, *here, penalty, self.beta, self.g, terms.b)
+        value = kernels.relaxed_value(terms, *here, penalty, self.beta, self.g)
         return float(root_lam), float(value)
 
     def newton(
-        self, target: float, rounds: int, tolerance: float, widest: int = WIDEST
+        self, target: float, rounds: int, tolerance: float, most_active: int = ACTIVE_COLUMNS
     ) -> tuple[float, bool]:
         """Active-set Newton steps in Gram form; the bound, and whether the columns had room.
 
         target, rounds, tolerance: As :func:`~.newton.newton` takes them.
-        widest: Active columns there is room for.
+        most_active: Active columns there is room for.
         """
         Q, terms = self.form[0], self.terms
         problem = (Q, terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
-        here, work = (self.beta, self.g, self.root_lam, target), newton_work(self.beta.size, widest)
+        here = (self.beta, self.g, self.root_lam, target)
+        work = newton_work(self.beta.size, most_active)
         if self.beta.any():
             bound, steps = newton(*problem, *here, rounds, tolerance, self.top, work)
         else:

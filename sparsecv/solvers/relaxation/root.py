@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +20,32 @@ from ..kernels.linalg import Array
 from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from ..supports.rounding import largest, pad_support
-from .descent import OUT
+from .dual_bound import OUT
 from .gram import TOLERANCE, GramForm
 from .relaxer import Relaxer
 
-SHRINK = 0.9  # another round where this share of columns or fewer is left
-ROUNDS = 200
-SEARCHED = 600  # columns the root's local search looks at
+
+class RootSettings(NamedTuple):
+    """Tuning numbers of the root; they decide what time it takes, not what it proves."""
+
+    # The root is relaxed and screened again where at most this share of its columns is left.
+    # A larger share repeats the relaxation for fewer columns less.
+    shrunk_share: float = 0.9
+    # The local search looks at so many columns of largest g²/w and at the incumbent's. Twice as
+    # many cost four times the memory and time of its Gram matrix.
+    searched_columns: int = 600
+    # Newton steps try so many values of √λ, and end where Σz is within this share of τ. More of
+    # either solve the root more exactly: the bound rises by less than that share of the gap.
+    multipliers: int = 20
+    cardinality_share: float = 1e-4
+    # Coordinate descent ends after so many rounds, at this relative gap, or where value − bound is
+    # at most that share of target − bound: the relaxation then does not reach the target.
+    rounds: int = 200
+    gap: float = 1e-5
+    hopeless_share: float = 0.03
+
+
+SETTINGS = RootSettings()
 
 
 @dataclass
@@ -55,10 +75,12 @@ def relax(root: Root, relaxer: Relaxer, target: float) -> None:
     """Solve the root's relaxation until its bound passes ``target`` or the bound stalls."""
     room = False
     if relaxer.form[1].shape[0] == 0:
-        bound, room = relaxer.newton(target, 20, 1e-4)
+        stop = (SETTINGS.multipliers, SETTINGS.cardinality_share)
+        bound, room = relaxer.newton(target, *stop)
         root.bound = max(root.bound, bound)
     if not room:
-        root.bound = max(root.bound, relaxer.descend(target, 1e-5, ROUNDS, 0.03))
+        limits = (SETTINGS.gap, SETTINGS.rounds, SETTINGS.hopeless_share)
+        root.bound = max(root.bound, relaxer.descend(target, *limits))
     root.root_lam = float(relaxer.root_lam[0])
 
 
@@ -144,7 +166,7 @@ def reduced_root(
         state, least = relaxer.decided(bound, target, including=False)
         root.slack, out = min(root.slack, least), state == OUT
         left = int(out.size - out.sum())
-        shrunk = left <= SHRINK * out.size
+        shrunk = left <= SETTINGS.shrunk_share * out.size
         if shrunk:
             root.keep(~out)
         if left <= problem.tau:
@@ -166,7 +188,9 @@ def improve_incumbent(
 ) -> None:
     """Round the relaxation, and search around it and the incumbent among promising columns."""
     shares = relaxer.g * relaxer.g / relaxer.terms.w
-    columns = np.union1d(root.columns[largest(shares, SEARCHED)], incumbent.support)
+    columns = np.union1d(
+        root.columns[largest(shares, SETTINGS.searched_columns)], incumbent.support
+    )
     if gram is not None and columns.size == root.columns.size:
         G, b = gram.G, gram.b
     else:

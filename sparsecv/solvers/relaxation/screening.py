@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from .descent import IN, OUT
+from .dual_bound import IN, OUT
 from .relaxer import Relaxer
 
 ROUNDING = 1e-10

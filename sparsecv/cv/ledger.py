@@ -186,8 +186,13 @@ class Page:
         known = stacked(best, int(self.taus[-1]))
         path = known_path(problem, [self.gamma], self.taus[left], known[None])
         predicted = path.predict(H)[0]
-        low, high = prediction_ranges(
-            problem, nodes or [root], H, self.taus[left], predicted, self.best_objective[left, j]
+        low, high, _ = prediction_ranges(
+            problem,
+            nodes or [root],
+            H,
+            self.taus[left],
+            predicted,
+            self.best_objective[left, j, None],
         )
         least, most = squared_error_bounds(low - t, high - t)
         for i, t_low, t_high in zip(left, least.sum(axis=1), most.sum(axis=1), strict=True):

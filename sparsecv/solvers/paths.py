@@ -18,10 +18,9 @@ from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status, worst
 from .core.threads import on_one_thread
-from .kernels.linalg import EPS, Array
-from .leaps import all_sizes_kernels as kernels
+from .kernels.linalg import Array
+from .leaps import tree_kernels as kernels
 from .leaps.all_sizes import (
-    CHUNK,
     MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,
@@ -32,7 +31,7 @@ from .leaps.all_sizes import (
     rounding_margin,
     settled,
 )
-from .leaps.along_gamma import RunnersUp, answers, enter, restart
+from .leaps.along_gamma import RunnersUp
 from .leaps.leaps_node import wanted_from
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Support, SupportPath, fit_supports
@@ -101,7 +100,7 @@ def support_path(
     values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
     starts = [checked_support(problem.p, start) for start in warm_starts]
     walk = _Walk(problem, values, wanted, starts, limits or Limits())
-    if solver in ("auto", "exact") and problem.p <= TREE_ONLY and active_columns(problem).size > 0:
+    if solver in ("auto", "exact") and problem.p <= TREE_ONLY:
         walk.by_tree()
     for g in range(values.size):
         if not walk.done[g]:
@@ -141,7 +140,7 @@ class _Walk:
         inner = np.unique(np.minimum(self.sizes, active.size))
         p, columns = active.size, np.ascontiguousarray(base.T)
         triangular = not np.tril(base, -1).any()
-        state = kernels.new_state(np.eye(p + 1), inner, 0.0, 0.0, 1.0)
+        state = kernels.new_state(p, inner)
         tree, counts = state.tree, state.tree.counts[0]
         work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
@@ -152,21 +151,21 @@ class _Walk:
         for g, gamma in enumerate(self.gammas):
             if self.limits.reached(0) is not None:
                 return
-            if not restart(state, columns, gamma / 2.0, triangular, work, EPS):
+            if not kernels.restart(state, columns, gamma / 2.0, triangular, work):
                 self.single(g)  # a single tree may know better
                 continue
-            tie = float(tree.settings[0].tie)
-            todo = runners.settle(gamma, tie, found)
+            tie = float(tree.options[0].tie)
+            todo = runners.to_search(gamma, tie, found)
             ended = not todo.any()
             if not ended:
                 tree.want[:] = wanted_from(inner[todo], p)
-                tree.settings[0].margin = runners.margin
-                enter(state, found, inner, known, rank)
+                tree.options[0].margin = runners.margin
+                kernels.enter(state, found, inner, known, rank)
             while not ended and counts.nodes < HANDOVER and self.limits.reached(0) is None:
-                ended = kernels.advance(state, CHUNK, kernels.SEARCH)
+                ended = kernels.advance(state, kernels.TREE.nodes_per_look, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
-                answers(state, inner, found, near, todo)
+                kernels.answers(state, inner, found, near, todo)
             known = int(inner.size)
             if not ended:
                 self.known = [

@@ -166,7 +166,9 @@ def ranges(problem: SparseRidgeProblem, found: BestSubsets, rows: Array) -> tupl
         [rows[:, s] @ fit.coef for s, fit in zip(found.supports, fits, strict=True)]
     )
     upper = np.array([fit.objective for fit in fits])
-    return prediction_ranges(problem, found.open_nodes, rows, found.sizes, predicted, upper)
+    return prediction_ranges(
+        problem, found.open_nodes, rows, found.sizes, predicted, upper[:, None]
+    )[:2]
 
 
 def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:

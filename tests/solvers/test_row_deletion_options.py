@@ -110,7 +110,7 @@ def test_columns_beyond_one_machine_word() -> None:
 @pytest.mark.parametrize("support", [(0,), (1, 3), (0, 2, 4), (0, 1, 2, 3, 4)])
 def test_deleted_fits(gamma: float, support: Support) -> None:
     data = plain(6, 14, 5, gamma)
-    fits = deleted_fits(problem_of(data), np.array(support), data.X, data.y, with_gain=True)
+    fits = deleted_fits(problem_of(data), np.array(support), data.X, data.y)
     for i in range(14):
         rest = without(data, i)
         fit = problem_of(rest).fit(support)

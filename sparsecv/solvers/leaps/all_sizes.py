@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits, StopFlag
 from ..core.problem import SparseRidgeProblem, SubsetFit
 from ..core.result import Status
 from ..core.threads import on_one_thread
-from ..kernels.linalg import EPS, Array, from_mask, to_mask
+from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.greedy import forward_order
 from ..supports.rounding import pad_support
-from . import all_sizes_kernels as kernels
+from . import tree_kernels as kernels
 from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
+from .tree_kernels import TREE
 
-CHUNK = 20_000  # nodes between two looks at the clock: a few milliseconds
 MAX_COLUMNS = 160  # beyond this even the stack of one path no longer fits in memory
 TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
 
@@ -95,33 +93,57 @@ def best_subsets(
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
     active = active_columns(problem)
-    if active.size == 0:  # nothing explains y: every support is as good as the empty one
-        first = [np.arange(s, dtype=np.intp) for s in wanted]
-        return _report(problem, wanted, first, np.full(wanted.size, np.inf), limits)
-    if active.size > MAX_COLUMNS:
-        return _root_only(problem, wanted, starts, limits)
-    inner = np.minimum(wanted, active.size)
+    if active.size <= MAX_COLUMNS:
+        inner = np.minimum(wanted, active.size)
+        state = root_state(problem, active, np.unique(inner), tolerance=tol)
+        tree = state.tree
+        tie = float(tree.options[0].tie)
+        seed(state, active, starts, int(inner.max()))
+        status = run(state, limits, TREE.nodes_per_look)
+        supports = [
+            pad_support(active[settled(state, int(size), problem, active)], int(s), problem.p)
+            for s, size in zip(wanted, inner, strict=True)
+        ]
+        nodes, count = open_nodes(tree, active), int(tree.counts[0].nodes)
+        bound = np.minimum(state.slack[inner], _open_loss(state, inner))
+        bound += tree.columns_of[-1, -1] ** 2
+    else:  # too many columns to branch on: greedy supports and the bound of the full ridge fit
+        supports = _greedy_supports(problem, wanted, starts)
+        root = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
+        nodes, count, tie = [root], 0, 1e-11
+        bound = expand(problem, root, np.zeros((0, problem.p))).loss.repeat(wanted.size)
+        status = limits.reached(0) or Status.NODE_LIMIT
+    objective = np.array([problem.objective(s) for s in supports])
+    lower = np.minimum(objective, bound)
+    lost = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
+    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(lost), 0.0)
+    # a size is proved where no open node reaches below its incumbent, or no node is open at all
+    proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))
+    status = Status.OPTIMAL if proved.all() else status
+    seconds = limits.elapsed()
+    return BestSubsets(wanted, supports, objective, lower, proved, status, count, seconds, nodes)
+
+
+def root_state(
+    problem: SparseRidgeProblem,
+    active: NDArray[np.intp],
+    sizes: NDArray[np.intp],
+    rows: Array | None = None,
+    targets: Array | None = None,
+    tolerance: float = 0.0,
+) -> kernels.State:
+    """A tree over the active columns that stands at its root; see :func:`new_state`."""
     R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
-    tie = tie_window(R)
-    state = kernels.new_state(R, np.unique(inner), tie, tol, problem.gamma / 2.0)
-    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
-    seed(state, local, kernels.advance, int(inner.max()))
-    status = run(kernels.advance, state, limits, CHUNK)
-    supports = []
-    for s, size in zip(wanted, inner, strict=True):
-        chosen = active[settled(state, int(size), problem, active)]
-        supports.append(pad_support(chosen, int(s), problem.p))
-    nodes = open_nodes(state.tree, active)
-    bound = np.minimum(state.slack[inner], _open_loss(state, inner)) + R[-1, -1] ** 2
-    return _report(problem, wanted, supports, bound, limits, status, state, nodes, tie)
+    state = kernels.new_state(active.size, sizes, rows, targets, tolerance)
+    state.tree.columns_of[:] = R.T
+    kernels.begin(state, problem.gamma / 2.0)
+    return state
 
 
-def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) -> Status:
-    """Drive a tree in chunks of nodes until it is exhausted or a limit is reached.
+def run(state: kernels.State, limits: Limits, chunk: int) -> Status:
+    """Search a tree until it is exhausted or a limit is reached.
 
-    advance: Takes the state, a number of nodes and a mode; searches on; True once nothing is left.
-    state, TreeState or SharedState, changed in place.
-    chunk, int, nodes between two looks at the clock.
+    chunk: Nodes between two looks at the clock.
     Returns: OPTIMAL, or the limit that was reached.
     """
     while True:
@@ -129,68 +151,46 @@ def run(advance: Callable[..., bool], state: Any, limits: Limits, chunk: int) ->
         reached = limits.reached(nodes)
         if reached is not None:
             return reached
-        if advance(state, limits.nodes_left(nodes, chunk), kernels.SEARCH):
+        if kernels.advance(state, limits.nodes_left(nodes, chunk), kernels.SEARCH):
             return Status.OPTIMAL
 
 
 def seed(
-    state: Any,
+    state: kernels.State,
+    active: NDArray[np.intp],
     starts: Sequence[NDArray[np.intp]],
-    advance: Callable[..., bool],
     steps: int | None = None,
 ) -> None:
-    """Enter incumbents: backward elimination, then forward selection or the given supports.
+    """Enter incumbents: backward elimination, then the given supports or forward selection.
 
-    Forward selection takes ``steps`` columns, all of them by default.
-
-    state, TreeState or SharedState, changed in place.
-    starts: By position among the columns of the tree; without any, forward selection.
+    active: The problem's columns that the tree's stand for.
+    starts: In the problem's columns; where there are none, forward selection serves.
+    steps: Columns that forward selection takes; all of them by default.
     """
-    tree, p = state.tree, state.tree.R.shape[0] - 1
-
-    def walk(rank: NDArray[np.int64]) -> None:
-        advance(state, 1, rank)
-
-    walk(np.zeros(p, dtype=np.int64))
+    p = active.size
+    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
+    sizes = np.array([s.size for s in local], dtype=np.int64)
+    padded = np.full((len(local), p), -1, dtype=np.int64)
+    for row, support in zip(padded, local, strict=True):
+        row[: support.size] = support
+    rank = np.empty(p, dtype=np.int64)
+    kernels.enter(state, padded, sizes, len(local), rank)
     if not starts:
-        order = forward_order(tree.R[:, :p], tree.R[:, p], p if steps is None else steps)
-        rank = np.full(p, p, dtype=np.int64)
+        R = state.tree.columns_of.T
+        order = forward_order(R[:, :p], R[:, p], p if steps is None else steps)
+        rank[:] = p
         rank[order] = np.arange(order.size)
-        walk(rank)
-    for support in starts:
-        if (
-            support.size == 0
-            or (tree.found[support.size] == to_mask(support, p)).all(axis=-1).any()
-        ):
-            continue
-        rank = np.ones(p, dtype=np.int64)
-        rank[support] = 0
-        walk(rank)
-
-
-def tie_window(R: Array) -> float:
-    """Relative difference of losses below which rounding might reverse their order.
-
-    Grows with the largest variance inflation factor A_jj·M_jj of M = G + γ/2 I.
-
-    R, shape (p + 1, p + 1): Triangular factor, as :meth:`SparseRidgeProblem.factor` gives it.
-    Returns: From 1e-11 to 1e-5.
-    """
-    p = R.shape[0] - 1
-    T = R[:p, :p]
-    inverse = sla.solve_triangular(T, np.eye(p), check_finite=False)
-    inflation = np.einsum("ij,ij->i", inverse, inverse) * np.einsum("ij,ij->j", T, T)
-    return float(min(1e-11 + 20.0 * EPS * inflation.max(), 1e-5))
+        kernels.advance(state, 1, rank)
 
 
 def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
     """Columns that are not identically zero; the others never enter a fit.
 
-    Returns: Increasing; empty where y is zero.
+    Returns: Increasing. Where y or every column is zero, all supports are as good as the empty one
+        and the first column stands for all.
     """
-    if not problem._rows[:, problem.p].any():
-        return np.empty(0, dtype=np.intp)
-    return np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
+    found = np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
+    return found if found.size and problem._rows[:, problem.p].any() else np.zeros(1, dtype=np.intp)
 
 
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
@@ -239,7 +239,7 @@ def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> i
 
 
 def settled(
-    state: kernels.TreeState, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
+    state: kernels.State, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """The best of supports that are within rounding of each other, by fresh fits.
 
@@ -247,22 +247,22 @@ def settled(
     Returns: By position in ``active``.
     """
     tree = state.tree
-    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.settings[0].tie)
-    near = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size] * window)
+    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.options[0].tie)
+    near = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size, 0] * window)
     supports = [from_mask(tree.found[size, 0, t]) for t in near]
     if len(supports) == 1:
         return supports[0]
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
-def _open_loss(state: kernels.TreeState, sizes: NDArray[np.intp]) -> Array:
+def _open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
     """Least loss of an open child per size; ∞ where none reaches it."""
     bound = np.full(sizes.size, np.inf)
-    tree, p = state.tree, state.tree.R.shape[0] - 1
+    tree, p = state.tree, state.tree.A.shape[0]
     for level in range(int(tree.counts[0].level) + 1):
         for j in range(int(tree.cursor[level]) + 1):
             reach = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
-            loss = state.loss[level] + tree.step[level, j]
+            loss = state.loss[level, 0] + tree.step[level, j]
             bound[reach] = np.minimum(bound[reach], loss)
     return bound
 
@@ -272,7 +272,7 @@ def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
 
     value: Objectives.
     yy: yᵀy.
-    tie: Relative window of :func:`tie_window`.
+    tie: Relative difference of losses below which rounding might reverse their order.
     Returns: Of the shape of ``value``, in the units of y².
     """
     return (
@@ -280,47 +280,14 @@ def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
     )
 
 
-def _report(
-    problem: SparseRidgeProblem,
-    wanted: NDArray[np.intp],
-    supports: list[NDArray[np.intp]],
-    bound: Array,
-    limits: Limits,
-    status: Status = Status.OPTIMAL,
-    state: kernels.TreeState | None = None,
-    nodes: list[OpenNode] | None = None,
-    tie: float = 1e-11,
-) -> BestSubsets:
-    objective = np.array([problem.objective(s) for s in supports])
-    lower = np.minimum(objective, bound)
-    given = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
-    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(given), 0.0)
-    count = 0 if state is None else int(state.tree.counts[0].nodes)
-    nodes = [] if nodes is None else nodes
-    # nothing open can reach below the incumbent, or nothing is open at all
-    proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))
-    if proved.all():
-        status = Status.OPTIMAL
-    return BestSubsets(
-        wanted, supports, objective, lower, proved, status, count, limits.elapsed(), nodes
-    )
-
-
-def _root_only(
-    problem: SparseRidgeProblem,
-    wanted: NDArray[np.intp],
-    starts: list[NDArray[np.intp]],
-    limits: Limits,
-) -> BestSubsets:
-    """Too many columns to branch on: greedy supports and the bound of the full ridge fit."""
-    p = problem.p
-    order = forward_order(problem._base[:, :p], problem._base[:, p], int(wanted[-1]), problem.gamma)
-    supports = []
+def _greedy_supports(
+    problem: SparseRidgeProblem, wanted: NDArray[np.intp], starts: list[NDArray[np.intp]]
+) -> list[NDArray[np.intp]]:
+    """Forward selection's support of every wanted size, or a better given one."""
+    X, y = problem._base[:, : problem.p], problem._base[:, problem.p]
+    order = forward_order(X, y, int(wanted[-1]), problem.gamma)
+    found = []
     for s in wanted:
         options = [np.sort(order[:s]), *(t for t in starts if t.size == s)]
-        supports.append(options[prefer([problem.fit(t) for t in options], options)])
-    root = OpenNode(np.empty(0, dtype=np.intp), np.arange(p, dtype=np.intp), -1)
-    loss = expand(problem, root, np.zeros((0, p))).loss
-    bound = np.full(wanted.size, loss[0])
-    status = limits.reached(0) or Status.NODE_LIMIT
-    return _report(problem, wanted, supports, bound, limits, status, nodes=[root])
+        found.append(options[prefer([problem.fit(t) for t in options], options)])
+    return found

@@ -1,9 +1,10 @@
-"""The shared tree: best supports of every size for a problem with each of its rows deleted."""
+"""Best supports of every size for a problem with each of its rows deleted in turn, in one tree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -13,28 +14,31 @@ from ..core.limits import Limits, StopFlag
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..core.threads import on_one_thread
-from ..kernels.linalg import EPS, Array, Mask, from_mask
+from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.rounding import pad_support
-from . import deleted_rows_kernels as kernels
 from .all_sizes import (
     MAX_COLUMNS,
     active_columns,
     checked_sizes,
     checked_support,
+    root_state,
     rounding_margin,
     run,
     seed,
-    tie_window,
 )
-from .open_nodes import Children, OpenNode, expand, open_nodes, widen
+from .open_nodes import Children, OpenNode, open_nodes, prediction_ranges
+from .tree_kernels import TREE, State, exclude
 
-MIN_REMAIN = 1e-5  # 1 − h_i below which a down-date would lose too many digits
-MIN_LEFT = 1e-10  # share of yᵀy below which what a deletion leaves of y is mostly rounding
-WORK_PER_CHUNK = 20_000_000  # updates between two looks at the clock: some tens of milliseconds
+# A row of leverage h_i in the fit on all columns is skipped where 1 − h_i is below this number: the
+# division by 1 − h_i would lose more than five of sixteen digits. Skipped rows are solved alone.
+# Doubled, somewhat more rows are skipped.
+LEAST_ONE_MINUS_LEVERAGE = 1e-5
+# A row is skipped where yᵀy less its t² is at most this share of yᵀy: what the deletion leaves of y
+# is mostly rounding then. Doubled, somewhat more rows are skipped.
+LEAST_SHARE_OF_YY = 1e-10
 
 
-@dataclass(frozen=True)
-class DeletedFits:
+class DeletedFits(NamedTuple):
     """Ridge fits on one support with every row deleted in turn.
 
     ``residual[i]`` = t_i − z_iᵀβ^(−i); ``objective[i]`` and ``gain[i]`` belong to problem i.
@@ -127,28 +131,61 @@ def best_subsets_rows_deleted(
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
     active = active_columns(problem)
-    if active.size == 0:
-        return _nothing_to_explain(problem, t, wanted, limits)
     if active.size > MAX_COLUMNS:
         raise ValueError(f"the shared tree holds at most {MAX_COLUMNS} columns; got {active.size}")
     inner = np.minimum(wanted, active.size)
-    R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
-    tie = tie_window(R)
-    state = kernels.new_state(R, Z[:, active], t, np.unique(inner), tie, problem.gamma / 2.0)
-    left = problem.yy - t * t
-    remain = state.one_minus_leverage[0]
-    skipped = np.flatnonzero((remain < MIN_REMAIN) | (left <= MIN_LEFT * problem.yy))
-    kernels.exclude(state, skipped)
-    if skipped.size < t.size:
-        tie = min(tie + 20.0 * EPS / np.delete(remain, skipped).min(), 1e-5)
-        state.tree.settings[0].tie = tie
-    local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
-    seed(state, local, kernels.advance)
-    chunk = max(1, WORK_PER_CHUNK // (t.size * active.size))
+    state = root_state(problem, active, np.unique(inner), Z[:, active], t)
+    options, remain = state.tree.options[0], state.one_minus_leverage[0]
+    lost = problem.yy - t * t < LEAST_SHARE_OF_YY * problem.yy
+    lost |= remain < LEAST_ONE_MINUS_LEVERAGE
+    skipped = np.flatnonzero(lost)
+    exclude(state, skipped)
     status = Status.OPTIMAL
     if skipped.size < t.size:
-        status = run(kernels.advance, state, limits, chunk)
-    return _Report(problem, Z, t, active, wanted, inner, state, tie, skipped).build(status, limits)
+        options.tie = min(options.tie + 20.0 * EPS / remain[~lost].min(), 1e-5)
+    seed(state, active, starts)
+    if skipped.size < t.size:
+        status = run(state, limits, max(1, TREE.updates_per_look // (t.size * active.size)))
+    supports: list[NDArray[np.intp]] = []
+    choice = np.zeros((wanted.size, t.size), dtype=np.intp)
+    objective, residual = np.empty(choice.shape), np.empty(choice.shape)
+    for s, (size, within) in enumerate(zip(wanted, inner, strict=True)):
+        found, index, objective[s], residual[s] = _chosen(problem, Z, t, state, int(within), active)
+        choice[s] = index + len(supports)
+        supports += [pad_support(support, int(size), problem.p) for support in found]
+    objective[:, skipped] = residual[:, skipped] = np.nan
+    nodes, tie = open_nodes(state.tree, active), float(options.tie)
+    # f_S − r²/(1−h) is a difference: it loses digits of what it subtracts
+    margin = max(256.0 * EPS, tie) * (problem.yy + residual * residual)
+
+    def without_row(open_children: Children) -> Children:
+        """The children for the problems without a row: residual r/(1−h), leverage h/(1−h)."""
+        _, _, loss, centre, spread = open_children
+        left = np.maximum(1.0 - spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
+        pull = t - centre
+        loss = np.maximum(loss[:, None] - pull * pull / left, 0.0)
+        return open_children._replace(loss=loss, centre=pull / left, spread=spread / left)
+
+    upper = objective + 2.0 * margin
+    low, high, lower = prediction_ranges(problem, nodes, Z, wanted, residual, upper, without_row)
+    lower = np.minimum(lower, objective)
+    yy = np.maximum(problem.yy - t * t, 0.0)
+    lower = np.maximum(lower - rounding_margin(lower, yy, tie) - margin, 0.0)
+    return DeletedRowSubsets(
+        wanted,
+        supports,
+        choice,
+        objective,
+        lower,
+        residual,
+        skipped,
+        status,
+        int(state.tree.counts[0].nodes),
+        limits.elapsed(),
+        nodes,
+        low,
+        high,
+    )
 
 
 def deleted_fits(
@@ -156,175 +193,67 @@ def deleted_fits(
     support: NDArray[np.intp],
     rows: Array,
     targets: Array,
-    with_gain: bool = False,
 ) -> DeletedFits:
     """Ridge fits on ``support`` with each row deleted in turn, from one QR factorisation.
 
     problem: With all rows; its τ is not used.
     support, shape (s,).
     rows, targets, shape (n, p) and (n,): Rows of the problem, each deleted alone.
-    with_gain: Compute ``gain``, too; otherwise it is 0.
     Returns: Arrays of shape (n,). Not to be trusted where ``remain``, 1 less the leverage, is near
         0.
     """
     s = support.size
     R = problem._augmented_triangle(support)
     T, z = R[:s, :s], R[:s, s]
-    V = sla.solve_triangular(T, rows[:, support].T, trans="T", check_finite=False)
+    V, _ = sla.lapack.dtrtrs(T, rows[:, support].T, trans=1)  # no pivot is below √(γ/2)
     remain = 1.0 - np.einsum("ij,ij->j", V, V)
     residual = targets - z @ V
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = residual * residual / remain
         objective = R[s, s] ** 2 - lost
-        gain = np.zeros_like(objective)
-        if with_gain:
-            # b^(−i) whitened by T, then the rank-one correction of the inverse
-            reduced = z[:, None] - V * targets
-            gain = np.einsum("ij,ij->j", reduced, reduced)
-            gain += np.einsum("ij,ij->j", V, reduced) ** 2 / remain
+        # b^(−i) whitened by T, then the rank-one correction of the inverse
+        reduced = z[:, None] - V * targets
+        gain = np.einsum("ij,ij->j", reduced, reduced)
+        gain += np.einsum("ij,ij->j", V, reduced) ** 2 / remain
         rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
         return DeletedFits(objective, gain, residual / remain, rounding, remain)
 
 
-def _nothing_to_explain(
-    problem: SparseRidgeProblem, targets: Array, wanted: NDArray[np.intp], limits: Limits
-) -> DeletedRowSubsets:
-    """Every column or the response is zero: all supports are as good as the empty one."""
-    k, n = wanted.size, targets.size
-    value = np.tile(np.maximum(problem.yy - targets * targets, 0.0), (k, 1))
-    residual = np.tile(targets, (k, 1))
-    return DeletedRowSubsets(
-        wanted,
-        [np.arange(s, dtype=np.intp) for s in wanted],
-        np.tile(np.arange(k, dtype=np.intp)[:, None], (1, n)),
-        value,
-        np.maximum(value - rounding_margin(value, problem.yy, 1e-11), 0.0),
-        residual,
-        np.empty(0, dtype=np.intp),
-        Status.OPTIMAL,
-        0,
-        limits.elapsed(),
-        [],
-        residual,
-        residual,
-    )
+def _chosen(
+    problem: SparseRidgeProblem,
+    rows: Array,
+    targets: Array,
+    state: State,
+    size: int,
+    active: NDArray[np.intp],
+) -> tuple[list[NDArray[np.intp]], NDArray[np.intp], Array, Array]:
+    """The chosen supports of a size, which of them each problem takes, and its fit.
 
+    Ties within rounding are settled by fresh fits, and what is still tied lexicographically.
 
-class _Report:
-    """Turns the tree's masks and losses into supports, objectives and bounds."""
-
-    def __init__(
-        self,
-        problem: SparseRidgeProblem,
-        rows: Array,
-        targets: Array,
-        active: NDArray[np.intp],
-        wanted: NDArray[np.intp],
-        inner: NDArray[np.intp],
-        state: kernels.SharedState,
-        tie: float,
-        skipped: NDArray[np.intp],
-    ) -> None:
-        self.problem, self.rows, self.targets = problem, rows, targets
-        self.active, self.wanted, self.inner = active, wanted, inner
-        self.state, self.tie, self.skipped = state, tie, skipped
-        self.yy = np.maximum(problem.yy - targets * targets, 0.0)
-
-    def build(self, status: Status, limits: Limits) -> DeletedRowSubsets:
-        k, n = self.wanted.size, self.targets.size
-        supports: list[NDArray[np.intp]] = []
-        choice = np.zeros((k, n), dtype=np.intp)
-        objective = np.full((k, n), np.nan)
-        residual = np.full((k, n), np.nan)
-        for s in range(k):
-            masks, index = self._chosen(int(self.inner[s]))
-            choice[s] = index + len(supports)
-            for local, mask in enumerate(masks):
-                support = pad_support(
-                    self.active[from_mask(mask)], int(self.wanted[s]), self.problem.p
-                )
-                fits = deleted_fits(self.problem, support, self.rows, self.targets)
-                here = index == local
-                objective[s, here] = np.maximum(fits.objective[here], 0.0)
-                residual[s, here] = fits.residual[here]
-                supports.append(support)
-        objective[:, self.skipped] = residual[:, self.skipped] = np.nan
-        nodes = open_nodes(self.state.tree, self.active)
-        lower, low, high = self._brackets(objective, residual, nodes)
-        return DeletedRowSubsets(
-            self.wanted,
-            supports,
-            choice,
-            objective,
-            lower,
-            residual,
-            self.skipped,
-            status,
-            int(self.state.tree.counts[0].nodes),
-            limits.elapsed(),
-            nodes,
-            low,
-            high,
-        )
-
-    def _chosen(self, size: int) -> tuple[list[Mask], NDArray[np.intp]]:
-        """Distinct chosen masks of a size and which of them each problem takes."""
-        tree = self.state.tree
-        near = tree.found_loss[size] <= (self.state.best[size] * (1.0 + 2.0 * self.tie))[:, None]
-        near &= np.isfinite(tree.found_loss[size])
-        near[:, 0] |= ~near.any(axis=1)  # excluded rows have no candidate of their own
-        distinct, inverse = np.unique(tree.found[size][:, :-1][near], axis=0, return_inverse=True)
-        option = np.full(near.shape, -1, dtype=np.intp)
-        option[near] = inverse.ravel()
-        tied = np.flatnonzero(near.sum(axis=1) > 1)
-        index = option.max(axis=1)
-        if tied.size:
-            index[tied] = self._break_ties(distinct, option[tied], tied)
-        used, index = np.unique(index, return_inverse=True)
-        return [np.ascontiguousarray(distinct[m]) for m in used], index.ravel().astype(np.intp)
-
-    def _break_ties(
-        self, distinct: Mask, option: NDArray[np.intp], tied: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
-        """Settle near ties by fresh fits, and what is still tied lexicographically."""
-        involved = np.unique(option[option >= 0])
-        members = [self.active[from_mask(np.ascontiguousarray(distinct[m]))] for m in involved]
-        order = sorted(range(involved.size), key=lambda m: tuple(members[m]))
-        fits = [
-            deleted_fits(self.problem, members[m], self.rows, self.targets, True) for m in order
-        ]
-        objective = np.array([f.objective[tied] for f in fits])
-        gain = np.array([f.gain[tied] for f in fits])
-        # whichever of objective and gain is the smaller keeps its digits
-        by_gain = gain[0] < objective[0]
-        values = np.where(by_gain, -gain, objective)
-        rounding = np.where(by_gain, 0.0, np.array([f.rounding[tied] for f in fits]).max(axis=0))
-        offered = (option[None] == involved[order][:, None, None]).any(axis=2)
-        values = np.where(offered, values, np.inf)
-        least = values.min(axis=0)
-        first = np.argmax(values <= least + 1e-12 * np.abs(least) + rounding, axis=0)
-        return np.asarray(involved[order][first])
-
-    def _brackets(
-        self, objective: Array, residual: Array, nodes: list[OpenNode]
-    ) -> tuple[Array, Array, Array]:
-        # f_S − r²/(1−h) is a difference: it loses digits of what it subtracts
-        lost = max(256.0 * EPS, self.tie) * (self.problem.yy + residual * residual)
-        lower, low, high = objective.copy(), residual.copy(), residual.copy()
-        t = self.targets
-        for node in nodes:
-            children = expand(self.problem, node, self.rows)
-            remain = np.maximum(1.0 - children.spread, 0.5 * MIN_REMAIN)
-            pull = t - children.centre
-            values = np.maximum(children.loss[:, None] - pull * pull / remain, 0.0)
-            # row i deleted: residual r_i/(1−h_i), leverage h_i/(1−h_i)
-            deleted = Children(
-                children.low, children.high, children.loss, pull / remain, children.spread / remain
-            )
-            for s, size in enumerate(self.wanted):
-                reach = (children.low <= size) & (size <= children.high)
-                if reach.any():
-                    lower[s] = np.minimum(lower[s], values[reach].min(axis=0))
-            widen(low, high, objective + 2.0 * lost, values, deleted, self.wanted)
-        lower = lower - rounding_margin(lower, self.yy, self.tie) - lost
-        return np.maximum(lower, 0.0), low, high
+    Returns supports, index, objective, residual: The last three of shape (n,).
+    """
+    tree = state.tree
+    window = 1.0 + 2.0 * float(tree.options[0].tie)
+    near = tree.found_loss[size] <= (state.best[size] * window)[:, None]
+    near &= np.isfinite(tree.found_loss[size])
+    near[:, 0] |= ~near.any(axis=1)  # skipped rows have no candidate of their own
+    masks, inverse = np.unique(tree.found[size][:, :-1][near], axis=0, return_inverse=True)
+    options = [active[from_mask(mask)] for mask in masks]
+    order = sorted(range(len(options)), key=lambda m: tuple(options[m]))
+    offered = np.zeros((len(options), targets.size), dtype=bool)
+    offered[np.argsort(order)[inverse.ravel()], np.nonzero(near)[0]] = True
+    fits = np.full((len(order), 4, targets.size), np.inf)
+    for fit, m, here in zip(fits, order, offered, strict=True):
+        fit[:, here] = deleted_fits(problem, options[m], rows[here], targets[here])[:4]
+    objective, gain, residual, rounding = fits.swapaxes(0, 1)
+    # whichever of objective and gain is the smaller keeps its digits
+    by_gain = 2.0 * objective.min(axis=0) > problem.yy - targets**2
+    values = np.where(offered, np.where(by_gain, -gain, objective), np.inf)
+    lost = np.where(by_gain, 0.0, np.where(offered, rounding, 0.0).max(axis=0))
+    least = values.min(axis=0)
+    first = np.argmax(values <= least + 1e-12 * np.abs(least) + lost, axis=0)
+    used, index = np.unique(first, return_inverse=True)
+    at = first, np.arange(targets.size)
+    supports = [options[order[m]] for m in used]
+    return supports, index.ravel(), np.maximum(objective[at], 0.0), residual[at]

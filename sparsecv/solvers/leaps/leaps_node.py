@@ -1,12 +1,11 @@
-"""What both trees of leaps and bounds share: their arrays, and the steps on one node.
+"""One node of a leaps-and-bounds tree: the arrays of the path to it, and the steps to a child.
 
 A node is a support S whose first k members may not be dropped; each child drops one free member
-and fixes those before it. Level ℓ of a tree holds the current node with m = p − ℓ members, for
-which A = (G_S + γ/2 I)⁻¹ and β are kept: dropping member j adds β_j²/A_jj to the objective. What
-belongs to fixed members is never needed again and is not stored, and as most nodes have no child
-that is searched, A has its diagonal alone until one is.
-
-Both trees take these steps on their :class:`Tree`, so that each is compiled once.
+and fixes the free members before that one. Level ℓ of a tree holds the current node with
+m = p − ℓ members, for which A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S are kept: dropping
+member j adds β_j²/A_jj to the objective. Entries of A and β that belong to fixed members are never
+needed again and are not stored. As most nodes have no child that is searched, A is stored by its
+diagonal alone until a child is.
 """
 
 from __future__ import annotations
@@ -19,40 +18,53 @@ from numpy.typing import NDArray
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import (
+    EPS,
     Array,
+    dot,
     later,
     mask_words,
     member_columns,
     order_steps,
     record,
-    to_mask,
     trailing_inverse,
 )
 
-EQUAL = 1e-10  # losses this close are equal when the list of ties is full
-CANCELLED = 1e-4  # a diagonal entry that shrank to this share of itself has lost 4 digits
+
+class NodeSettings(NamedTuple):
+    """Numbers that tune the steps on a node."""
+
+    # Relative difference. Where a list of tied supports is full, losses this close count as equal
+    # and the lexicographically first supports are kept. The value is far above what the updates
+    # of one path lose (about 1e-12 in tests) and far below a difference that data can carry.
+    # Doubled, the list may keep another of two supports whose losses differ by 2e-10.
+    equal_loss: float = 1e-10
+    # Share. A diagonal entry of A that shrank below this share of its value at the last
+    # factorisation has lost four of its sixteen digits, so that the node is factorised afresh.
+    # Doubled, nodes are factorised somewhat more often and lose fewer digits.
+    least_diagonal_share: float = 1e-4
+
+
+NODE = NodeSettings()
 COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
-SETTINGS = np.dtype(
+OPTIONS = np.dtype(
     [
         ("tie", np.float64),  # relative difference below which rounding may reverse an order
-        ("margin", np.float64),  # the same where more than the best support is asked for
+        ("margin", np.float64),  # relative loss above the best up to which supports are kept
         ("tolerance", np.float64),  # relative gap at which a size counts as solved
-        ("full_loss", np.float64),  # objective of the full ridge fit
-        ("least", np.float64),  # √(γ/2), the least pivot in exact arithmetic
+        ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
     ],
     align=True,
 )
 
 
 class Tree(NamedTuple):
-    """What both trees keep of the current path: level ℓ holds a node with p − ℓ members.
+    """The current path of a tree: level ℓ holds a node with p − ℓ members.
 
     ``want[s]`` is the least wanted size ≥ s. ``found[s, i]`` holds the supports of size s that are
-    best for problem i within the tie window, and one spare.
+    best for problem i within the tie window, and a last one that is scratch space.
     """
 
-    R: Array  # (p+1, p+1)
-    columns_of: Array  # (p+1, p+1): of R, a column per row
+    columns_of: Array  # (p+1, p+1): the triangular factor R, one column of R per row
     A: Array  # (levels, p, p), free members only
     diagonal: Array  # (levels, p): of A
     pending: NDArray[np.int64]  # (levels,): the parent's member dropped while A waits, or -1
@@ -63,80 +75,98 @@ class Tree(NamedTuple):
     free: NDArray[np.int64]  # (levels, p): columns of the free members
     fixed: NDArray[np.int64]  # (levels,): number k of fixed members
     cursor: NDArray[np.int64]  # (levels,): free member whose child comes next
-    mask: NDArray[np.uint64]  # (levels, words)
+    mask: NDArray[np.uint64]  # (levels, words): the columns of the node
     want: NDArray[np.int64]  # (p+2,)
     found: NDArray[np.uint64]  # (p+1, problems, ties + 1, words)
     found_loss: Array  # (p+1, problems, ties)
     found_n: NDArray[np.int64]  # (p+1, problems)
     counts: Any  # of COUNTS
-    settings: Any  # of SETTINGS
+    options: Any  # of OPTIONS
     triangle: Array  # (p+1, p+1): of a node
     work: Array  # (p+1, p+1)
-    columns: NDArray[np.int64]  # (p,)
-    source: NDArray[np.int64]  # (p,): free members handed down
+    columns: NDArray[np.int64]  # (p,): of a node, the fixed ones first
+    source: NDArray[np.int64]  # (p,): the parent's positions of a child's free members
     order: NDArray[np.int64]  # (p,)
     trial: Array  # (p,): steps of a child before they are put in order
-    support: NDArray[np.uint64]  # (words,)
+    support: NDArray[np.uint64]  # (words,): the child that is looked at
 
 
-def new_tree(
-    R: Array, sizes: NDArray[np.intp], problems: int, ties: int, **settings: float
-) -> Tree:
-    """Allocate a tree over the columns of factor ``R`` that looks for the wanted ``sizes``.
+def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, tolerance: float) -> Tree:
+    """Allocate a tree over p columns; :func:`begin_tree` makes the root from ``columns_of``.
 
-    R, shape (p + 1, p + 1): Triangular factor.
     sizes: Wanted sizes.
-    problems: How many share the tree.
+    problems: How many problems share the tree.
     ties: Supports kept for a size and problem.
-    **settings: Fields of the settings.
+    tolerance: Relative gap at which a size counts as solved.
     """
-    p = R.shape[0] - 1
     words = mask_words(p)
-    found = np.zeros((p + 1, problems, ties + 1, words), dtype=np.uint64)
-    found_loss = np.full((p + 1, problems, ties), np.inf)
-    found_n = np.zeros((p + 1, problems), dtype=np.int64)
-    # the full set is the only support of its size
-    found[p, :, 0], found_loss[p, :, 0], found_n[p] = to_mask(np.arange(p), p), 0.0, 1
+    whole = np.zeros(p, dtype=np.int64)
     return Tree(
-        R=np.ascontiguousarray(R),
-        columns_of=np.ascontiguousarray(R.T),
+        columns_of=np.empty((p + 1, p + 1)),
         A=np.empty((p, p, p)),
-        A0=np.empty((p, p)),
         diagonal=np.empty((p, p)),
-        pending=np.full(p, -1, dtype=np.int64),
+        pending=whole.copy(),
         handed=np.zeros((p, p), dtype=np.int64),
+        A0=np.empty((p, p)),
         beta=np.empty((p, p)),
         step=np.empty((p, p)),
-        free=np.tile(np.arange(p, dtype=np.int64), (p, 1)),
-        fixed=np.zeros(p, dtype=np.int64),
-        cursor=np.zeros(p, dtype=np.int64),
-        mask=np.tile(to_mask(np.arange(p), p), (p, 1)),
+        free=np.zeros((p, p), dtype=np.int64),
+        fixed=whole.copy(),
+        cursor=whole.copy(),
+        mask=np.zeros((p, words), dtype=np.uint64),
         want=wanted_from(sizes, p),
-        found=found,
-        found_loss=found_loss,
-        found_n=found_n,
-        counts=record(COUNTS, nodes=1),
-        settings=record(SETTINGS, full_loss=R[p, p] ** 2, **settings),
+        found=np.zeros((p + 1, problems, ties + 1, words), dtype=np.uint64),
+        found_loss=np.empty((p + 1, problems, ties)),
+        found_n=np.zeros((p + 1, problems), dtype=np.int64),
+        counts=record(COUNTS),
+        options=record(OPTIONS, tolerance=tolerance),
         triangle=np.empty((p + 1, p + 1)),
         work=np.empty((p + 1, p + 1)),
-        columns=np.zeros(p, dtype=np.int64),
-        source=np.zeros(p, dtype=np.int64),
-        order=np.zeros(p, dtype=np.int64),
+        columns=whole.copy(),
+        source=whole.copy(),
+        order=whole.copy(),
         trial=np.empty(p),
         support=np.zeros(words, dtype=np.uint64),
     )
 
 
 def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
-    """Least wanted size ≥ s for s = 0..p+1; p + 2 where there is none.
+    """Least wanted size ≥ s for s = 0..p+1; p + 1 where there is none.
 
     Returns, shape (p + 2,).
     """
-    want = np.full(p + 2, p + 2, dtype=np.int64)
-    for s in range(p, 0, -1):
-        want[s] = s if s in sizes else want[s + 1]
-    want[0] = want[1]
-    return want
+    want = np.full(p + 2, p + 1, dtype=np.int64)
+    want[sizes] = sizes
+    return np.minimum.accumulate(want[::-1])[::-1].copy()
+
+
+@kernel(inner=True)
+def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
+    """Forget all supports and make the full set of columns the root, from ``tree.columns_of``.
+
+    The tie window grows with the largest variance inflation A_jj·M_jj of M = G + γ/2 I, from 1e-11
+    to 1e-5: a fit loses about as many units of rounding as that inflation.
+    """
+    p, words, options = tree.A.shape[0], tree.mask.shape[1], tree.options[0]
+    options.least_pivot = np.sqrt(ridge)
+    tree.counts[0].level, tree.counts[0].nodes, tree.fixed[0] = 0, 1, 0
+    for w in range(words):
+        tree.mask[0, w] = np.uint64(0)
+    for a in range(p):
+        tree.free[0, a] = a
+        tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
+    factorise(tree, 0)
+    inflation = 0.0
+    for a in range(p):
+        column = tree.columns_of[tree.free[0, a]]
+        inflation = max(inflation, tree.A[0, a, a] * dot(column, column, p))
+    options.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
+    tree.found_n[:] = 0
+    tree.found_loss[:] = np.inf
+    for i in range(tree.found.shape[1]):  # the full set is the only support of its size
+        tree.found_n[p, i], tree.found_loss[p, i, 0] = 1, 0.0
+        for w in range(words):
+            tree.found[p, i, 0, w] = tree.mask[0, w]
 
 
 @kernel(inner=True)
@@ -149,8 +179,9 @@ def name_child(tree, level, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def remember(found, found_loss, found_n, support, size, i, loss, window):  # type: ignore[no-untyped-def]
-    """Enter ``support`` among problem i's best of its size; False where a full list has no room."""
+def remember(tree, size, i, loss):  # type: ignore[no-untyped-def]
+    """Enter ``tree.support`` among problem i's best of its size; False where there is no room."""
+    found, found_loss, found_n, support = tree.found, tree.found_loss, tree.found_n, tree.support
     n, ties, words = found_n[size, i], found_loss.shape[2], support.shape[0]
     slot = 0
     for t in range(n):
@@ -165,9 +196,9 @@ def remember(found, found_loss, found_n, support, size, i, loss, window):  # typ
     if n < ties:
         slot = n
         found_n[size, i] = n + 1
-    elif found_loss[size, i, slot] <= loss * (1.0 + min(window, EQUAL)):
-        # full of ties: of those the lexicographically first are kept
-        if found_loss[size, i, slot] * (1.0 + EQUAL) < loss:
+    elif found_loss[size, i, slot] <= loss * (1.0 + min(tree.options[0].tie, NODE.equal_loss)):
+        # the list is full of ties: the lexicographically first of them are kept
+        if found_loss[size, i, slot] * (1.0 + NODE.equal_loss) < loss:
             return False
         for t in range(ties):
             if later(found, size, i, t, slot):
@@ -182,13 +213,13 @@ def remember(found, found_loss, found_n, support, size, i, loss, window):  # typ
     return True
 
 
-@kernel
+@kernel(inner=True)
 def factorise(tree, level):  # type: ignore[no-untyped-def]
     """Compute a node afresh from R, after its mask, fixed count and free list are set."""
     k = tree.fixed[level]
     m = tree.A.shape[0] - level
     u = m - k
-    free, order, T, least = tree.free, tree.order, tree.triangle, tree.settings[0].least
+    free, order, T, least = tree.free, tree.order, tree.triangle, tree.options[0].least_pivot
     # nothing is known of the root's order: it takes a first factorisation to find it
     for turn in range(2 if level == 0 else 1):
         if turn == 1:
@@ -255,7 +286,7 @@ def drop(tree, level, j, walking):  # type: ignore[no-untyped-def]
         off = A[level, j, c]
         left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        if left > CANCELLED * A0[level, c]:
+        if left > NODE.least_diagonal_share * A0[level, c]:
             trial[a] = shifted * shifted / left
         else:
             trial[a], fresh = tree.step[level, c], False

@@ -9,8 +9,9 @@ itself, holds the prediction of every optimal solution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -41,8 +42,7 @@ class OpenNode:
         return np.concatenate([self.fixed, self.free])
 
 
-@dataclass(frozen=True)
-class Children:
+class Children(NamedTuple):
     """Bounds of the open children of one node, one row per child.
 
     A child reaches sizes low..high; ``loss`` bounds its objective from below, ``centre`` and
@@ -64,7 +64,7 @@ def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
     Returns, list of OpenNode, empty where the tree is exhausted.
     """
     nodes = []
-    p = tree.R.shape[0] - 1
+    p = tree.A.shape[0]
     for level in range(int(tree.counts[0].level) + 1):
         pending = int(tree.cursor[level]) + 1
         if pending > 0:
@@ -138,53 +138,37 @@ def prediction_ranges(
     sizes: NDArray[np.intp],
     predicted: Array,
     upper: Array,
-) -> tuple[Array, Array]:
+    as_seen: Callable[[Children], Children] = lambda children: children,
+) -> tuple[Array, Array, Array]:
     """Ranges that hold xᵀβ* for every row x and the optimal β* of each size.
 
-    Where several β tie exactly, the one held is what the search ends with from here: the support
-    known, or one of an objective below its by more than rounding. Ties of it that the tree has
-    closed already are not looked for.
+    Where several β tie exactly, the optimum held is what the search ends with from here: the
+    support known, or a support whose objective is lower by more than rounding. Tied supports that
+    the tree has closed already are not looked for.
 
-    nodes, open nodes of its tree.
+    nodes: Open nodes of the problem's tree.
     rows, shape (r, p).
     sizes, shape (k,).
     predicted, shape (k, r): Predictions of the best support known for each size.
-    upper, shape (k,): Its objective.
+    upper, shape (k, 1) or (k, r): Objectives of that support; where every prediction belongs to a
+        problem of its own, of every such problem.
+    as_seen: Turns children of ``problem`` into those of the problems that predictions belong to.
     Returns low, high, shape (k, r).
+    Returns lower, of the shape of ``upper``: Bounds on the objective, at most ``upper``.
     """
-    low, high = predicted.copy(), predicted.copy()
+    low, high, lower = predicted.copy(), predicted.copy(), upper.copy()
     for node in nodes:
-        children = expand(problem, node, rows)
-        widen(low, high, upper[:, None], children.loss[:, None], children, sizes)
-    return low, high
-
-
-def widen(
-    low: Array,
-    high: Array,
-    upper: Array,
-    loss: Array,
-    children: Children,
-    sizes: NDArray[np.intp],
-) -> None:
-    """Grow the ranges (k, r) by what each child still allows.
-
-    ``upper`` is (k, 1) or (k, r), ``loss`` (children, 1) or (children, r): objective values per
-    problem, where every prediction belongs to a problem of its own.
-
-    low, high, shape (k, r): Changed in place.
-    upper, shape (k, 1) or (k, r): Objectives of known supports.
-    loss, shape (children, 1) or (children, r).
-    sizes, shape (k,).
-    """
-    for c in range(children.centre.shape[0]):
-        first = int(np.searchsorted(sizes, children.low[c]))
-        last = int(np.searchsorted(sizes, children.high, side="right"))
-        if first >= last:
-            continue
-        room = upper[first:last] - loss[c] + ROUNDING * upper[first:last]
-        centre = children.centre[c]
-        radius = np.sqrt(np.maximum(room, 0.0) * children.spread[c]) * (1.0 + ROUNDING)
-        radius = np.where(room >= 0.0, radius + ROUNDING * np.abs(centre), -np.inf)
-        low[first:last] = np.minimum(low[first:last], centre - radius)
-        high[first:last] = np.maximum(high[first:last], centre + radius)
+        children = as_seen(expand(problem, node, rows))
+        for least, loss, centre, spread in zip(
+            children.low, children.loss, children.centre, children.spread, strict=True
+        ):
+            at = np.flatnonzero((least <= sizes) & (sizes <= children.high))
+            if at.size == 0:
+                continue
+            room = upper[at] - loss + ROUNDING * upper[at]
+            radius = np.sqrt(np.maximum(room, 0.0) * spread) * (1.0 + ROUNDING)
+            radius = np.where(room >= 0.0, radius + ROUNDING * np.abs(centre), -np.inf)
+            low[at] = np.minimum(low[at], centre - radius)
+            high[at] = np.maximum(high[at], centre + radius)
+            lower[at] = np.minimum(lower[at], loss)
+    return low, high, lower

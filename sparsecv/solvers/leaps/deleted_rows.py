@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -67,15 +67,15 @@ class DeletedRowSubsets:
     supports: list[NDArray[np.intp]]
     choice: NDArray[np.intp]
     objective: Array
-    lower_bound: Array
     residual: Array
+    lower_bound: Array
+    low: Array
+    high: Array
     skipped: NDArray[np.intp]
     status: Status
     n_nodes: int
     seconds: float
     open_nodes: list[OpenNode]
-    low: Array = field(repr=False)
-    high: Array = field(repr=False)
 
 
 @on_one_thread
@@ -134,16 +134,9 @@ def best_subsets_rows_deleted(
     if active.size > MAX_COLUMNS:
         raise ValueError(f"the shared tree holds at most {MAX_COLUMNS} columns; got {active.size}")
     inner = np.minimum(wanted, active.size)
-    state = root_state(problem, active, np.unique(inner), Z[:, active], t)
-    options, remain = state.tree.options[0], state.one_minus_leverage[0]
-    lost = problem.yy - t * t < LEAST_SHARE_OF_YY * problem.yy
-    lost |= remain < LEAST_ONE_MINUS_LEVERAGE
-    skipped = np.flatnonzero(lost)
-    exclude(state, skipped)
-    status = Status.OPTIMAL
-    if skipped.size < t.size:
-        options.tie = min(options.tie + 20.0 * EPS / remain[~lost].min(), 1e-5)
+    state, skipped = _root(problem, active, np.unique(inner), Z, t)
     seed(state, active, starts)
+    status = Status.OPTIMAL
     if skipped.size < t.size:
         status = run(state, limits, max(1, TREE.updates_per_look // (t.size * active.size)))
     supports: list[NDArray[np.intp]] = []
@@ -154,38 +147,70 @@ def best_subsets_rows_deleted(
         choice[s] = index + len(supports)
         supports += [pad_support(support, int(size), problem.p) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    nodes, tie = open_nodes(state.tree, active), float(options.tie)
-    # f_S − r²/(1−h) is a difference: it loses digits of what it subtracts
-    margin = max(256.0 * EPS, tie) * (problem.yy + residual * residual)
-
-    def without_row(open_children: Children) -> Children:
-        """The children for the problems without a row: residual r/(1−h), leverage h/(1−h)."""
-        _, _, loss, centre, spread = open_children
-        left = np.maximum(1.0 - spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
-        pull = t - centre
-        loss = np.maximum(loss[:, None] - pull * pull / left, 0.0)
-        return open_children._replace(loss=loss, centre=pull / left, spread=spread / left)
-
-    upper = objective + 2.0 * margin
-    low, high, lower = prediction_ranges(problem, nodes, Z, wanted, residual, upper, without_row)
-    lower = np.minimum(lower, objective)
-    yy = np.maximum(problem.yy - t * t, 0.0)
-    lower = np.maximum(lower - rounding_margin(lower, yy, tie) - margin, 0.0)
+    nodes, tie = open_nodes(state.tree, active), float(state.tree.options[0].tie)
+    bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, tie)
     return DeletedRowSubsets(
         wanted,
         supports,
         choice,
         objective,
-        lower,
         residual,
+        *bounds,
         skipped,
         status,
         int(state.tree.counts[0].nodes),
         limits.elapsed(),
         nodes,
-        low,
-        high,
     )
+
+
+def _root(
+    problem: SparseRidgeProblem,
+    active: NDArray[np.intp],
+    sizes: NDArray[np.intp],
+    rows: Array,
+    targets: Array,
+) -> tuple[State, NDArray[np.intp]]:
+    """The tree at its root, with the tie window of the rows deleted, and the rows it skips."""
+    state = root_state(problem, active, sizes, rows[:, active], targets)
+    options, remain = state.tree.options[0], state.one_minus_leverage[0]
+    skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
+    skip |= remain < LEAST_ONE_MINUS_LEVERAGE
+    exclude(state, np.flatnonzero(skip))
+    if not skip.all():
+        options.tie = min(options.tie + 20.0 * EPS / remain[~skip].min(), 1e-5)
+    return state, np.flatnonzero(skip)
+
+
+def _bounds(
+    problem: SparseRidgeProblem,
+    rows: Array,
+    targets: Array,
+    nodes: list[OpenNode],
+    sizes: NDArray[np.intp],
+    objective: Array,
+    residual: Array,
+    tie: float,
+) -> tuple[Array, Array, Array]:
+    """Bounds, shape (sizes, n), on the objective of every optimal support and its residual.
+
+    Returns lower, low, high: Of the objective; of the deleted residual.
+    """
+    # f_S − r²/(1−h) is a difference: it loses digits of what it subtracts
+    margin = max(256.0 * EPS, tie) * (problem.yy + residual * residual)
+
+    def without_row(nodes: Children) -> Children:
+        """The children for the problems without a row: residual r/(1−h), leverage h/(1−h)."""
+        left = np.maximum(1.0 - nodes.spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
+        pull = targets - nodes.centre
+        loss = np.maximum(nodes.loss[:, None] - pull * pull / left, 0.0)
+        return nodes._replace(loss=loss, centre=pull / left, spread=nodes.spread / left)
+
+    upper = objective + 2.0 * margin
+    low, high, lower = prediction_ranges(problem, nodes, rows, sizes, residual, upper, without_row)
+    lower = np.minimum(lower, objective)
+    yy = np.maximum(problem.yy - targets * targets, 0.0)
+    return np.maximum(lower - rounding_margin(lower, yy, tie) - margin, 0.0), low, high
 
 
 def deleted_fits(

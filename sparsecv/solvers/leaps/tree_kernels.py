@@ -308,6 +308,32 @@ def descend_rows(st, level, j, some):  # type: ignore[no-untyped-def]
         remain[below, i] = grown
 
 
+@kernel(inline=True)
+def evaluate_rows(st, level, j, size, low):  # type: ignore[no-untyped-def]
+    """Losses of the child without free member j for every live deleted row, in ``st.child``.
+
+    Returns how many problems the child improves at its own size, and how many it may improve at
+    size ``low``.
+    """
+    tree, W, loss, losses, who = st.tree, st.W, st.loss, st.child, st.who
+    remain, deleted, keep, cut = st.one_minus_leverage, st.deleted_residual, st.keep, st.cut
+    live, better, kept = st.alive[level], 0, 0
+    row, b, d = st.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
+    for i in range(live):
+        w = W[row, i]
+        shifted = b - w * deleted[level, i]
+        losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
+    if live == losses.shape[0]:
+        for i in range(live):
+            better += losses[i] <= keep[size, i]
+            kept += losses[i] <= cut[low, i]
+    else:
+        for i in range(live):
+            better += losses[i] <= keep[size, who[level, i]]
+            kept += losses[i] <= cut[low, who[level, i]]
+    return better, kept
+
+
 @kernel
 def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     """Search on for at most ``max_nodes`` nodes; True once the tree is exhausted.
@@ -319,10 +345,8 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     tree = st.tree
     p, n = st.Z.shape
     walking = rank.shape[0] > 0
-    diagonal, beta, W, loss, losses = tree.diagonal, tree.beta, st.W, st.loss, st.child
-    remain, deleted, keep, cut = st.one_minus_leverage, st.deleted_residual, st.keep, st.cut
-    cursor, fixed, step, who, alive = tree.cursor, tree.fixed, tree.step, st.who, st.alive
-    want, tolerance = tree.want, tree.options[0].tolerance
+    cursor, fixed, step, want = tree.cursor, tree.fixed, tree.step, tree.want
+    loss, keep, cut, tolerance = st.loss, st.keep, st.cut, tree.options[0].tolerance
     level = 0 if walking else tree.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
@@ -351,32 +375,19 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
         deeper = k < size and low < size  # something free is left, and a wanted size below
         if not deeper:
             low = size
-        live, better, kept, value = 1, 0, 0, 0.0
+        better, kept, value = 0, 0, 0.0
         if n == 0:
             value = loss[level, 0] + step[level, j]
             better += value <= keep[size, 0]
             kept += value <= cut[low, 0]
         else:
-            live = alive[level]
-            row, b, d = st.offset[level] + j, beta[level, j], diagonal[level, j]
-            for i in range(live):
-                w = W[row, i]
-                shifted = b - w * deleted[level, i]
-                losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
-            if live == n:
-                for i in range(live):
-                    better += losses[i] <= keep[size, i]
-                    kept += losses[i] <= cut[low, i]
-            else:
-                for i in range(live):
-                    better += losses[i] <= keep[size, who[level, i]]
-                    kept += losses[i] <= cut[low, who[level, i]]
+            better, kept = evaluate_rows(st, level, j, size, low)
         if better > 0:
             if n == 0:
-                losses[0] = value
+                st.child[0] = value
             offer(st, level, j, size)
         if walking:
-            kept = live
+            kept = st.alive[level]
         elif not deeper or kept == 0:
             if deeper and tolerance > 0.0:
                 for s in range(low, size):

@@ -149,18 +149,9 @@ def best_subsets_rows_deleted(
     objective[:, skipped] = residual[:, skipped] = np.nan
     nodes, tie = open_nodes(state.tree, active), float(state.tree.options[0].tie)
     bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, tie)
+    work = status, int(state.tree.counts[0].nodes), limits.elapsed()
     return DeletedRowSubsets(
-        wanted,
-        supports,
-        choice,
-        objective,
-        residual,
-        *bounds,
-        skipped,
-        status,
-        int(state.tree.counts[0].nodes),
-        limits.elapsed(),
-        nodes,
+        wanted, supports, choice, objective, residual, *bounds, skipped, *work, nodes
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..solvers.branching.multi_problem_tree import Neighbour
+from ..solvers.branching.multi_problem_tree import PartialProof
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.relaxation.ellipsoid import Ellipsoid, Spectrum, ellipsoid, node_bounds
 from ..solvers.relaxation.gram import GramForm
@@ -361,7 +361,7 @@ def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
 
 def open_node_range(
     gram: GramForm,
-    found: Neighbour,
+    found: PartialProof,
     tau: int,
     gamma: float,
     rows: Array,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.api import solve
-from ..solvers.branching.multi_problem_tree import JointResult, Neighbour, settle, solve_jointly
+from ..solvers.branching.multi_problem_tree import PartialProof, settle, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Solution, Status, worst
+from ..solvers.core.result import Solution, Status, Work, worst
 from ..solvers.executor import run_units
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
@@ -66,10 +67,10 @@ def settle_fold(
     left_out: LeftOut,
     problem: SparseRidgeProblem,
     j: int,
-    found: JointResult,
+    found: PartialProof,
     branch: bool,
     limits: Limits,
-) -> Neighbour | None:
+) -> PartialProof | None:
     """One fold that the tree of all rows left open; None where the time is up.
 
     problem: Of all rows.
@@ -92,7 +93,7 @@ class JointFolds:
     def __init__(self, data: FoldData, table: Page, left_out: LeftOut) -> None:
         self.data, self.table, self.left_out = data, table, left_out
         self.full = data.full().replace(gamma=table.gamma)
-        self.open: dict[tuple[int, int], Neighbour] = {}
+        self.open: dict[tuple[int, int], PartialProof] = {}
         self.n_nodes = 0
         self._spectra: dict[int, Spectrum] = {}
 
@@ -118,19 +119,19 @@ class JointFolds:
         table.offer(t, everyone, start)
         used = [start, *(table.supports[c] for c in np.unique(table.best_choice[t]))]
         found = solve_jointly(self.left_out, problem, _same_size(used, problem), limits=limits)
-        self.n_nodes += found.n_nodes
-        for support in np.unique(found.support, axis=0):
-            members = np.flatnonzero((found.support == support).all(axis=1))
+        self.n_nodes += found[0].n_nodes
+        supports = np.array([one.support for one in found])
+        for support in np.unique(supports, axis=0):
+            members = np.flatnonzero((supports == support).all(axis=1))
             table.offer(t, members, support)
-        is_open = np.zeros(everyone.size, dtype=bool)
-        is_open[found.pairs[:, 1]] = True
+        is_open = np.array([not one.solved for one in found])
         coarse = self._coarse(t, found)
         table.prove(t, np.flatnonzero(~is_open & ~coarse))
         is_open &= ~coarse
 
         statuses = [Status.OPTIMAL]
         left = np.flatnonzero(is_open).tolist()
-        tasks = [(problem, j, found, branch) for j in left]
+        tasks = [(problem, j, found[j], branch) for j in left]
         for index, one in run_units(
             settle_fold, self.left_out, tasks, n_jobs, allot=lambda _: limits
         ):
@@ -149,11 +150,12 @@ class JointFolds:
                 self._out_of_time(t, problem, found, np.flatnonzero(is_open))
         return worst(statuses)
 
-    def _coarse(self, t: int, found: JointResult) -> NDArray[np.bool_]:
+    def _coarse(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
         """Folds whose objectives Gram matrices cannot tell apart well enough."""
-        fresh, known = self.table.best_objective[t], found.upper
-        off = ~(fresh <= known * (1.0 + ALIKE) + found.rounding)
-        return np.asarray(off | ~(found.rounding <= ALIKE * fresh) | ~np.isfinite(known))
+        fresh, known = self.table.best_objective[t], np.array([one.objective for one in found])
+        rounding = np.array([one.rounding for one in found])
+        off = ~(fresh <= known * (1.0 + ALIKE) + rounding)
+        return np.asarray(off | ~(rounding <= ALIKE * fresh) | ~np.isfinite(known))
 
     def _solve_apart(
         self, t: int, problem: SparseRidgeProblem, folds: NDArray[np.intp], limits: Limits
@@ -167,7 +169,11 @@ class JointFolds:
         return statuses
 
     def _out_of_time(
-        self, t: int, problem: SparseRidgeProblem, found: JointResult, folds: NDArray[np.intp]
+        self,
+        t: int,
+        problem: SparseRidgeProblem,
+        found: list[PartialProof],
+        folds: NDArray[np.intp],
     ) -> None:
         """Bracket folds nobody had time for around the relaxation of all rows."""
         gram = self.left_out.gram
@@ -179,10 +185,10 @@ class JointFolds:
         root = np.zeros((1, problem.p), dtype=np.int8)
         lam = np.array([np.sqrt(relaxed.multiplier)])
         for j in folds:
-            upper = min(float(found.upper[j]), float(self.table.best_objective[t, j]))
-            support, beta = found.support[j], relaxed.beta[None]
-            limit = Status.TIME_LIMIT
-            self.enter(t, int(j), Neighbour(support, upper, root, beta, lam, False, 0, limit))
+            upper = min(found[j].objective, float(self.table.best_objective[t, j]))
+            nodes = {"leaves": root, "beta": relaxed.beta[None], "root_lam": lam}
+            known = replace(found[j], objective=upper, status=Status.TIME_LIMIT, **nodes)
+            self.enter(t, int(j), replace(known, work=Work()))
 
     @cached_property
     def held_out(self) -> tuple[Array, Array]:
@@ -238,13 +244,13 @@ class JointFolds:
         self.n_nodes += found.n_nodes
         self.enter(t, j, found)
 
-    def enter(self, t: int, j: int, found: Neighbour) -> None:
+    def enter(self, t: int, j: int, found: PartialProof) -> None:
         """Take over a fold's incumbent, and bracket its error where nodes are open.
 
         t, j: Index of τ, and fold.
         """
         table, here = self.table, np.array([j])
-        table.searched[t, j] |= found.branched
+        table.searched[t, j] |= found.work.n_branched > 0
         table.offer(t, here, found.support)
         if found.solved:
             table.prove(t, here)

@@ -26,6 +26,7 @@ from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching import size_sweep as sizes_module
 from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.branching.settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import gram as root_module
@@ -298,7 +299,7 @@ def test_without_room_for_more_nodes_it_goes_deep(
 ) -> None:
     problem = hard(seed, tau=5)
     alone = branch_and_bound(problem)
-    monkeypatch.setattr(search_module, "FIRST_ROWS", 8)
+    monkeypatch.setattr(search_module, "SETTINGS", SETTINGS._replace(first_rows=8))
     monkeypatch.setattr(Tree, "_most", lambda tree: 2 * tree.gram.b.size + 24)
     deep = branch_and_bound(problem)
     np.testing.assert_allclose(deep.objective, alone.objective, rtol=2e-6)
@@ -323,8 +324,8 @@ def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tree that goes on with others keeps a part of its nodes: its own bound says nothing."""
-    monkeypatch.setattr(single, "HEAD_START", 1e5)
-    monkeypatch.setattr(single, "LATE", 0.0)
+    changed = SETTINGS._replace(head_start_supports=1e5, max_share_closed=0.0)
+    monkeypatch.setattr(single, "SETTINGS", changed)
     seen: list[Search] = []
     run = Search.run
 

@@ -21,8 +21,8 @@ from sparsecv.solvers import (
     perspective_relaxation,
     support_path,
 )
-from sparsecv.solvers.branching import driver, node
-from sparsecv.solvers.branching import multi_problem_kernels as families_kernels
+from sparsecv.solvers.branching import driver, multi_problem_kernels, node
+from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.certificate import certify
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
@@ -139,10 +139,18 @@ def test_relaxation_and_branching(kind: str, gamma: float) -> None:
 def _small_counts_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes are branched on that would be enumerated. Compiled code keeps its constants."""
     if config.DISABLE_JIT:
-        monkeypatch.setattr(families_kernels, "CHEAP", 0.0)
-        monkeypatch.setattr(families_kernels, "MOST", 0.0)
-        for name in ("LEAST_NODE", "FREE_WORK", "AT_ONCE"):
-            monkeypatch.setattr(node, name, 0.0)
+        none = {"supports_unsolved": 0.0, "supports": 0.0}
+        family = multi_problem_kernels.FAMILY._replace(**none)
+        monkeypatch.setattr(multi_problem_kernels, "FAMILY", family)
+        names = ("min_supports_per_node", "first_supports", "max_supports_at_once")
+        settings = node.SETTINGS._replace(**dict.fromkeys(names, 0.0))
+        monkeypatch.setattr(node, "SETTINGS", settings)
+
+
+def without_newton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of more than one active column are relaxed by coordinate descent."""
+    for module in (driver, search_module):
+        monkeypatch.setattr(module, "SETTINGS", module.SETTINGS._replace(max_factored_columns=1))
 
 
 def without_rows(kind: str, size: int, gamma: float) -> tuple[LeftOut, list[SparseRidgeProblem]]:
@@ -168,9 +176,9 @@ def test_one_tree_for_many(
     whole = problem(kind, 1.0)
     found = solve_jointly(left_out, whole, np.array([[0, 1, 2], [3, 4, 5]]), few=few)
     for j, fold in enumerate(alone):
-        support = found.support[j]
-        if (found.pairs[:, 1] == j).any():
-            relaxed = settle(left_out, whole, j, found)
+        support = found[j].support
+        if not found[j].solved:
+            relaxed = settle(left_out, whole, j, found[j])
             support = settle(left_out, whole, j, relaxed, branch=True).support
         assert fold.objective(support) == pytest.approx(least(fold, 3), rel=1e-7)
 
@@ -181,7 +189,7 @@ def test_a_row_that_the_others_say_nothing_of() -> None:
     whole = SparseRidgeProblem(X, y, gamma=1.0, tau=3)
     left_out = LeftOut(GramForm.of(whole), X, y, np.arange(y.size + 1), y.size)
     found = solve_jointly(left_out, whole, np.array([[0, 1, 2]]))
-    assert 0 in found.pairs[:, 1]
+    assert not found[0].solved
 
 
 @pytest.mark.parametrize(("kind", "size"), [("plain", 1), ("plain", 3), ("collinear", 1)])
@@ -217,7 +225,7 @@ def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatc
     assert relaxed.bound <= best * (1.0 + 1e-12)
     assert relaxed.value >= relaxed.bound
     assert perspective_relaxation(given, epsilon=0.2, gap=1e-3).bound <= best * (1.0 + 1e-12)
-    monkeypatch.setattr(driver, "WIDEST", 1)
+    without_newton(monkeypatch)
     solved = branch_and_bound(given)
     assert solved.objective == pytest.approx(best, rel=1e-8)
     assert solved.lower_bound <= best * (1.0 + 1e-12)
@@ -232,7 +240,7 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
     y = X[:, :4].sum(axis=1) + 3.0 * random.standard_normal(14)
     given = SparseRidgeProblem(X, y, gamma=1.0, tau=4)
     if not newton:
-        monkeypatch.setattr(driver, "WIDEST", 1)
+        without_newton(monkeypatch)
     solved = branch_and_bound(given, tol=0.0)
     best = least(given, 4)
     assert solved.objective == pytest.approx(best, rel=1e-9)

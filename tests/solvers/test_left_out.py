@@ -58,11 +58,10 @@ def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) ->
     problem, left_out, folds = folds_of(seed)
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, few=few, patience=patience)
-    handed = set(found.pairs[:, 1].tolist())
     for j, fold in enumerate(folds):
-        best, scale = least_objective(fold), 1e-9 * problem.yy + 4.0 * found.rounding[j]
-        if j in handed or not np.isfinite(found.upper[j]):
-            alone = settle(left_out, problem, j, found)
+        best, scale = least_objective(fold), 1e-9 * problem.yy + 4.0 * found[j].rounding
+        if not found[j].solved:
+            alone = settle(left_out, problem, j, found[j])
             if not alone.solved:
                 assert alone.n_nodes > 0
                 alone = settle(left_out, problem, j, alone, branch=True)
@@ -70,7 +69,7 @@ def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) ->
             assert alone.status is Status.OPTIMAL
             support = alone.support
         else:
-            support = found.support[j]
+            support = found[j].support
         assert fold.objective(support) <= best * (1 + 1e-7) + scale
 
 
@@ -82,10 +81,10 @@ def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> N
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, most_nodes=most_nodes)
     for j, fold in enumerate(folds):
-        alone = settle(left_out, problem, j, found, branch=True)
+        alone = settle(left_out, problem, j, found[j], branch=True)
         assert (
             fold.objective(alone.support)
-            <= least_objective(fold) * (1 + 1e-7) + 1e-9 * problem.yy + 4.0 * found.rounding[j]
+            <= least_objective(fold) * (1 + 1e-7) + 1e-9 * problem.yy + 4.0 * found[j].rounding
         )
 
 
@@ -139,8 +138,8 @@ def test_relaxations_alone_do_not_branch() -> None:
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(41), 40)
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, most_nodes=1)
-    alone = [settle(left_out, problem, j, found) for j in range(40)]
-    assert not any(one.branched for one in alone)
+    alone = [settle(left_out, problem, j, found[j]) for j in range(40)]
+    assert not any(one.work.n_branched for one in alone)
     assert any(not one.solved for one in alone)
     solved = [settle(left_out, problem, j, one, branch=True) for j, one in enumerate(alone)]
     assert all(one.solved for one in solved)
@@ -153,8 +152,8 @@ def test_no_time_leaves_everything_open() -> None:
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(31), 30)
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, limits=Limits(0.0))
-    assert set(found.pairs[:, 1]) == set(range(30))
-    one = settle(left_out, problem, 0, found, Limits(0.0), branch=True)
+    assert not any(one.solved for one in found)
+    one = settle(left_out, problem, 0, found[0], Limits(0.0), branch=True)
     assert one.status is Status.TIME_LIMIT
     assert not one.solved
 
@@ -171,7 +170,7 @@ def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
     found = solve_jointly(left_out, problem, start)
     for j in range(0, n, 3):
         fold = SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=20.0, tau=4)
-        one = settle(left_out, problem, j, found, branch=True)
+        one = settle(left_out, problem, j, found[j], branch=True)
         assert fold.objective(one.support) == pytest.approx(
             solve(fold, tol=0.0).objective, rel=1e-7
         )

@@ -21,6 +21,7 @@ from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.branching.search import Search
+from sparsecv.solvers.branching.settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import diagonal
 from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior
@@ -113,11 +114,11 @@ def test_reaches_the_semidefinite_relaxation() -> None:
     assert best - found.bound < 1.1 * gap < 0.6 * (best - alone)
 
 
-@pytest.mark.parametrize("kept", [refitted.OPEN_BYTES, 2000.0])
+@pytest.mark.parametrize("kept", [SETTINGS.max_open_bytes, 2000.0])
 def test_the_tree_is_right_wherever_it_stops(kept: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where hardly a node may be kept."""
-    monkeypatch.setattr(refitted, "FEWEST", 1)
-    monkeypatch.setattr(refitted, "OPEN_BYTES", kept)
+    changed = SETTINGS._replace(min_nodes_per_refit=1, max_open_bytes=kept)
+    monkeypatch.setattr(refitted, "SETTINGS", changed)
     for note, rng in draws(60, 72):
         problem, gram = with_diagonal(rng)
         best = optimum(problem)
@@ -139,9 +140,9 @@ def test_the_tree_is_right_wherever_it_stops(kept: float, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Near ties of nearly orthogonal columns; with threads each tree has nodes of its own."""
-    monkeypatch.setattr(single, "FITTING", 0.0)
-    monkeypatch.setattr(refitted, "FEWEST", 1)
-    monkeypatch.setattr(search_module, "FIRST_CHUNK", 0)
+    eager = SETTINGS._replace(fitting_supports=0.0, min_nodes_per_refit=1, first_chunk_columns=0)
+    for module in (single, refitted, search_module):
+        monkeypatch.setattr(module, "SETTINGS", eager)
     trees: list[RefittedTree] = []
     start = RefittedTree.__init__
 
@@ -157,7 +158,7 @@ def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.Monke
     assert len(trees) == jobs
     assert found.status is Status.OPTIMAL
     assert found.lower_bound <= found.objective * (1 + 1e-12)
-    monkeypatch.setattr(single, "PAYS", 1.0)
+    monkeypatch.setattr(single, "SETTINGS", eager._replace(refit_share=1.0))
     fixed = branch_and_bound(problem, tol=0.0)
     assert len(trees) == jobs
     assert found.objective == pytest.approx(fixed.objective, rel=1e-9)

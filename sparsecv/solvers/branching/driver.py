@@ -1,10 +1,14 @@
-"""Compiled branch-and-bound over included and excluded columns, best bound first.
+"""The compiled loop of branch and bound over included and excluded columns.
 
-Nodes wait with their relaxation solved. The one of least bound is taken up: its bound fixes
-columns, few completions left are enumerated, and otherwise it is branched on the column whose
-exclusion is expected to raise the bound most, by what excluding it has done so far (pseudocosts)
-and, until enough of that is known, by trying it (strong branching). Once no more nodes may be kept
-the search goes depth first below the node taken up.
+Single problems take up the open node of least bound, whose relaxation is solved already: the bound
+decides columns, a node with few supports left is enumerated, and another node is branched on the
+column whose exclusion is expected to raise the bound most, by what excluding the column has gained
+so far (pseudocosts) or, until enough of that is known, by solving the relaxation without the column
+(strong branching). Once the table of nodes may grow no more, the search goes depth first.
+
+A family of problems, which differ by the rows deleted, has the same loop with other steps at a
+node (``multi_problem_kernels``): the record ``family`` says which problems a node is open for. For
+single problems ``family`` is None, and numba compiles none of the branches on ``family``.
 """
 
 from __future__ import annotations
@@ -19,15 +23,12 @@ from ..kernels.linalg import Array
 from ..relaxation.descent import Sweeps, relax
 from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
+from .multi_problem_kernels import close_for_all, inherit
 from .node import (
-    CHEAP,
     IN,
-    OPERATION,
     OUT,
     RECORD,
     SETTLE,
-    SMALL,
-    STEP,
     bound_here,
     choose_all,
     count_node,
@@ -38,15 +39,10 @@ from .node import (
     small_enough,
     try_rounding,
 )
+from .settings import SETTINGS
 
+# What explore says: nothing is open, the nodes allowed are used up, or the table has no free rows.
 DONE, PAUSED, FULL = 0, 1, 2
-TRIED, KNOWN = 8, 2  # columns tried in strong branching; trials after which one is known
-PROMISING = 0.2  # of the best trial: a lower estimate is not tried
-ROUNDS, TOLERANCE = 2, 0.003  # multipliers tried at a node, deviation of Σz that will do
-FEW_ACTIVE, WIDEST = 25, 112  # active columns from which nodes are swept, or are not factored
-LESSONS = 8  # nodes on which sweeping may fail before it has to suffice for half of them
-# rounds of coordinate descent at a node, more where no factorisation follows
-FEW_SWEEPS, SWEEPS = 8, 20
 
 COUNTS = np.dtype(
     [
@@ -54,7 +50,7 @@ COUNTS = np.dtype(
         ("diving", "i8"),  # nodes on the stack
         ("spare", "i8"),  # rows not in use
         ("kept", "i8"),  # leaves kept
-        ("deep", "i8"),  # 1: no more rows may be had, children go on the stack
+        ("deep", "i8"),  # 1: the table may not grow, so that children go on the stack
     ]
 )
 
@@ -66,26 +62,26 @@ class OpenNodes(NamedTuple):
     beta: Array  # (rows, p)
     lam: Array  # (rows,)
     bound: Array  # (rows,)
-    fresh: NDArray[np.int8]  # (rows,) 1 where the node has not been relaxed
+    fresh: NDArray[np.int8]  # (rows,) 1 where the node's relaxation has not been solved
     heap: NDArray[np.int64]  # (rows,)
-    stack: NDArray[np.int64]
-    spare: NDArray[np.int64]
-    kept: NDArray[np.int64]
+    stack: NDArray[np.int64]  # (rows,)
+    spare: NDArray[np.int64]  # (rows,)
+    kept: NDArray[np.int64]  # (rows,)
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
 class Children(NamedTuple):
-    """The relaxation of a child, the best exclusion so far, and what was learnt of columns."""
+    """Two buffers for children of the node at hand, and what was learnt of columns."""
 
     state: NDArray[np.int8]  # (2, p)
     beta: Array  # (2, p)
     g: Array  # (p,)
     lam: Array  # (2, 1)
     top: Array
-    gain: Array  # (p,) gains of excluding a column, over its z, summed
-    trials: NDArray[np.int64]  # (p,)
-    tried: NDArray[np.int8]  # (p,)
-    sweeps: Sweeps  # for nodes with many active columns
+    gain: Array  # (p,) sum of the gains of excluding a column, each divided by the column's z
+    trials: NDArray[np.int64]  # (p,) how many gains were added up
+    tried: NDArray[np.int8]  # (p,) 1 where a column was tried at this node
+    sweeps: Sweeps  # for coordinate descent
 
 
 @kernel
@@ -105,8 +101,11 @@ def push(open_nodes, row):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def pop(open_nodes):  # type: ignore[no-untyped-def]
-    """Take the row of least bound out of the heap."""
+    """Take the row on top of the stack, or else the row of least bound out of the heap."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
+    if counts.diving > 0:
+        counts.diving -= 1
+        return open_nodes.stack[counts.diving]
     first = heap[0]
     counts.waiting -= 1
     n = counts.waiting
@@ -125,16 +124,10 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def store(open_nodes, state, beta, lam, bound, fresh):  # type: ignore[no-untyped-def]
-    """Write a node to a spare row."""
-    counts = open_nodes.counts[0]
-    counts.spare -= 1
-    row = open_nodes.spare[counts.spare]
+def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-def]
+    """Copy a node's decisions and coefficients."""
     for i in range(state.shape[0]):
-        open_nodes.state[row, i] = state[i]
-        open_nodes.beta[row, i] = beta[i]
-    open_nodes.lam[row], open_nodes.bound[row], open_nodes.fresh[row] = lam, bound, fresh
-    return row
+        state[i], beta[i] = from_state[i], from_beta[i]
 
 
 @kernel(inner=True)
@@ -151,26 +144,36 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 
 @kernel
 def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
-    """Relax the child in buffer ``at`` by coordinate descent; its bound, and whether it will do."""
+    """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
+
+    Returns: The child's bound, and whether no better bound is worth Newton steps.
+    """
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.hopeless = now.wide if active > WIDEST else now.undecided
+    limits.hopeless = now.wide if active > SETTINGS.max_factored_columns else now.undecided
     if now.quick > 0:
         limits.hopeless = 1.0
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
     rounds = relax(ch.sweeps, st.terms, *here)
-    now.work += abs(rounds) * (STEP + OPERATION * ((4.0 * active + ch.g.shape[0]) * active))
+    operations = (4.0 * active + ch.g.shape[0]) * active
+    now.work += abs(rounds) * work_of_step(operations)
     return best[0], rounds > 0 or best[1] - best[0] <= limits.hopeless * (target - best[0])
+
+
+@kernel(inner=True)
+def work_of_step(operations):  # type: ignore[no-untyped-def]
+    """Supports that enumeration visits in the time of one step of a relaxation."""
+    return SETTINGS.supports_per_step + SETTINGS.supports_per_operation * operations
 
 
 @kernel
 def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
-    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; its bound.
+    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return its bound.
 
-    Where many columns are active by coordinate descent first, as long as that suffices for most
-    nodes; by Newton steps, however ill-conditioned Q is, where a factorisation of the active
-    columns is worth it.
+    Where many columns are active, coordinate descent comes first as long as coordinate descent
+    suffices for most nodes. Otherwise Newton steps are taken, which do not suffer where Q is
+    ill-conditioned, if a factorisation of the active columns is worth its time.
     """
     now, state, beta, lam = st.now[0], ch.state[at], ch.beta[at], ch.lam[at]
     active, p = 0.0, state.shape[0]
@@ -178,43 +181,32 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
         active += beta[i] != 0.0
     now.nodes += 1
     wide = active > nt.active.shape[0] or now.quick > 0
-    if wide or (active > FEW_ACTIVE and 2 * now.sufficed >= now.swept - LESSONS):
+    learnt = 2 * now.sufficed >= now.swept - SETTINGS.failed_sweeps_allowed
+    if wide or (active > SETTINGS.max_newton_only_columns and learnt):
         now.quick -= now.quick > 0
-        bound, enough = sweep(st, ch, at, k, target, active, SWEEPS if wide else FEW_SWEEPS)
+        most = SETTINGS.rounds_alone if wide else SETTINGS.rounds_before_newton
+        bound, enough = sweep(st, ch, at, k, target, active, most)
         if wide:
             return bound
         now.swept += 1
         if enough:
             now.sufficed += 1
             return bound
-    bound, steps = newton(
-        st.Q,
-        st.terms,
-        st.root_w,
-        now.scaled > 0,
-        state,
-        k,
-        beta,
-        ch.g,
-        lam,
-        target,
-        ROUNDS,
-        TOLERANCE,
-        ch.top,
-        nt,
-    )
-    operations = (active * active / 6.0 + 2.0 * p) * active + 15.0 * p
-    now.work += abs(steps) * (STEP + OPERATION * operations)
-    if steps < 0:  # more columns became active than there is room for
-        bound = max(bound, sweep(st, ch, at, k, target, active, SWEEPS)[0])
+    here = (st.Q, st.terms, st.root_w, now.scaled > 0, state, k, beta, ch.g, lam, target)
+    rounds, error = SETTINGS.newton_rounds, SETTINGS.newton_cardinality_error
+    bound, steps = newton(*here, rounds, error, ch.top, nt)
+    now.work += abs(steps) * work_of_step((active * active / 6.0 + 2.0 * p) * active + 15.0 * p)
+    if steps < 0:  # More columns became active than there is room for.
+        bound = max(bound, sweep(st, ch, at, k, target, active, SETTINGS.rounds_alone)[0])
     return bound
 
 
 @kernel
 def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
-    """The node at hand with column i in or out, in buffer ``at``."""
+    """Put the node at hand, with column i decided, in buffer ``at``."""
+    copy_node(st.state, st.beta, ch.state[at], ch.beta[at])
     for j in range(st.state.shape[0]):
-        ch.state[at, j], ch.beta[at, j], ch.g[j] = st.state[j], st.beta[j], st.g[j]
+        ch.g[j] = st.g[j]
     ch.lam[at, 0] = st.lam[0]
     ch.state[at, i] = value
     if value == OUT:
@@ -222,8 +214,8 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def share(st, i):  # type: ignore[no-untyped-def]
-    """z_i of the node at hand."""
+def indicator(st, i):  # type: ignore[no-untyped-def]
+    """z_i = min(1, |β_i|√(w_i/λ)) of the node at hand."""
     size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
     if size >= s:
         return 1.0 if size > 0.0 else 0.0
@@ -231,15 +223,15 @@ def share(st, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
-    """The free column, not tried yet, of largest expected gain when it is excluded; the gain."""
+def most_expected(st, ch, n, mean):  # type: ignore[no-untyped-def]
+    """The largest gain expected of excluding a free column not tried yet, and that column."""
     most, which = -1.0, -1
     for f in range(n):
         i = st.columns[f]
         if ch.tried[i] == 1:
             continue
         each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
-        value = each * share(st, i)
+        value = each * indicator(st, i)
         if value > most:
             most, which = value, i
     return most, which
@@ -247,7 +239,7 @@ def promising(st, ch, n, mean):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
-    """The column to branch on; its exclusion is left in buffer 1, with its bound."""
+    """The column to branch on, and the bound of its exclusion, which is left in buffer 1."""
     total, trials = 0.0, 0
     for f in range(n):
         i = st.columns[f]
@@ -256,15 +248,15 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
         trials += ch.trials[i]
     mean = total / trials if total > 0.0 else 1.0
     best, chosen, raised = -1.0, -1, bound
-    for _ in range(TRIED):
-        expected, i = promising(st, ch, n, mean)
-        if i < 0 or (chosen >= 0 and expected < PROMISING * best):
+    for _ in range(SETTINGS.max_columns_tried):
+        expected, i = most_expected(st, ch, n, mean)
+        if i < 0 or (chosen >= 0 and expected < SETTINGS.min_expected_share * best):
             break
         ch.tried[i] = 1
-        known = ch.trials[i] >= KNOWN
+        known = ch.trials[i] >= SETTINGS.trials_until_known
         if known and expected <= best:
             continue
-        z = share(st, i)
+        z = indicator(st, i)
         load_child(st, ch, 0, i, OUT)
         value = max(bound, solve(st, nt, ch, 0, k, target))
         gain = min(value, target) - bound
@@ -273,8 +265,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
             ch.trials[i] += 1
         if gain > best:
             best, chosen, raised = gain, i, value
-            for j in range(st.state.shape[0]):
-                ch.state[1, j], ch.beta[1, j] = ch.state[0, j], ch.beta[0, j]
+            copy_node(ch.state[0], ch.beta[0], ch.state[1], ch.beta[1])
             ch.lam[1, 0] = ch.lam[0, 0]
         if known or value >= target:
             break
@@ -282,15 +273,21 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def add(st, open_nodes, ch, at, bound, fresh, target):  # type: ignore[no-untyped-def]
+def add(st, open_nodes, ch, family, at, bound, fresh, target):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
     pruned = bound >= target
     if pruned:
-        now.slack = min(now.slack, bound)
+        now.pruned = min(now.pruned, bound)
         if now.mode != RECORD:
             return
-    row = store(open_nodes, ch.state[at], ch.beta[at], ch.lam[at, 0], bound, fresh)
+    counts.spare -= 1
+    row = open_nodes.spare[counts.spare]
+    copy_node(ch.state[at], ch.beta[at], open_nodes.state[row], open_nodes.beta[row])
+    open_nodes.lam[row], open_nodes.bound[row] = ch.lam[at, 0], bound
+    open_nodes.fresh[row] = fresh
+    if family is not None:
+        inherit(family, row)
     if pruned:
         release(open_nodes, row, True)
     elif counts.deep > 0 or counts.diving > 0:
@@ -302,7 +299,7 @@ def add(st, open_nodes, ch, at, bound, fresh, target):  # type: ignore[no-untype
 
 @kernel(inner=True)
 def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
-    """Relax the node at hand, which came without a relaxation of its own; its bound."""
+    """Solve the relaxation of the node at hand; return its bound."""
     load_child(st, ch, 0, 0, st.state[0])
     bound = solve(st, nt, ch, 0, k, target)
     for j in range(st.state.shape[0]):
@@ -313,27 +310,30 @@ def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
-    """Try to be done with the node at hand by bounds and enumeration.
+    """Try to close the node at hand by bounds and enumeration.
 
-    A fresh node has no relaxation of its own yet. Returns whether it is closed, and otherwise its
-    included columns, free ones, picks left and bound.
+    fresh: The node's relaxation has not been solved yet.
+    Returns: Whether the node is closed; else how many columns are included and free, how many are
+        still to choose, and the node's bound.
     """
     now, tau, mode = st.now[0], st.support.shape[0], st.now[0].mode
+    gram_gradient(st.Q, st.terms.b, st.beta, st.g)
     m, n = count_node(st)
     while True:
         k = tau - m
         if k < 0:
-            return True, m, n, k, bound  # nothing better lies below
-        if k == 0 or k >= n:  # a single support, or all there is
+            return True, m, n, k, bound  # More columns are included than a support may have.
+        if k == 0 or k >= n:  # One support is the best of the node.
             finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
-        if mode != SETTLE and small_enough(st, n, k, CHEAP if fresh else SMALL):
+        most = SETTINGS.enumerated_unsolved_nodes if fresh else SETTINGS.enumerated_nodes
+        if mode != SETTLE and small_enough(st, n, k, most):
             finish(st, nt.columns, m, k, n)
             return True, m, n, k, bound
         if fresh:
             bound = max(bound, relax_here(st, nt, ch, k, target))
             if bound >= target:
-                now.slack = min(now.slack, bound)
+                now.pruned = min(now.pruned, bound)
                 return True, m, n, k, bound
             fresh = False
             m, n = count_node(st)
@@ -342,22 +342,23 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
             return False, m, n, k, bound
         here = bound_here(st, nt.columns, k)
         if here >= target:
-            now.slack = min(now.slack, here)
+            now.pruned = min(now.pruned, here)
             return True, m, n, k, bound
         bound = max(bound, here)
         fixed = screen(st, here, target, k)
         m, n = count_node(st)
         if fixed == 0:
             return False, m, n, k, bound
-        fresh = fixed * 8 >= n and tau > m and tau - m < n  # much has changed
+        # The relaxation is solved again where at least an eighth of the columns was decided.
+        fresh = fixed * 8 >= n and tau > m and tau - m < n
 
 
 @kernel
-def branch(st, nt, ch, open_nodes, n, k, bound, target):  # type: ignore[no-untyped-def]
+def branch(st, nt, ch, open_nodes, family, n, k, bound, target):  # type: ignore[no-untyped-def]
     """Let both children of the node at hand wait.
 
-    The first nodes of a tree branch on the column of largest z and leave relaxing the children to
-    their turn: what ends soon needs no more.
+    The first nodes of a tree, and all nodes of a family's tree, branch on the column of largest z
+    and leave the children's relaxations until the children are taken up.
     """
     quick = st.now[0].quick > 0
     if quick:
@@ -366,20 +367,24 @@ def branch(st, nt, ch, open_nodes, n, k, bound, target):  # type: ignore[no-unty
         raised = bound
     else:
         i, raised = choose(st, nt, ch, n, k, bound, target)
-    add(st, open_nodes, ch, 1, raised, quick, target)
+    add(st, open_nodes, ch, family, 1, raised, quick, target)
     load_child(st, ch, 0, i, IN)
-    raised, fresh = bound, quick or small_enough(st, n - 1, k - 1, CHEAP)
+    unsolved = SETTINGS.enumerated_unsolved_nodes
+    raised, fresh = bound, quick or small_enough(st, n - 1, k - 1, unsolved)
     if not fresh:
         raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
-    add(st, open_nodes, ch, 0, raised, fresh, target)
+    add(st, open_nodes, ch, family, 0, raised, fresh, target)
 
 
 @kernel
-def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
+def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-untyped-def]
     """Search on for at most about ``most_nodes`` nodes.
 
-    Returns DONE, PAUSED when the nodes are used up, FULL when there is no row for two children.
-    While leaves are recorded nothing is fixed: leaves then are a partition of all supports.
+    Leaves are kept where they are to be recorded, and nodes that stay open where nothing is to be
+    branched on or only few problems of a family are left. While leaves are recorded the bound
+    decides no columns: leaves then are a partition of all supports.
+
+    Returns: DONE, PAUSED or FULL.
     """
     now, counts, tau = st.now[0], open_nodes.counts[0], st.support.shape[0]
     first, mode = now.nodes, now.mode
@@ -388,39 +393,30 @@ def explore(st, nt, ch, open_nodes, most_nodes):  # type: ignore[no-untyped-def]
             return PAUSED
         if counts.spare < 3:
             return FULL
-        if counts.diving > 0:
-            counts.diving -= 1
-            row = open_nodes.stack[counts.diving]
-        else:
-            row = pop(open_nodes)
+        row = pop(open_nodes)
         target = now.upper * (1.0 - now.tolerance)
         bound = open_nodes.bound[row]
         if bound >= target:
-            now.slack = min(now.slack, bound)
+            now.pruned = min(now.pruned, bound)
             release(open_nodes, row, mode == RECORD)
             continue
-        for j in range(st.state.shape[0]):
-            st.state[j], st.beta[j] = open_nodes.state[row, j], open_nodes.beta[row, j]
+        copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
         st.lam[0] = open_nodes.lam[row]
-        gram_gradient(st.Q, st.terms.b, st.beta, st.g)
-        fresh = open_nodes.fresh[row] > 0
-        closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
-        if closed:
-            if mode == RECORD:  # with the β that closed it
-                for j in range(st.state.shape[0]):
-                    open_nodes.beta[row, j] = st.beta[j]
-                open_nodes.lam[row] = st.lam[0]
-            release(open_nodes, row, mode == RECORD)
-            continue
-        try_rounding(st, m, k, n)
-        if mode == SETTLE:
-            for j in range(st.state.shape[0]):
-                open_nodes.state[row, j], open_nodes.beta[row, j] = st.state[j], st.beta[j]
+        if family is None:
+            fresh = open_nodes.fresh[row] > 0
+            closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
+            keep = (closed and mode == RECORD) or (not closed and mode == SETTLE)
+            if not closed:
+                try_rounding(st, m, k, n)
+                target = now.upper * (1.0 - now.tolerance)
+        else:
+            closed, keep, n, k = close_for_all(st, ch.sweeps, family, row)
+        if keep:  # with the coefficients that its last bound came from
+            copy_node(st.state, st.beta, open_nodes.state[row], open_nodes.beta[row])
             open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], bound
-            release(open_nodes, row, True)
+        release(open_nodes, row, keep)
+        if closed or keep:
             continue
-        release(open_nodes, row, False)
-        target = now.upper * (1.0 - now.tolerance)
         now.branched += 1
-        branch(st, nt, ch, open_nodes, n, k, bound, target)
+        branch(st, nt, ch, open_nodes, family, n, k, bound, target)
     return DONE

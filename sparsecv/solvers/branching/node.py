@@ -1,7 +1,8 @@
 """Compiled steps at one node of the tree over included and excluded columns.
 
-A node's included and free columns, its incumbents by rounding, what its bound fixes, and its
-completion by enumeration. The order of nodes and their branching are ``driver``'s.
+A node is a set of columns that are in every support below the node, a set of columns that are in
+none, and free columns. Here are its rounding to a support, what its bound decides of free columns,
+and its enumeration. The order of nodes and their branching stand in ``driver``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.completion import Completion, complete, order_by_share
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..relaxation.dual_bound import (
     BoundTerms,
     fix_columns,
@@ -23,68 +24,64 @@ from ..relaxation.dual_bound import (
     raised,
 )
 from ..supports.swaps import swap_search
+from .settings import SETTINGS
 
-# a step of a node's relaxation in supports enumerated at the same time: by itself, per operation
-STEP, OPERATION = 400.0, 0.14
-CHEAP, SMALL = 0.05, 4.0  # nodes: enumerated before any relaxation, enumerated after it
-LEAST_NODE = 8e3  # supports a node is worth at least
-FREE_WORK, AT_ONCE = 3e5, 2e5  # supports: what setting up a search takes, the largest node
-ADDED_UP = 1e-13  # relative: what adding up a few shares may lose
-NEAR = 1.02  # of the record: a rounded support this good is improved by swaps
 FREE, IN, OUT = 0, 1, 2
-# what becomes of nodes that are not pruned at once: branch; branch and keep the leaves; neither
-# branch nor enumerate, keep what stays open
+# What becomes of nodes that are not pruned at once. SEARCH branches on them. RECORD branches on
+# them and keeps the leaves. SETTLE neither branches nor enumerates, and keeps the nodes that stay
+# open.
 SEARCH, RECORD, SETTLE = 0, 1, 2
 
 NOW = np.dtype(
     [
-        ("upper", "f8"),  # objective of the record
-        ("least", "f8"),  # objective that enumeration came upon
-        ("slack", "f8"),  # least bound that pruned a node or fixed a column
+        ("upper", "f8"),  # objective of the incumbent
+        ("least", "f8"),  # least objective that an enumeration computed, by its own rounded sums
+        ("pruned", "f8"),  # least bound that pruned a node or decided a column
         ("tolerance", "f8"),  # relative gap at which a node is pruned
-        ("ridge", "f8"),
-        ("scaled", "i8"),  # whether D = 0: the dual bound may scale the residual
-        ("work", "f8"),  # of all relaxations, in supports
+        ("ridge", "f8"),  # γ/2
+        ("scaled", "i8"),  # 1 where D = 0, so that the dual bound may scale the residual
+        ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
-        ("nodes", "i8"),  # whose bound was computed
-        ("branched", "i8"),
-        # of the gap to the target: what sweeps may leave between bound and value, Newton steps next
+        ("nodes", "i8"),  # nodes whose bound was computed
+        ("branched", "i8"),  # nodes that were branched on
+        # the share of what a bound lacks to the target that coordinate descent may leave between
+        # bound and value: in general, and where too many columns are active for Newton steps
         ("undecided", "f8"),
-        ("wide", "f8"),  # the same where too many columns are active for Newton steps
-        ("quick", "i8"),  # nodes left to relax roughly: easy problems end with them
-        ("swept", "i8"),  # nodes relaxed by coordinate descent,
-        ("sufficed", "i8"),  # and those of them where that was enough
+        ("wide", "f8"),
+        ("quick", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
+        ("swept", "i8"),  # nodes relaxed by coordinate descent
+        ("sufficed", "i8"),  # nodes for which coordinate descent was enough
         ("mode", "i8"),  # SEARCH, RECORD or SETTLE
     ]
 )
 
 
 class SearchState(NamedTuple):
-    """Problem, record, the node at hand and its work space."""
+    """A problem, its incumbent, the node at hand and work space."""
 
     G: Array
-    Q: Array
-    terms: BoundTerms  # w, length, b, yᵀy and what the dual bound asks besides
-    root_w: Array
-    support: NDArray[np.int64]  # (tau,) record
+    Q: Array  # G − D
+    terms: BoundTerms
+    root_w: Array  # √w
+    support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
-    state: NDArray[np.int8]  # (p,) free, in or out
+    state: NDArray[np.int8]  # (p,) FREE, IN or OUT
     beta: Array  # (p,)
     g: Array  # (p,) b − Qβ
-    lam: Array  # (1,) √λ
-    top: Array  # (tau + 3,) as gram_bound leaves it
-    columns: NDArray[np.int64]  # (p,) free
-    chosen: NDArray[np.int64]  # (tau,) included
+    lam: Array  # (1,) √λ, λ the multiplier of the cardinality constraint
+    top: Array  # (τ + 3,) what gram_bound leaves there
+    columns: NDArray[np.int64]  # (p,) free columns
+    chosen: NDArray[np.int64]  # (τ,) included columns
     scratch: Array  # (p,)
     work: Completion
-    found: NDArray[np.int64]  # (tau + 1,) a support to enter
-    tried: NDArray[np.int64]  # (tau,) the support rounded last
+    found: NDArray[np.int64]  # (τ + 1,) a support to enter
+    tried: NDArray[np.int64]  # (τ,) the support that was rounded last
     anywhere: NDArray[np.int8]  # (p,) ones: swaps may use any column
 
 
 @kernel(inner=True)
 def combinations(n, k, most):  # type: ignore[no-untyped-def]
-    """C(n, k), or more than ``most`` once it passes that."""
+    """C(n, k); once the product exceeds ``most``, some number above ``most``."""
     k = min(k, n - k)
     total = 1.0
     for a in range(k):
@@ -96,7 +93,10 @@ def combinations(n, k, most):  # type: ignore[no-untyped-def]
 
 @kernel
 def enter(st, most):  # type: ignore[no-untyped-def]
-    """Enter ``st.found`` after at most ``most`` swaps; returns its objective."""
+    """Make ``st.found``, after at most ``most`` swaps, the incumbent if it is better.
+
+    Returns: The objective of the swapped support.
+    """
     now, tau, work = st.now[0], st.support.shape[0], st.work
     here = (st.anywhere, work.L, st.scratch, work.V, work.c, work.d)
     gain = swap_search(st.G, st.terms.b, now.ridge, st.found, tau, *here, most)
@@ -119,7 +119,7 @@ def is_chosen(chosen, first, last, i):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
-    """Fill the m chosen columns up to τ with anything."""
+    """Fill the m chosen columns up to τ columns, with the first columns not chosen yet."""
     i = 0
     while m < tau:
         if not is_chosen(chosen, 0, m, i):
@@ -130,7 +130,7 @@ def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def enter_node(st, m):  # type: ignore[no-untyped-def]
-    """Enter the m chosen columns, filled up to τ with anything; returns the objective."""
+    """Enter the m chosen columns, filled up to τ columns; return the objective."""
     tau = st.support.shape[0]
     fill_up(st.chosen, m, tau)
     for a in range(tau):
@@ -152,7 +152,7 @@ def largest_share(columns, n, beta, root_w, chosen, first, last):  # type: ignor
 
 @kernel(inner=True)
 def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
-    """Choose the k free columns of largest z as well; whether that differs from last time."""
+    """Choose the k free columns of largest z too; whether the support differs from the last one."""
     new, chosen, tried = False, st.chosen, st.tried
     for a in range(m, m + k):
         chosen[a] = largest_share(st.columns, n, st.beta, st.root_w, chosen, m, a)
@@ -164,14 +164,16 @@ def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
-    """Greedy rounding, then swaps."""
-    if round_node(st, m, k, n) and enter_node(st, m + k) <= st.now[0].upper * NEAR:
-        enter(st, 20)  # close to the record: worth searching around
+    """Round the relaxation to a support; if its objective is nearly the least, improve by swaps."""
+    if not round_node(st, m, k, n):
+        return
+    if enter_node(st, m + k) <= st.now[0].upper * SETTINGS.max_swapped_ratio:
+        enter(st, 20)
 
 
 @kernel(inner=True)
 def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
-    """Choose free columns as well, where there is no choice; how many are chosen then."""
+    """Choose the first min(n, k) free columns too, where no choice is left; count the chosen."""
     for f in range(min(n, k)):
         chosen[m + f] = columns[f]
     return m + max(min(n, k), 0)
@@ -179,17 +181,20 @@ def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
-    """Certified bound and the largest g²/w at the node's β."""
+    """Certified bound at the node's β; the largest g²/w are left in ``st.top``."""
     count, scaled = list_allowed(st.state, columns), st.now[0].scaled > 0
     return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, scaled, st.top)
 
 
 @kernel(inner=True)
 def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
-    """Order the free columns by their shares of the dual bound at the node's β.
+    """Order the free columns by their shares s²g_i²/w_i of the dual bound at the node's β.
 
-    The k largest replaced by those of any others it is still a bound (EC.1, main paper, for k
-    columns at once): returns the sum of shares up to which it is no less than the record.
+    With the k largest shares replaced by the shares of any k columns, the bound holds for supports
+    with these columns (EC.1, main paper, for k columns at once). Adding up at most 2k + 1 numbers
+    loses at most 2k + 1 roundings of the sum (Higham 2002, eq. 4.4); 512 roundings are taken off.
+
+    Returns: The sum of shares up to which that bound is at least the incumbent's objective.
     """
     now, terms, top, share = st.now[0], st.terms, st.top, st.work.share
     bound, total = bound_here(st, allowed, k), 0.0
@@ -199,12 +204,12 @@ def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
         i = st.columns[f]
         share[f] = top[k + 1] * raised(st.g[i], terms.length[i], terms.w[i], top[k + 2])
     order_by_share(st.columns, share, n)
-    return bound + total - now.upper - ADDED_UP * (abs(bound) + total + now.upper)
+    return bound + total - now.upper - 512.0 * EPS * (abs(bound) + total + now.upper)
 
 
 @kernel(inner=True)
 def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
-    """Complete a node by enumeration; its best support is kept if it beats the record."""
+    """Enumerate the k of n free columns still to choose; enter the best support found."""
     now = st.now[0]
     before = st.terms.yy - now.upper
     least = share_out(st, allowed, k, n) if k > 1 else -np.inf
@@ -225,16 +230,16 @@ def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
         now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):
             st.chosen[m + a] = st.columns[st.work.found[a]]
-        # the enumeration's own gain is rounded: enter what a fresh factorisation gives
+        # The enumeration's sums carry more rounding than a fresh factorisation of the support.
         enter_node(st, m + k)
 
 
 @kernel(inner=True)
 def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
-    """Fix free columns whose other value is ruled out by the bound; number fixed."""
+    """Decide free columns whose other decision the bound rules out; return how many."""
     now = st.now[0]
     fixed, least = fix_columns(st.terms, st.state, k, st.g, bound, target, st.top, True)
-    now.slack = min(now.slack, least)
+    now.pruned = min(now.pruned, least)
     if fixed > 0:
         for i in range(st.state.shape[0]):
             if st.state[i] == OUT:
@@ -245,7 +250,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
-    """Take column i out of β."""
+    """Set β_i to 0, and g = b − Qβ accordingly."""
     if beta[i] != 0.0:
         for j in range(g.shape[0]):
             g[j] += Q[i, j] * beta[i]
@@ -254,26 +259,27 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
-    """Whether choosing k of n columns is enumerated in the time of so many nodes.
+    """Whether choosing k of n columns is to be enumerated, in the time of ``nodes`` nodes or less.
 
-    Two picks are about the price of one relaxation. What is larger is enumerated as long as that
-    has taken no more work than all relaxations: the tree below it might.
+    With two columns left to choose, enumeration takes about the time of one relaxation. A node that
+    takes longer is enumerated as long as such nodes have taken no more work than all relaxations,
+    as the tree below the node might take longer still.
     """
     if k <= 1:
         return True
     if k > st.work.C.shape[0] + 1 or n > st.work.C.shape[1]:
         return False
-    now, node = st.now[0], LEAST_NODE
-    if now.mode != RECORD:  # leaves for another problem: it must be able to enumerate them as well
+    now, node = st.now[0], SETTINGS.min_supports_per_node
+    if now.mode != RECORD:  # Leaves kept for another problem are enumerated by it as well.
         node = max(node, now.work / max(now.nodes, 1))
     budget = 0.0
     if nodes >= 1.0 and now.mode != RECORD:
         p = st.state.shape[0]
-        budget = now.work + min(FREE_WORK, 30.0 * p * p) - now.spent
+        budget = now.work + min(SETTINGS.first_supports, 30.0 * p * p) - now.spent
     count = combinations(n, k, max(nodes * node, budget))
     if count <= nodes * node or (k == 2 and nodes >= 1.0):
         return True
-    if count > min(budget, AT_ONCE):
+    if count > min(budget, SETTINGS.max_supports_at_once):
         return False
     now.spent += count
     return True
@@ -281,7 +287,7 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def count_node(st):  # type: ignore[no-untyped-def]
-    """List included and free columns; (included, free)."""
+    """List the included and the free columns; return how many there are of each."""
     m, n = 0, 0
     for i in range(st.state.shape[0]):
         if st.state[i] == IN:

@@ -1,4 +1,7 @@
-"""Many problems that differ by the rows left out of one Gram matrix: what they share."""
+"""Many problems that differ by the rows deleted from one Gram matrix, and what they share.
+
+With rows D and responses T deleted, problem j has G − DᵀD, Xᵀy − DᵀT and yᵀy − |T|².
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,22 @@ from numpy.typing import NDArray
 
 from ..kernels.completion import elimination_loss
 from ..kernels.linalg import EPS, Array, record
-from ..relaxation.dual_bound import relative_rounding
+from ..relaxation.dual_bound import EXTRA, relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
-from . import row_deletion_kernels as left_out_kernels
+from . import row_deletion_kernels as kernels
+from .settings import ROW_DELETION
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One problem's Gram matrices and the rows each neighbour leaves out of them.
+    """Gram matrices of all rows, and the rows that each problem lacks.
 
     gram: Of all rows.
-    rows, targets, shape (R, p) and (R,): The rows left out, neighbour after neighbour, scaled so
-        that leaving them out subtracts rowsᵀrows from G.
-    start, shape (k + 1,): ``rows[start[j]:start[j + 1]]`` belong to neighbour j.
-    n: Rows of the data: what rounding is relative to.
+    rows, targets, shape (R, p) and (R,): The rows deleted, problem after problem, scaled so that
+        deleting them subtracts rowsᵀrows from G.
+    start, shape (k + 1,): ``rows[start[j]:start[j + 1]]`` are missing from problem j.
+    n: Rows of the data, which rounding is relative to.
     """
 
     gram: GramForm
@@ -36,30 +40,27 @@ class LeftOut:
 
     @property
     def count(self) -> int:
-        """Number of neighbours."""
+        """Number of problems."""
         return int(self.start.size - 1)
 
     def of(self, j: int) -> slice:
-        """Rows of neighbour j.
-
-        Returns, slice.
-        """
+        """The places of problem j's rows in ``rows``."""
         return slice(int(self.start[j]), int(self.start[j + 1]))
 
     @cached_property
     def yy(self) -> Array:
-        """Squared length of y in every neighbour, shape (k,)."""
+        """Squared length of y in every problem, shape (k,)."""
         squares = np.concatenate([[0.0], np.cumsum(self.targets**2)])
         return np.asarray(self.gram.yy - (squares[self.start[1:]] - squares[self.start[:-1]]))
 
     @cached_property
-    def length(self) -> Array:
-        """Lengths of the columns, all rows in, shape (p,)."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.gram.G), 0.0)))
+    def squares(self) -> Array:
+        """Squared lengths of the columns with no row deleted, shape (p,)."""
+        return np.asarray(np.maximum(np.diag(self.gram.G), 0.0))
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
-        """Eigenvalues of G, rounded down, and its eigenvectors."""
+        """Eigenvalues of G, rounded down, and the eigenvectors."""
         values, vectors = np.linalg.eigh(self.gram.G)
         return values - self._eps * max(float(values[-1]), 0.0), vectors
 
@@ -72,19 +73,27 @@ class LeftOut:
     def _eps(self) -> float:
         return 2.0 * max(self.gram.eps, relative_rounding(self.n, self.gram.b.size))
 
+    @property
+    def _full_rank(self) -> bool:
+        """Whether G is known to be positive definite."""
+        return self.n > self.gram.b.size and bool(self.eigen[0][0] > 0.0)
+
     @cached_property
     def least(self) -> Array:
-        """Lower bounds ≥ 0 on the least eigenvalue of every neighbour's Gram matrix, shape (k,)."""
-        values, turned = self.eigen[0], self._turned
+        """Lower bounds ≥ 0 on the least eigenvalue of every problem's Gram matrix, shape (k,).
+
+        For one row d, G − ddᵀ ⪰ μI as long as dᵀ(G − μI)⁻¹d ≤ 1: bisection finds the largest μ.
+        """
         k = self.count
-        if self.n <= values.size or values[0] <= 0.0:
+        if not self._full_rank:
             return np.zeros(k)
-        low, high = np.zeros(k), np.full(k, values[0] * (1.0 - 1e-9))
+        values, largest = self.eigen[0], float(self.eigen[0][-1])
         single = np.diff(self.start) == 1
-        squares = turned[self.start[:-1][single]] ** 2
-        below, above = np.zeros(squares.shape[0]), high[single].copy()
-        # G − μI − ddᵀ ⪰ 0 while dᵀ(G − μI)⁻¹d ≤ 1
-        for _ in range(50):
+        squares = self._turned[self.start[:-1][single]] ** 2
+        low = np.zeros(k)
+        below = np.zeros(squares.shape[0])
+        above = np.full(squares.shape[0], values[0] * (1.0 - 1e-9))
+        for _ in range(ROW_DELETION.bisections):
             middle = 0.5 * (below + above)
             fits = np.sum(squares / (values - middle[:, None]), axis=1) <= 1.0 - 1e-9
             below, above = np.where(fits, middle, below), np.where(fits, above, middle)
@@ -92,144 +101,127 @@ class LeftOut:
         for j in np.flatnonzero(~single):
             D = self.rows[self.of(int(j))]
             fold = sla.eigvalsh(self.gram.G - D.T @ D, check_finite=False)
-            low[j] = max(0.0, float(fold[0]) - 1e-9 * float(values[-1]))
-        return np.asarray(np.maximum(low - self._eps * float(values[-1]), 0.0))
+            low[j] = max(0.0, float(fold[0]) - 1e-9 * largest)
+        return np.asarray(np.maximum(low - self._eps * largest, 0.0))
 
     @cached_property
     def levers(self) -> tuple[float, Array]:
-        """A multiple s of I and, per neighbour, the norm of (I − D(G + sI)⁻¹Dᵀ)⁻¹ from above.
+        """A multiple s of I and, for each problem, the norm of (I − D(G + sI)⁻¹Dᵀ)⁻¹ from above.
 
-        s is minus half of the least eigenvalue: most of what extraction gains is kept, and the
-        leverages stay below twice those of G.
+        s is minus half of the least eigenvalue of G: most of what extraction gains is kept, and the
+        leverages stay below twice the leverages of G.
         """
-        values, turned = self.eigen[0], self._turned
-        nothing = np.full(self.count, np.inf)
-        if self.n <= values.size or values[0] <= 0.0:
-            return 0.0, nothing
+        found = np.full(self.count, np.inf)
+        if not self._full_rank:
+            return 0.0, found
+        values = self.eigen[0]
         shift = -0.5 * float(values[0])
-        scaled = turned / np.sqrt(values + shift)
-        found = np.empty(self.count)
+        scaled = self._turned / np.sqrt(values + shift)
         for j in range(self.count):
             here = scaled[self.of(j)]
             inside = here @ here.T if here.shape[0] <= here.shape[1] else here.T @ here
-            most = float(np.linalg.eigvalsh(inside)[-1]) if inside.shape[0] > 1 else inside[0, 0]
-            left = 1.0 - most * (1.0 + 1e-9)
-            found[j] = (1.0 + 1e-7) / left if left > 1e-6 else np.inf
+            left = 1.0 - float(np.linalg.eigvalsh(inside)[-1]) * (1.0 + 1e-9)
+            if left > ROW_DELETION.min_leverage_left:
+                found[j] = (1.0 + 1e-7) / left
         return shift, found
 
     def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
-        """What enumeration may overlook below every neighbour's ``upper``, shape (k,).
+        """What enumeration may overlook below every problem's ``upper``, shape (k,).
 
         ridge: γ/2.
-        Returns, shape (k,).
         """
-        squares, yy, w = self.length**2 + ridge, self.gram.yy, ridge + self.least[:, None]
+        squares, yy, w = self.squares + ridge, self.gram.yy, ridge + self.least[:, None]
         return elimination_loss(squares, w, ridge, yy, self._eps, tau, np.minimum(upper, yy))
 
     def form(self, j: int) -> GramForm:
-        """Gram matrices of neighbour j, with the diagonal that :attr:`least` allows."""
-        D, t = self.rows[self.of(j)], self.targets[self.of(j)]
-        gram = self.gram
+        """Gram matrices of problem j, with the multiple of I that :attr:`least` allows."""
+        D, t, gram = self.rows[self.of(j)], self.targets[self.of(j)], self.gram
         return GramForm(
             gram.G - D.T @ D,
             gram.b - D.T @ t,
             max(float(self.yy[j]), 0.0),
             np.full(gram.b.size, self.least[j]),
             self._eps,
-            (self.length**2, gram.yy),
+            (self.squares, gram.yy),
         )
 
-    def neighbours(
-        self, ridge: float, tau: int, shift: Array, margin: float
-    ) -> left_out_kernels.Neighbours:
-        """State of the kernels, nothing known of any neighbour yet.
+    def problems(
+        self, ridge: float, tau: int, shift: Array, margin: float = 0.0
+    ) -> kernels.DeletedProblems:
+        """State of the kernels, with no incumbents.
 
         ridge: γ/2.
-        shift, shape (k,): Multiples of I added to every G_j and taken off the perspective's weight.
-        margin: What objectives may be off by.
+        shift, shape (k,): Multiple of I added to every problem's G and taken off γ/2.
+        margin: What objectives on all rows may be off by.
         """
-        p, widest = self.gram.b.size, max(int(np.diff(self.start).max(initial=1)), 1)
-        columns = max(p, tau)
-        inflation = (float(self.length.max()) ** 2 + ridge) / (float(self.gram.D.min()) + ridge)
-        return left_out_kernels.Neighbours(
+        gram, k, p = self.gram, self.count, self.gram.b.size
+        widest = max(int(np.diff(self.start).max(initial=1)), 1)
+        inflation = (float(self.squares.max()) + ridge) / (float(gram.D.min()) + ridge)
+        moved, lever = self.levers
+        terms = gram.terms(ridge)._replace(w=np.full(p, ridge - moved), eps=self._eps)
+        p_vectors = ("beta", "c", "inside", "free", "moved", "moved_c", "g")
+        return kernels.DeletedProblems(
+            G=np.ascontiguousarray(gram.G),
+            all_rows=terms,
             D=self.rows,
             T=self.targets,
             start=self.start,
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
-            length=np.sqrt(self.length**2 + ridge),
-            lever=self.levers[1],
-            settings=record(
-                left_out_kernels.SETTINGS,
+            ones=np.ones(p),
+            lever=lever,
+            known=record(
+                kernels.KNOWN,
                 ridge=ridge,
-                eps=self._eps,
                 margin=margin,
-                shift=self.levers[0],
-                yy=self.gram.yy,
+                shift=moved,
                 inflated=20.0 * EPS * inflation,
             ),
-            upper=np.full(self.count, np.inf),
-            support=np.zeros((self.count, tau), dtype=np.int64),
-            doubt=np.zeros(self.count, dtype=np.int32),
-            beta=np.zeros(p),
-            c=np.zeros(p),
-            inside=np.zeros(p),
-            free=np.zeros(p),
-            now=record(left_out_kernels.NODE),
+            upper=np.full(k, np.inf),
+            support=np.zeros((k, tau), dtype=np.int64),
+            doubt=np.zeros(k, dtype=np.int32),
+            state=np.zeros(p, dtype=np.int8),
+            columns=np.zeros(p, dtype=np.int64),
+            now=record(kernels.NODE),
             residual=np.zeros(self.targets.size),
-            fitted=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),
             inverse=np.zeros((p, p)),
-            moved=np.zeros(p),
-            v=np.zeros(p),
-            top=np.zeros(p + 2),
-            V=np.zeros((widest, columns)),
+            top=np.zeros(p + EXTRA),
+            U=np.zeros((widest, p)),
             S=np.zeros((widest, widest)),
             e=np.zeros(widest),
             L=np.zeros((tau, tau)),
             w=np.zeros(tau),
+            **{name: np.zeros(p) for name in p_vectors},
         )
 
     def centres(
         self, relaxation: Relaxation, ridge: float, tau: int, shift: Array
     ) -> tuple[Array, Array]:
-        """Coefficients for every neighbour near its relaxation's optimum, and bounds at them.
+        """Coefficients for every problem near its relaxation's optimum, and bounds at them.
 
         relaxation: Of all rows.
         ridge: γ/2.
-        shift, shape (k,): ε/2 of the main paper's eq. (5): multiple of I added to the neighbour's G
-            and taken off the perspective; negative ones at most :attr:`least`.
+        shift, shape (k,): ε/2 of the main paper's eq. (5): multiple of I added to the problem's G
+            and taken off the perspective; negative multiples at most :attr:`least`.
         Returns beta, shape (k, p).
         Returns bound, shape (k,): objective(β') ≥ bound + (β' − β)ᵀ(G_j + shift_j I)(β' − β) for
             every β' of at most τ non-zeros.
         """
-        nb = self.neighbours(ridge, tau, shift, 0.0)
-        p = self.gram.b.size
+        dp, p = self.problems(ridge, tau, shift), self.gram.b.size
+        root_lam, extracted = float(np.sqrt(relaxation.multiplier)), -float(np.median(shift))
         free = np.zeros(p, dtype=np.int8)
-        d = -float(np.median(shift))
-        level = relaxation.multiplier * (ridge + d)
-        left_out_kernels.load_node(nb, self.gram.G, self.gram.b, free, relaxation.beta, tau, level)
+        kernels.load_node(dp, free, relaxation.beta, tau, root_lam, extracted)
         beta, bound = np.empty((self.count, p)), np.empty(self.count)
-        left_out_kernels.centres(
-            nb,
-            self.gram.G,
-            self.gram.b,
-            d,
-            float(np.sqrt(relaxation.multiplier)),
-            beta,
-            bound,
-            np.empty(p),
-        )
+        kernels.centres(dp, beta, bound)
         return beta, bound
 
     def spreads(self, H: Array, shift: float, of: NDArray[np.intp]) -> Array:
-        """xᵀ(G_j + shift·I)⁻¹x from above for one row x of H (r, p) in neighbour ``of`` (r,) each.
-
-        For neighbours that leave out one row. Infinite where nothing bounds it.
+        """xᵀ(G_j + shift·I)⁻¹x from above for row i of H and problem j = of[i] that lacks one row.
 
         H, shape (r, p).
         of, shape (r,).
-        Returns, shape (r,).
+        Returns, shape (r,): Infinite where nothing bounds the value.
         """
         values, vectors = self.eigen
         scale = values + shift
@@ -240,6 +232,7 @@ class LeftOut:
         hd = np.sum(inner * row / scale, axis=1)
         left = 1.0 - np.sum(row * row / scale, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            grown = np.where(left > 1e-6, hh + hd * hd / left, np.inf)
+            sure = left > ROW_DELETION.min_leverage_left
+            grown = np.where(sure, hh + hd * hd / left, np.inf)
         lost = 1e-13 * np.sum(H * H, axis=1) / float(scale.min())
         return np.asarray(grown * (1.0 + 1e-7) + lost)

@@ -1,17 +1,20 @@
-"""Compiled bounds of one node on many neighbours: the same data without some of the rows.
+"""Compiled bounds and objectives of many problems that each lack some rows of the same data.
 
-Leaving out rows D with responses T changes a dual bound at fixed coefficients β only through the
-rows' residuals e = T − Dβ: the gradient Xᵀ(y − Xβ) loses Dᵀe, βᵀXᵀXβ loses |Dβ|², yᵀy loses |T|².
-Where that is not enough β follows the rows: with the columns A that have a coefficient, K the
-curvature of the node's relaxation on them and V = D_A K⁻¹,
+Problem j lacks the rows D with responses T. At fixed coefficients β its dual bound differs from the
+bound on all rows only through the residuals e = T − Dβ of these rows: the gradient Xᵀ(y − Xβ) loses
+Dᵀe, βᵀXᵀXβ loses |Dβ|², yᵀy loses |T|². Where the bound at β is not enough, β follows the deletion:
+with the columns A that have a coefficient, and K = LLᵀ the curvature of the relaxation on A,
 
-    β_A − Vᵀ(I − V D_Aᵀ)⁻¹e
+    β_A − K⁻¹D_Aᵀ(I − D_A K⁻¹D_Aᵀ)⁻¹e
 
-is the relaxation's optimum without the rows, as long as its pattern stays.
+is the relaxation's optimum without the rows, as long as the same coefficients are zero.
 
-Before either, one number per neighbour: the objective of every β the node allows is at least
-bound + (β − β̂)ᵀM(β − β̂) with M = G + shift·I (``ellipsoid``), so without the rows it is at least
-bound − eᵀ(I − D M⁻¹Dᵀ)⁻¹e.
+Before either bound, one number is tried for each problem: the objective on all rows of every β that
+the node allows is at least bound + (β − β̂)ᵀM(β − β̂) with M = G + shift·I (``ellipsoid``), so that
+without the rows the objective is at least bound − eᵀ(I − D M⁻¹Dᵀ)⁻¹e.
+
+A support's objective without the rows is down-dated in the same way: with G_S + γ/2 I = LLᵀ and
+U = D_S L⁻ᵀ it falls by eᵀ(I − UUᵀ)⁻¹e.
 """
 
 from __future__ import annotations
@@ -22,18 +25,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, add, dot, factor_row, invert_factor
-from ..relaxation.dual_bound import best_multiple, gram_gradient
-from .incumbent_kernels import SOUND
+from ..kernels.linalg import EPS, Array, add, cholesky, dot, factor_row, invert_factor
+from ..relaxation.dual_bound import (
+    BoundTerms,
+    bound_of_parts,
+    gram_bound,
+    gram_gradient,
+    list_allowed,
+    sum_largest,
+)
+from .settings import ROW_DELETION
 
-SETTINGS = np.dtype(
+KNOWN = np.dtype(
     [
         ("ridge", "f8"),  # γ/2
-        ("eps", "f8"),  # rounding of bounds
-        ("margin", "f8"),  # of objectives
-        ("shift", "f8"),  # of M
-        ("yy", "f8"),
-        ("inflated", "f8"),  # rounding of leverages
+        ("margin", "f8"),  # what objectives on all rows may be off by
+        ("shift", "f8"),  # M = G + shift·I
+        ("inflated", "f8"),  # relative rounding of a leverage
     ]
 )
 NODE = np.dtype(
@@ -42,355 +50,341 @@ NODE = np.dtype(
         ("linear", "f8"),  # βᵀb
         ("square", "f8"),  # |β|²
         ("reach", "f8"),  # |y| + Σ|β_i|·length_i
-        ("level", "f8"),  # of the k-th largest g²
-        ("bound", "f8"),  # on all rows, with the shift of M
-        ("picks", "i8"),  # left
-        ("active", "i8"),  # columns, −1 before they are listed
+        ("root_lam", "f8"),  # √λ of the node's relaxation
+        ("extracted", "f8"),  # d of the relaxation's Q = G − dI
+        ("bound", "f8"),  # dual bound on all rows with M in place of G
+        ("cardinality_left", "i8"),  # free columns still to choose
+        ("count", "i8"),  # columns that are not out
+        ("active", "i8"),  # columns with a coefficient, −1 before L⁻¹ is formed
     ]
 )
 
 
-class Neighbours(NamedTuple):
-    """Rows left out, what each neighbour's problem is, and work space."""
+class DeletedProblems(NamedTuple):
+    """Problems that lack rows, their incumbents, a node's coefficients, and work space."""
 
-    D: Array  # (R, p)
+    G: Array  # (p, p) of all rows
+    all_rows: BoundTerms  # of all rows with M in place of G
+    D: Array  # (R, p) the rows deleted, problem after problem
     T: Array  # (R,)
-    start: NDArray[np.int64]  # (k + 1,)
-    yy: Array  # (k,)
-    shift: Array  # (k,) multiple of I added to G_j, taken off the perspective's weight
-    length: Array  # (p,) of the columns, all rows in, as the dual bound asks
-    lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where that says nothing
-    settings: NDArray[np.void]  # (1,) of SETTINGS
-    upper: Array  # (k,) incumbents
-    support: NDArray[np.int64]  # (k, tau)
-    doubt: NDArray[np.int32]  # (k,) neighbours a support could not be judged on
-    # a node: coefficients (p,), b − Gβ (p,), included and free columns as 0/1 (p,)
-    beta: Array
-    c: Array
-    inside: Array
-    free: Array
+    start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
+    yy: Array  # (k,) squared length of y without the rows
+    shift: Array  # (k,) multiple of I added to the problem's G and taken off γ/2
+    ones: Array  # (p,)
+    lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where it is not bounded
+    known: NDArray[np.void]  # (1,) of KNOWN
+    upper: Array  # (k,) objectives of the incumbents
+    support: NDArray[np.int64]  # (k, τ) incumbents
+    doubt: NDArray[np.int32]  # (k,) problems on which a support could not be judged
+    # A node: coefficients, b − Gβ, decisions, and 0/1 for included and for free columns.
+    beta: Array  # (p,)
+    c: Array  # (p,)
+    state: NDArray[np.int8]  # (p,)
+    inside: Array  # (p,)
+    free: Array  # (p,)
+    columns: NDArray[np.int64]  # (p,) columns that are not out
     now: NDArray[np.void]  # (1,) of NODE
     residual: Array  # (R,)
-    fitted: Array  # (R,)
-    active: NDArray[np.int64]  # (p,)
-    inverse: Array  # (p, p) K⁻¹ on the active columns
-    # a neighbour
-    moved: Array  # (p,) its coefficients
-    v: Array  # (p,)
-    top: Array  # (p + 2,)
-    V: Array  # (m, p)
+    active: NDArray[np.int64]  # (p,) columns with a coefficient
+    inverse: Array  # (p, p) L⁻¹ of K on the active columns
+    # One problem: coefficients that follow its deletion, and work space.
+    moved: Array  # (p,)
+    moved_c: Array  # (p,)
+    g: Array  # (p,)
+    top: Array  # (p + 3,)
+    U: Array  # (m, p)
     S: Array  # (m, m)
     e: Array  # (m,)
-    # a support
-    L: Array  # (tau, tau)
-    w: Array  # (tau,)
+    # A support: L⁻¹ of G_S + γ/2 I, and L⁻¹b_S.
+    L: Array  # (τ, τ)
+    w: Array  # (τ,)
 
 
 @kernel
-def load_node(nb, G, b, state, beta, picks, level):  # type: ignore[no-untyped-def]
-    """Form what all neighbours share of a node; O(p²) and O(p) for every row left out."""
-    p = b.shape[0]
-    quadratic, linear, reach = 0.0, 0.0, np.sqrt(max(nb.settings[0].yy, 0.0))
+def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-untyped-def]
+    """Form what all problems share of a node, in O(p²), and the bound on all rows."""
+    p, now, terms, shift = beta.shape[0], dp.now[0], dp.all_rows, dp.known[0].shift
+    gram_gradient(dp.G, terms.b, beta, dp.c)
+    now.quadratic, now.linear, now.reach = 0.0, 0.0, terms.reach_y
     for i in range(p):
-        nb.beta[i] = beta[i]
-        nb.inside[i] = 1.0 if state[i] == 1 else 0.0
-        nb.free[i] = 1.0 if state[i] == 0 else 0.0
-    gram_gradient(G, b, beta, nb.c)
-    for i in range(p):
-        quadratic += beta[i] * (b[i] - nb.c[i])
-        linear += beta[i] * b[i]
-        reach += abs(beta[i]) * nb.length[i]
-    now = nb.now[0]
-    now.quadratic, now.linear = quadratic, linear
-    now.level, now.picks, now.reach = level, picks, reach
-    now.square = dot(beta, beta, p)
-    now.active = -1  # K⁻¹ is formed when first needed
+        dp.beta[i], dp.state[i] = beta[i], state[i]
+        dp.inside[i], dp.free[i] = state[i] == 1, state[i] == 0
+        now.quadratic += beta[i] * (terms.b[i] - dp.c[i])
+        now.linear += beta[i] * terms.b[i]
+        now.reach += abs(beta[i]) * terms.length[i]
+        dp.g[i] = dp.c[i] - shift * beta[i]
+    now.square, now.count = dot(beta, beta, p), list_allowed(state, dp.columns)
+    now.root_lam, now.extracted, now.cardinality_left = root_lam, extracted, left
+    now.active = -1
+    here = (terms, dp.state, dp.columns, now.count, left, dp.beta, dp.g, False, dp.top)
+    now.bound = gram_bound(*here)
 
 
 @kernel(inner=True)
-def bound_all_rows(nb):  # type: ignore[no-untyped-def]
-    """Dual bound of the loaded node on all rows with G + shift·I as the quadratic part."""
-    now, known = nb.now[0], nb.settings[0]
-    shift, ridge, eps = known.shift, known.ridge, known.eps
-    square, reach = now.square, now.reach
-    squares(nb.D, 0, 0, nb.e, nb.c, nb.beta, shift, eps * reach, nb.length, nb.v)
-    total = exact_sum(nb.v, nb.inside, nb.free, now.picks, nb.top) / (ridge - shift)
-    lost = eps * (reach * reach + total)
-    now.bound = known.yy - now.quadratic - shift * square - total - lost
-
-
-@kernel(inner=True)
-def residuals(nb, first, last):  # type: ignore[no-untyped-def]
-    """Fitted values and residuals of some of the rows left out."""
-    p = nb.beta.shape[0]
-    for r in range(first, last):
-        total = dot(nb.D[r], nb.beta, p)
-        nb.fitted[r], nb.residual[r] = total, nb.T[r] - total
-
-
-@kernel(inner=True, reorder=True)
-def squares(D, first, m, e, c, beta, move, lost, length, v):  # type: ignore[no-untyped-def]
-    """v_i = (|c_i − Σ_r D_ri e_r − shift·β_i| + what rounding may add)²."""
-    p = beta.shape[0]
-    if m == 1:  # leave-one-out: one pass
-        error = e[0]
-        for i in range(p):
-            g = abs(c[i] - D[first, i] * error - move * beta[i]) + lost * length[i]
-            v[i] = g * g
-        return
-    for i in range(p):
-        v[i] = c[i] - move * beta[i]
-    for r in range(m):
-        error = e[r]
-        for i in range(p):
-            v[i] -= D[first + r, i] * error
-    for i in range(p):
-        g = abs(v[i]) + lost * length[i]
-        v[i] = g * g
-
-
-@kernel(inner=True, reorder=True)
-def spread_sum(v, inside, free, k, level):  # type: ignore[no-untyped-def]
-    """Σ v over included columns and an upper bound on the k largest v over free ones.
-
-    kλ + Σ max(v − λ, 0) bounds the k largest from above for any λ ≥ 0.
-    """
-    total, over = 0.0, 0.0
-    for i in range(v.shape[0]):
-        total += inside[i] * v[i]
-        over += free[i] * max(v[i] - level, 0.0)
-    return total + k * level + over
-
-
-@kernel(inner=True)
-def exact_sum(v, inside, free, k, top):  # type: ignore[no-untyped-def]
-    """Σ v over included columns and exactly the k largest v over free ones."""
+def load_residuals(dp, j):  # type: ignore[no-untyped-def]
+    """Residuals of the rows that problem j lacks; the sum of their squares."""
     total = 0.0
-    for c in range(k + 1):
-        top[c] = 0.0
-    for i in range(v.shape[0]):
-        if inside[i] > 0.0:
-            total += v[i]
-        elif free[i] > 0.0 and v[i] > top[k]:
-            c = k
-            while c > 0 and top[c - 1] < v[i]:
-                top[c] = top[c - 1]
-                c -= 1
-            top[c] = v[i]
-    for c in range(k):
-        total += top[c]
+    for r in range(dp.start[j], dp.start[j + 1]):
+        dp.residual[r] = dp.T[r] - dot(dp.D[r], dp.beta, dp.beta.shape[0])
+        total += dp.residual[r] * dp.residual[r]
     return total
 
 
-@kernel(inner=True)
-def bound_pair(yy, quadratic, linear, total, move, eps, reach):  # type: ignore[no-untyped-def]
-    """yy − βᵀ(G + shift)β − total, and with shift = 0 the best over multiples of the residual."""
-    lost = eps * (reach * reach + total)
-    plain = yy - quadratic - total - lost
-    best = plain
-    if move == 0.0:
-        above = yy - linear
-        below = above - linear + quadratic + total + lost
-        best, _ = best_multiple(plain, above - lost, below)
-    return plain, best
-
-
-@kernel(inline=True)
-def evaluate(nb, j, c, beta, quadratic, linear, reach, square, target, exactly):  # type: ignore[no-untyped-def]
-    """Dual bounds of a node on neighbour j: at β itself, with the best multiple of its residual.
-
-    c, beta, b − Gβ and β.
-    quadratic, linear, reach, square, βᵀGβ, βᵀb, reach of β, |β|²; ``nb.e`` holds the residuals.
-    target, bound that is asked for.
-    exactly, select the largest g² exactly even where a bound on their sum reaches the target.
-    """
-    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
-    for r in range(m):
-        f = nb.T[first + r] - nb.e[r]
-        quadratic -= f * f
-        linear -= nb.T[first + r] * f
-    now, eps, ridge, move = nb.now[0], nb.settings[0].eps, nb.settings[0].ridge, nb.shift[j]
-    weight = ridge if move == 0.0 else (ridge - move) * (1.0 - 2.0 * EPS)
-    squares(nb.D, first, m, nb.e, c, beta, move, eps * reach, nb.length, nb.v)
-    quadratic += move * square
-    total = spread_sum(nb.v, nb.inside, nb.free, now.picks, now.level) / weight
-    plain, best = bound_pair(nb.yy[j], quadratic, linear, total, move, eps, reach)
-    if exactly or best < target:
-        total = exact_sum(nb.v, nb.inside, nb.free, now.picks, nb.top) / weight
-        plain, best = bound_pair(nb.yy[j], quadratic, linear, total, move, eps, reach)
-    return plain, best
-
-
-@kernel(inline=True)
-def bound_as_is(nb, j, target, exactly):  # type: ignore[no-untyped-def]
-    """Bounds of the loaded node on neighbour j at the node's own coefficients."""
-    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
-    for r in range(m):
-        nb.e[r] = nb.residual[first + r]
-    now = nb.now[0]
-    return evaluate(
-        nb, j, nb.c, nb.beta, now.quadratic, now.linear, now.reach, now.square, target, exactly
-    )
-
-
-@kernel(inner=True)
-def passing(nb, here, count, keep, value, retry):  # type: ignore[no-untyped-def]
-    """Which of the neighbours ``here[:count]`` stay open at the node's own coefficients.
-
-    ``value`` is the relaxation's on all rows, and value − e²/(1 − h) what is left of it without
-    a row: where even value − e² is too low nothing is tried. Those remain first in ``here``, in
-    ``retry`` 0; the ones worth another look have a 1 there. Returns how many remain.
-    """
-    all_rows, lost, left = nb.now[0].bound, nb.settings[0].eps * nb.now[0].reach, 0
-    for a in range(count):
-        j = here[a]
-        target, error = nb.upper[j] * keep, 0.0
-        for r in range(nb.start[j], nb.start[j + 1]):
-            error += nb.residual[r] * nb.residual[r]
-        if all_rows - (np.sqrt(error) + lost) ** 2 * nb.lever[j] >= target:
-            continue
-        hopeless = value - error < target
-        if not hopeless:
-            _, bound = bound_as_is(nb, j, target, False)
-            if bound >= target:
-                continue
-        here[left] = j
-        retry[left] = 0 if hopeless else 1
-        left += 1
-    return left
-
-
-@kernel(inner=True)
-def prepare_moves(nb, G, d, root_lam):  # type: ignore[no-untyped-def]
-    """The inverse Cholesky factor of K on the active columns.
-
-    K is G less the extracted d, plus the weight where z = 1.
-    """
-    p = nb.beta.shape[0]
-    n = 0
-    weight = nb.settings[0].ridge + d
+@kernel(inner=True, reorder=True)
+def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-untyped-def]
+    """g_i = c_i − Σ_r D_ri e_r − shift·β_i over the m rows from ``first`` on."""
+    p = beta.shape[0]
+    if m == 1:  # Leave-one-out: one pass.
+        error = e[0]
+        for i in range(p):
+            g[i] = c[i] - D[first, i] * error - shift * beta[i]
+        return
     for i in range(p):
-        if nb.beta[i] != 0.0 or nb.inside[i] > 0.0:
-            nb.active[n] = i
+        g[i] = c[i] - shift * beta[i]
+    for r in range(m):
+        error = e[r]
+        for i in range(p):
+            g[i] -= D[first + r, i] * error
+
+
+@kernel(inner=True, reorder=True)
+def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore[no-untyped-def]
+    """Σ v over included columns plus an upper bound on the k largest v over free columns.
+
+    v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
+    k·level + Σ max(v − level, 0).
+    """
+    total, over = 0.0, 0.0
+    for i in range(g.shape[0]):
+        size = abs(g[i]) + raise_by * length[i]
+        v = size * size
+        total += inside[i] * v
+        over += free[i] * max(v - level, 0.0)
+    return total + k * level + over
+
+
+@kernel(inline=True)
+def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-def]
+    """Dual bound of the loaded node on problem j, at any coefficients β.
+
+    c: b − Gβ on all rows; ``dp.e`` holds the residuals of the rows that are deleted.
+    sums: βᵀGβ and βᵀb on all rows, reach, |β|².
+    target: The largest g² are selected exactly only where a cruder sum does not reach ``target``.
+    scaled: Whether multiples of the residual may be dual points: only where shift = 0.
+    """
+    quadratic, linear, reach, square = sums
+    first, m = dp.start[j], dp.start[j + 1] - dp.start[j]
+    for r in range(m):
+        fitted = dp.T[first + r] - dp.e[r]
+        quadratic -= fitted * fitted
+        linear -= dp.T[first + r] * fitted
+    now, ridge, shift, eps = dp.now[0], dp.known[0].ridge, dp.shift[j], dp.all_rows.eps
+    weight = ridge if shift == 0.0 else (ridge - shift) * (1.0 - 2.0 * EPS)
+    deleted_gradient(dp.D, first, m, dp.e, c, beta, shift, dp.g)
+    quadratic += shift * square
+    raise_by, length, k = eps * reach, dp.all_rows.length, now.cardinality_left
+    level = now.root_lam * now.root_lam * (ridge + now.extracted)
+    total = sum_from_above(dp.g, length, raise_by, dp.inside, dp.free, k, level)
+    total *= (1.0 + eps) / weight
+    lost = raise_by * reach
+    bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
+    if bound < target:
+        which = (dp.state, dp.columns, now.count, k)
+        total = sum_largest(dp.ones, length, *which, dp.g, raise_by, dp.top)
+        total *= (1.0 + eps) / weight
+        bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
+    return bound
+
+
+@kernel(inner=True)
+def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
+    """Dual bound of the loaded node on problem j at the node's own coefficients."""
+    first, now = dp.start[j], dp.now[0]
+    for r in range(dp.start[j + 1] - first):
+        dp.e[r] = dp.residual[first + r]
+    sums = (now.quadratic, now.linear, now.reach, now.square)
+    return evaluate(dp, j, dp.c, dp.beta, sums, target, scaled)
+
+
+@kernel(inner=True)
+def factor_active(dp):  # type: ignore[no-untyped-def]
+    """L⁻¹ of K on the columns with a coefficient.
+
+    K is G less what the relaxation extracted, plus the weight where z = 1.
+    """
+    p, now, ridge, K = dp.beta.shape[0], dp.now[0], dp.known[0].ridge, dp.inverse
+    n, mean = 0, 0.0
+    for i in range(p):
+        if dp.beta[i] != 0.0 or dp.inside[i] > 0.0:
+            dp.active[n] = i
+            mean += dp.G[i, i]
             n += 1
-    nb.now[0].active = n
-    K = nb.inverse
-    mean = 0.0
+    now.active = n
+    least = ROW_DELETION.relative_ridge * mean / max(n, 1)
+    root_weight = np.sqrt(ridge + now.extracted)
     for a in range(n):
-        mean += G[nb.active[a], nb.active[a]] / n
-    for a in range(n):
-        i = nb.active[a]
-        whole = nb.inside[i] > 0.0 or abs(nb.beta[i]) * np.sqrt(weight) >= root_lam
+        i = dp.active[a]
+        whole = dp.inside[i] > 0.0 or abs(dp.beta[i]) * root_weight >= now.root_lam
         for c in range(a):
-            K[a, c] = G[i, nb.active[c]]
-        K[a, a] = G[i, i] + (nb.settings[0].ridge if whole else -d) + 1e-9 * mean
-        factor_row(K, a, 1e-9 * mean)
-    invert_factor(K, n, nb.top)
+            K[a, c] = dp.G[i, dp.active[c]]
+        K[a, a] = dp.G[i, i] + (ridge if whole else -now.extracted) + least
+        factor_row(K, a, least)
+    invert_factor(K, n, dp.top)
 
 
 @kernel(inner=True)
-def worth_moving(nb, j, value, target):  # type: ignore[no-untyped-def]
-    """Whether a node of ``value`` on all rows can reach ``target`` without one row.
+def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
+    """U = D L⁻ᵀ on n columns for the rows problem j lacks, and the Cholesky factor of I − UUᵀ.
 
-    value − e²/(1 − h) is what the relaxation is worth without it as long as its pattern stays.
+    Returns: The least pivot of I − UUᵀ, or 0 where too few digits are left.
     """
-    first, n = nb.start[j], nb.now[0].active
-    if nb.start[j + 1] - first > 1:
-        return True
-    D, inverse, v, active = nb.D, nb.inverse, nb.v, nb.active
-    h = 0.0
-    for a in range(n):
-        v[a] = D[first, active[a]]
-    for a in range(n):
-        y = dot(inverse[a], v, a + 1)
-        h += y * y
-    e = nb.residual[first]
-    return h < 1.0 - SOUND and value - e * e / (1.0 - h) >= target
+    U, S, least = dp.U, dp.S, 1.0
+    first = dp.start[j]
+    for r in range(dp.start[j + 1] - first):
+        for a in range(n):
+            dp.g[a] = dp.D[first + r, columns[a]]
+        for a in range(n):
+            U[r, a] = dot(inverse[a], dp.g, a + 1)
+        for s in range(r):
+            S[r, s] = -dot(U[r], U[s], n)
+        S[r, r] = 1.0 - dot(U[r], U[r], n)
+        left = factor_row(S, r, 0.0)
+        if not left >= ROW_DELETION.min_pivot:
+            return 0.0
+        least = min(least, left)
+    return least
 
 
 @kernel(inner=True)
-def move(nb, j):  # type: ignore[no-untyped-def]
-    """Let β follow the rows neighbour j leaves out; whether that was possible.
+def move(dp, j, value, target):  # type: ignore[no-untyped-def]
+    """Let β follow the deletion of problem j's rows; whether that was possible and promising.
 
-    On success ``nb.moved`` holds its coefficients and ``nb.e`` the residuals of the rows there.
+    With one row and the same zeros, the relaxation of ``value`` on all rows is worth
+    value − e²/(1 − |U|²) without the row: where that is below ``target`` nothing is gained. On
+    success ``dp.moved`` holds the coefficients and ``dp.e`` the residuals there.
     """
-    first, m = nb.start[j], nb.start[j + 1] - nb.start[j]
-    n, p = nb.now[0].active, nb.beta.shape[0]
+    first, m = dp.start[j], dp.start[j + 1] - dp.start[j]
+    n, e, S, step = dp.now[0].active, dp.e, dp.S, dp.top
+    if down_date(dp, dp.inverse, dp.active, n, j) == 0.0:
+        return False
     for r in range(m):
-        for a in range(n):
-            nb.v[a] = nb.D[first + r, nb.active[a]]
-            nb.V[r, a] = 0.0
-        for a in range(n):
-            add(nb.V[r], nb.inverse[a], dot(nb.inverse[a], nb.v, a + 1), a + 1)
-        nb.e[r] = nb.residual[first + r]
-    for r in range(m):
-        for s in range(r + 1):
-            total = 1.0 if r == s else 0.0
-            for a in range(n):
-                total -= nb.V[r, a] * nb.D[first + s, nb.active[a]]
-            nb.S[r, s] = total
-        if factor_row(nb.S, r, 0.0) < SOUND:
-            return False
-    for r in range(m):
-        for q in range(r):
-            nb.e[r] -= nb.S[r, q] * nb.e[q]
-        nb.e[r] /= nb.S[r, r]
+        e[r] = dp.residual[first + r]
+        e[r] = (e[r] - dot(S[r], e, r)) / S[r, r]
+    if m == 1 and value - e[0] * e[0] < target:
+        return False
     for back in range(m):
         r = m - 1 - back
         for q in range(r + 1, m):
-            nb.e[r] -= nb.S[q, r] * nb.e[q]
-        nb.e[r] /= nb.S[r, r]
-    for i in range(p):
-        nb.moved[i] = nb.beta[i]
+            e[r] -= S[q, r] * e[q]
+        e[r] /= S[r, r]
+    for i in range(dp.beta.shape[0]):
+        dp.moved[i], step[i] = dp.beta[i], 0.0
     for a in range(n):
-        total = 0.0
+        along = 0.0
         for r in range(m):
-            total += nb.V[r, a] * nb.e[r]
-        nb.moved[nb.active[a]] -= total
+            along += dp.U[r, a] * e[r]
+        add(step, dp.inverse[a], along, a + 1)
+    for a in range(n):
+        dp.moved[dp.active[a]] -= step[a]
     for r in range(m):
-        total = nb.T[first + r]
-        for a in range(n):
-            total -= nb.D[first + r, nb.active[a]] * nb.moved[nb.active[a]]
-        nb.e[r] = total
+        e[r] = dp.T[first + r] - dot(dp.D[first + r], dp.moved, dp.moved.shape[0])
     return True
 
 
 @kernel(inner=True)
-def bound_moved(nb, G, b, j, target, exactly, c):  # type: ignore[no-untyped-def]
-    """Bounds on neighbour j at coefficients that follow its rows; −∞ where they cannot."""
-    if not move(nb, j):
-        return -np.inf, -np.inf
-    n, p = nb.now[0].active, nb.beta.shape[0]
+def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
+    """Dual bound on problem j at coefficients that follow its deletion; −∞ where there are none."""
+    if not move(dp, j, value, target):
+        return -np.inf
+    p, b, c = dp.beta.shape[0], dp.all_rows.b, dp.moved_c
     for i in range(p):
-        c[i] = nb.c[i]
-    for a in range(n):
-        i = nb.active[a]
-        step = nb.moved[i] - nb.beta[i]
-        if step != 0.0:
-            add(c, G[i], -step, p)
+        c[i] = dp.c[i]
+    for a in range(dp.now[0].active):
+        i = dp.active[a]
+        if dp.moved[i] != dp.beta[i]:
+            add(c, dp.G[i], dp.beta[i] - dp.moved[i], p)
     quadratic, linear, square = 0.0, 0.0, 0.0
-    reach = nb.now[0].reach  # c was formed from both coefficients
-    for a in range(n):
-        i = nb.active[a]
-        square += nb.moved[i] * nb.moved[i]
-        quadratic += nb.moved[i] * (b[i] - c[i])
-        linear += nb.moved[i] * b[i]
-        reach += abs(nb.moved[i]) * nb.length[i]
-    return evaluate(nb, j, c, nb.moved, quadratic, linear, reach, square, target, exactly)
+    reach = dp.now[0].reach  # of both coefficients, as c was formed from both
+    for a in range(dp.now[0].active):
+        i = dp.active[a]
+        square += dp.moved[i] * dp.moved[i]
+        quadratic += dp.moved[i] * (b[i] - c[i])
+        linear += dp.moved[i] * b[i]
+        reach += abs(dp.moved[i]) * dp.all_rows.length[i]
+    return evaluate(dp, j, c, dp.moved, (quadratic, linear, reach, square), target, scaled)
 
 
 @kernel
-def centres(nb, G, b, d, root_lam, betas, plain, c):  # type: ignore[no-untyped-def]
-    """Every neighbour's own coefficients for the loaded node, and the bound at them."""
-    residuals(nb, 0, nb.T.shape[0])
-    prepare_moves(nb, G, d, root_lam)
-    for j in range(nb.yy.shape[0]):
-        value, _ = bound_as_is(nb, j, np.inf, True)
-        plain[j] = value
-        for i in range(b.shape[0]):
-            betas[j, i] = nb.beta[i]
-        value, _ = bound_moved(nb, G, b, j, np.inf, True, c)
-        if value > plain[j]:
-            plain[j] = value
-            for i in range(b.shape[0]):
-                betas[j, i] = nb.moved[i]
+def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
+    """Whether the loaded node's bound on problem j reaches ``target``.
+
+    value: The relaxation's objective on all rows, which shows where no bound can be enough.
+    """
+    error, lost = load_residuals(dp, j), dp.all_rows.eps * dp.now[0].reach
+    if dp.now[0].bound - (np.sqrt(error) + lost) ** 2 * dp.lever[j] >= target:
+        return True
+    if value - error < target:
+        return False
+    scaled = dp.shift[j] == 0.0
+    if bound_as_is(dp, j, target, scaled) >= target:
+        return True
+    if dp.now[0].active < 0:
+        factor_active(dp)
+    return bound_moved(dp, j, value, target, scaled) >= target
+
+
+@kernel
+def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
+    """Every problem's own coefficients for the loaded node, and the bound at these coefficients."""
+    factor_active(dp)
+    for j in range(dp.yy.shape[0]):
+        load_residuals(dp, j)
+        bounds[j] = bound_as_is(dp, j, np.inf, False)
+        moved = bound_moved(dp, j, np.inf, np.inf, False)
+        better = moved > bounds[j]
+        bounds[j] = max(bounds[j], moved)
+        for i in range(dp.beta.shape[0]):
+            betas[j, i] = dp.moved[i] if better else dp.beta[i]
+
+
+@kernel
+def factor_support(dp, support):  # type: ignore[no-untyped-def]
+    """L⁻¹ of G_S + γ/2 I = LLᵀ, and w = L⁻¹b_S; what the support gains on all rows, |w|²."""
+    tau = support.shape[0]
+    cholesky(dp.G, dp.known[0].ridge, support, tau, dp.L)
+    gain = 0.0
+    for a in range(tau):
+        dp.w[a] = (dp.all_rows.b[support[a]] - dot(dp.L[a], dp.w, a)) / dp.L[a, a]
+        gain += dp.w[a] * dp.w[a]
+    invert_factor(dp.L, tau, dp.top)
+    return gain
+
+
+@kernel
+def try_support(dp, support, here, count):  # type: ignore[no-untyped-def]
+    """Make a support the incumbent of the problems ``here[:count]`` that it improves on.
+
+    Returns: On how many problems the support could not be judged, as the down-date has lost its
+        digits where next to nothing of a deleted row is left by the others; ``dp.doubt`` begins
+        with these problems.
+    """
+    e, tau, doubtful, known = dp.e, support.shape[0], 0, dp.known[0]
+    whole = dp.all_rows.yy - factor_support(dp, support)
+    for place in range(count):
+        j = here[place]
+        first, value, lost = dp.start[j], whole, np.inf
+        least = down_date(dp, dp.L, support, tau, j)
+        if least > 0.0:
+            for r in range(dp.start[j + 1] - first):
+                e[r] = dp.T[first + r] - dot(dp.U[r], dp.w, tau)
+                e[r] = (e[r] - dot(dp.S[r], e, r)) / dp.S[r, r]
+                value -= e[r] * e[r]
+            lost = (whole - value) * known.inflated / least
+        if not lost <= ROW_DELETION.max_relative_loss * max(value, 0.0) + known.margin:
+            dp.doubt[doubtful] = j
+            doubtful += 1
+        elif value < dp.upper[j]:
+            dp.upper[j] = value
+            for a in range(tau):
+                dp.support[j, a] = support[a]
+    return doubtful

@@ -14,21 +14,17 @@ from ..relaxation.dual_bound import weights
 from ..relaxation.gram import GramForm
 from . import driver
 from .node import FREE, IN
-from .search import OPEN_BYTES, Nodes, Tree
-
-STEPS = 4  # of fitting at a node
-PAYS = 0.5  # of a node's gap: a diagonal that closes so much is worth its time
-HELD = 500.0  # bytes of a node that waits, besides its β and states
-FEWEST = 10  # nodes searched from a node with its diagonal, twice as many where that does not pay
+from .search import Nodes, Tree
+from .settings import SETTINGS
 
 
 class RefittedTree(Tree):
     """A tree that fits the diagonal again at nodes before it searches on from there.
 
-    The deeper a node, the more XᵀX − D ⪰ 0 allows its free columns: those left out do not count,
-    and nothing need be taken from included ones. Where columns are nearly orthogonal that is most
-    of the gap. Open nodes wait here with the diagonal of the node they come from; the compiled
-    search has only those below the node at hand.
+    The deeper a node, the larger the diagonal D of its free columns may be with XᵀX − D ⪰ 0:
+    excluded columns do not count, and D need not take anything from included columns. Where columns
+    are nearly orthogonal, larger diagonals close most of the gap. Open nodes wait here with the
+    diagonal of the node they come from; the compiled search has only the nodes below one node.
 
     gram: With D > 0.
     tol: Relative gap at which a node is pruned.
@@ -37,16 +33,16 @@ class RefittedTree(Tree):
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         super().__init__(gram, problem, tol)
         self.heap: list[tuple[float, int, Array, NDArray[np.int8], Array, float]] = []
-        self.pushed, self.budget, self.D = 0, FEWEST, gram.D
+        self.pushed, self.budget, self.D = 0, SETTINGS.min_nodes_per_refit, gram.D
 
     @property
     def n_open(self) -> int:
-        """How many nodes are open."""
+        """How many nodes are open, here and in the compiled search."""
         return len(self.heap) + super().n_open
 
     @property
     def bound(self) -> float:
-        """Least bound of what was pruned or is still open."""
+        """Least bound of the nodes that were pruned or are still open."""
         return min(super().bound, self.heap[0][0] if self.heap else np.inf)
 
     def add(
@@ -57,10 +53,7 @@ class RefittedTree(Tree):
         bound: Array | float = -np.inf,
         fresh: NDArray[np.int8] | int = 1,
     ) -> None:
-        """Let nodes wait with the root's diagonal: it is allowed everywhere.
-
-        state, beta, lam, bound, fresh: As :meth:`Tree.add` has them.
-        """
+        """Let nodes wait with the root's diagonal, which every node allows."""
         bounds = np.broadcast_to(np.asarray(bound, dtype=float), lam.shape)
         self._wait(self.gram.D, (state, beta, lam, bounds, np.ones(lam.size, dtype=np.int8)))
 
@@ -75,10 +68,7 @@ class RefittedTree(Tree):
         return state, beta, lam, bound, np.ones(len(heap), dtype=np.int8)
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes.
-
-        Returns: ``driver.DONE`` or ``PAUSED``.
-        """
+        """Search on for about so many nodes; return ``driver.DONE`` or ``PAUSED``."""
         now = self.now
         last = int(now["nodes"][0]) + nodes
         while self.n_open > 0:
@@ -88,13 +78,14 @@ class RefittedTree(Tree):
             if super().n_open == 0 and not self._take_up():
                 continue
             code = super().advance(min(left, self.budget))
-            # where no more nodes may be kept, the one taken up is searched to its end
-            if code != driver.FULL and len(self.heap) <= OPEN_BYTES / (9.0 * self.problem.p + HELD):
+            # Where no more nodes may be kept, the node taken up is searched to its end.
+            memory = len(self.heap) * (9.0 * self.problem.p + SETTINGS.bytes_per_refitted_node)
+            if code != driver.FULL and memory <= SETTINGS.max_open_bytes:
                 self._wait(self.D, super().emptied())
         return driver.DONE
 
     def _take_up(self) -> bool:
-        """Fit the diagonal of the node of least bound; whether it is open and handed on."""
+        """Fit the diagonal of the node of least bound; whether the node is open afterwards."""
         now, tau, ridge = self.now, self.problem.tau, self.problem.gamma / 2.0
         bound, _, D, state, beta, lam = heapq.heappop(self.heap)
         target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
@@ -104,13 +95,15 @@ class RefittedTree(Tree):
             now["nodes"] += 1
             start = Fitted(D, beta, lam, bound)
             D, beta, lam, fitted = fit_diagonal(
-                self.gram, ridge, state, picks, start, target, STEPS
+                self.gram, ridge, state, picks, start, target, SETTINGS.refit_steps
             )
-            pays = fitted - bound > PAYS * (target - bound)
-            self.budget = max(FEWEST, self.budget // 2) if pays else 2 * self.budget
+            pays = fitted - bound > SETTINGS.refit_share * (target - bound)
+            self.budget = (
+                max(SETTINGS.min_nodes_per_refit, self.budget // 2) if pays else 2 * self.budget
+            )
             bound = max(bound, fitted)
         if bound >= target:
-            now["slack"] = np.minimum(now["slack"], bound)
+            now["pruned"] = np.minimum(now["pruned"], bound)
             return False
         st, self.D = self.st, D
         st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
@@ -120,7 +113,7 @@ class RefittedTree(Tree):
         return True
 
     def _wait(self, D: Array, nodes: Nodes) -> None:
-        """Let nodes wait, D being allowed at all of them."""
+        """Let nodes wait with a diagonal D that all of them allow."""
         for state, beta, lam, bound, _ in zip(*nodes, strict=True):
             self.pushed += 1
             heapq.heappush(self.heap, (float(bound), self.pushed, D, state, beta, float(lam)))

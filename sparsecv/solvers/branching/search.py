@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,44 +23,37 @@ from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
 from . import driver, node
+from .settings import SETTINGS
 
-CHUNK_SECONDS = 0.01  # between two looks at the clock, about
-OPEN_BYTES = 512e6  # of open nodes beyond which the search goes deep
-COMPLETE_COLUMNS = 600  # free columns up to which more than two picks are enumerated
-COMPLETE_LEVELS = 4
-STEP = 0.98  # of the gap last noted: the next entry of the history
-LATER = 1.02  # times the seconds of the entry before
-# of the gap to the target, where a search is long: what sweeps may leave between bound and value.
-# Where no diagonal is extracted bounds are far from the target: a child gains little of that.
-UNDECIDED, SCALED_UNDECIDED = 0.1, 0.03
-FIRST_ROWS = 256
-FIRST_CHUNK = 6400  # nodes times columns until the first look at the clock
-
-
-# states, β, √λ, bounds, and 1 where there is no relaxation yet
+# states, β, √λ, bounds, and 1 where the relaxation has not been solved
 Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 
 
 class Tree:
-    """The open nodes of one thread and everything it works with.
+    """The open nodes of one thread, and the state its search works with.
 
     problem: Gives γ and τ.
     tol: Relative gap at which a node is pruned.
     """
 
+    family: Any = None  # which problems nodes are open for, in a tree of many problems
+
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt, self.ch = newton_work(p, driver.WIDEST), _children(self.st, gram.scaled)
-        self.open = _rows(min(FIRST_ROWS, self._most()), p)
-        # counters and settings as plain arrays: numpy is slow at records' names
+        self.nt, self.ch = (
+            newton_work(p, SETTINGS.max_factored_columns),
+            _children(self.st, gram.scaled),
+        )
+        self.open = _rows(min(SETTINGS.first_rows, self._most()), p)
+        # Plain arrays of the counters: numpy is slow at the names of a record array.
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
 
     @property
     def waiting(self) -> NDArray[np.int64]:
-        """Rows of the nodes that are open."""
+        """Rows of the open nodes."""
         heap = self.open.heap[: self.counts["waiting"][0]]
         return np.concatenate([heap, self.open.stack[: self.counts["diving"][0]]])
 
@@ -69,15 +63,25 @@ class Tree:
         return self.waiting.size
 
     @property
+    def n_nodes(self) -> int:
+        """How many nodes' bounds were computed."""
+        return int(self.now["nodes"][0])
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the table has free rows for the next node's children."""
+        return bool(self.counts["spare"][0] >= 3)
+
+    @property
     def kept(self) -> NDArray[np.int64]:
         """Rows of the leaves kept."""
         return self.open.kept[: self.counts["kept"][0]]
 
     @property
     def bound(self) -> float:
-        """Least bound of what was pruned or is still open."""
+        """Least bound of the nodes that were pruned or are still open."""
         least = float(self.open.bound[self.waiting].min(initial=np.inf))
-        return min(least, float(self.now["slack"][0]))
+        return min(least, float(self.now["pruned"][0]))
 
     def add(
         self,
@@ -87,16 +91,17 @@ class Tree:
         bound: Array | float = -np.inf,
         fresh: NDArray[np.int8] | int = 1,
     ) -> None:
-        """Let nodes wait, a row each; fresh ones are relaxed when their turn comes.
+        """Let nodes wait in the heap.
 
         state, shape (m, p): Free (0), included (1) and excluded (2) columns.
         beta, shape (m, p).
         lam, shape (m,): √λ.
-        bound: Lower bounds on what lies below the nodes.
+        bound: Lower bounds on the objectives of the nodes' supports.
+        fresh: 1 where the relaxation is to be solved when the node is taken up.
         """
         m = state.shape[0]
         while self.counts["spare"][0] < m + 3:
-            self.open = _grown(self.open, 2 * self.open.state.shape[0])
+            self.grow(2 * self.open.state.shape[0])
         first = int(self.counts["spare"][0]) - m
         rows = self.open.spare[first : first + m].copy()
         self.counts["spare"] = first
@@ -107,35 +112,25 @@ class Tree:
             driver.push(self.open, row)
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
-        """Begin at the root, its relaxation solved and a support entered.
-
-        beta, shape (p,).
-        root_lam: √λ.
-        """
+        """Begin at the root, whose relaxation is solved by β (p,) and √λ."""
         free = np.zeros((1, beta.size), dtype=np.int8)
         self.add(free, beta[None], np.array([root_lam]), bound, fresh=0)
 
     def learn_from(self, other: Tree) -> None:
-        """Take over the record and what branching on each column has gained.
-
-        other: Of the same problem.
-        """
-        self.take_record(other)
+        """Take over the incumbent of a tree of the same problem, and its gains of branching."""
+        self.take_incumbent(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
         for name in ("swept", "sufficed", "undecided", "wide"):
             self.now[name] = other.now[name]
 
-    def take_record(self, other: Tree) -> None:
-        """Take over the record where it is better.
-
-        other: Of the same problem.
-        """
+    def take_incumbent(self, other: Tree) -> None:
+        """Take over the incumbent of a tree of the same problem if it is better."""
         if self.now["upper"] > other.now["upper"]:
             self.now["upper"] = other.now["upper"]
             self.st.support[:] = other.st.support
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
-        """What is known of some rows."""
+        """The nodes in some rows."""
         at = self.open
         return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.fresh[rows]
 
@@ -153,32 +148,35 @@ class Tree:
         return nodes
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes; whether anything is open is told by the result.
+        """Search on for about so many nodes.
 
-        Returns: ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (so are the rows).
+        Returns: ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (the rows were).
         """
-        code = int(driver.explore(self.st, self.nt, self.ch, self.open, nodes))
+        code = int(driver.explore(self.st, self.nt, self.ch, self.open, self.family, nodes))
         rows = self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
-            self.open = _grown(self.open, min(2 * rows, self._most()))
+            self.grow(min(2 * rows, self._most()))
         if rows == self._most():
             self.counts["deep"] = self.counts["spare"] < 2 * self.gram.b.size + 16
         return code
 
-    def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
-        """Enter a support, filled to τ columns with the first ones, after swaps.
+    def grow(self, rows: int) -> None:
+        """Make the table of nodes larger."""
+        self.open = _grown(self.open, rows)
 
-        support: Of at most τ columns.
-        swaps: At most.
-        """
+    def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
+        """Make a support of at most τ columns the incumbent if it is better, after some swaps."""
         st = self.st
         st.found[: st.support.size] = pad_support(support, st.support.size, st.state.size)
         node.enter(st, swaps)
 
+    def bytes_per_node(self) -> float:
+        """Memory of one row of the table."""
+        return 9.0 * self.gram.b.size + 48.0
+
     def _most(self) -> int:
-        """Rows that may be held."""
-        p = self.gram.b.size
-        return max(int(OPEN_BYTES / (9.0 * p + 48.0)), 4 * p + 64)
+        """Most rows the table may have; always room for a search depth first."""
+        return max(int(SETTINGS.max_open_bytes / self.bytes_per_node()), 4 * self.gram.b.size + 64)
 
 
 class Search:
@@ -190,13 +188,13 @@ class Search:
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
         self.trees = [tree]
         self.jobs = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-        self.chunk = max(4, FIRST_CHUNK // tree.gram.b.size)
+        self.chunk = max(4, SETTINGS.first_chunk_columns // tree.gram.b.size)
         self.history: list[tuple[float, float, float]] = []
 
     @property
     def n_nodes(self) -> int:
         """Nodes whose bound was computed."""
-        return sum(int(tree.now["nodes"][0]) for tree in self.trees)
+        return sum(tree.n_nodes for tree in self.trees)
 
     @property
     def n_branched(self) -> int:
@@ -209,23 +207,23 @@ class Search:
 
     @property
     def support(self) -> NDArray[np.int64]:
-        """The best support entered."""
+        """The incumbent."""
         return self._best.st.support
 
     @property
     def bound(self) -> float:
-        """Least bound of what was pruned or is still open."""
+        """Least bound of the nodes that were pruned or are still open."""
         return min(tree.bound for tree in self.trees)
 
     @property
     def work(self) -> float:
-        """What the relaxations took, in supports enumerated at the same time."""
+        """Supports that enumeration visits in the time that the relaxations took."""
         return sum(float(tree.now["work"][0]) for tree in self.trees)
 
     def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
-        """Search until nothing is open or a limit is reached; None after so much work.
+        """Search until no node is open or a limit is reached.
 
-        pause: Seconds.
+        pause: Work, in supports, after which the search returns None.
         """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
@@ -251,17 +249,19 @@ class Search:
                     return Status.OPTIMAL
                 seconds = time.perf_counter() - started
                 if codes[0] == driver.PAUSED and left == self.chunk:
-                    scale = CHUNK_SECONDS / max(seconds, 1e-6)
+                    scale = SETTINGS.chunk_seconds / max(seconds, 1e-6)
                     self.chunk = max(1, int(self.chunk * min(2.0, max(0.5, scale))))
                 self._share()
 
     def _note(self, seconds: float) -> None:
-        """Keep the gap where it has shrunk enough."""
-        if self.history and seconds < LATER * self.history[-1][0]:
+        """Note the gap where it has shrunk enough."""
+        ratio = SETTINGS.history_seconds_ratio
+        if self.history and seconds < ratio * self.history[-1][0]:
             return
         upper, bound = float(self._best.now["upper"][0]), self.bound
         gap = relative_gap(upper, min(bound, upper))
-        if not self.history or gap < STEP * relative_gap(*self.history[-1][1:]):
+        ratio = SETTINGS.history_gap_ratio
+        if not self.history or gap < ratio * relative_gap(*self.history[-1][1:]):
             self.history.append((seconds, upper, min(bound, upper)))
 
     def _split(self) -> None:
@@ -277,12 +277,12 @@ class Search:
         self._share()
 
     def _share(self) -> None:
-        """Tell every thread the best objective, and give idle ones half of the fullest heap."""
+        """Give every thread the incumbent, and idle threads half of the fullest heap's nodes."""
         if len(self.trees) == 1:
             return
         best = self._best
         for tree in self.trees:
-            tree.take_record(best)
+            tree.take_incumbent(best)
         for idle in self.trees:
             if idle.n_open > 0:
                 continue
@@ -295,26 +295,31 @@ class Search:
 
 
 def _some(nodes: Nodes, first: int, step: int) -> Nodes:
-    """Every ``step``-th of them."""
+    """Every ``step``-th of the nodes, from position ``first`` on."""
     state, beta, lam, bound, fresh = nodes
     at = slice(first, None, step)
     return state[at], beta[at], lam[at], bound[at], fresh[at]
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
-    """A search's state with nothing known.
-
-    problem: Gives γ and τ.
-    tol: Relative gap at which a node is pruned.
-    """
+    """The state of a search that knows no support and no node yet."""
     p, tau, ridge = gram.b.size, problem.tau, problem.gamma / 2.0
     terms = gram.terms(ridge)
-    levels = 1 if p > COMPLETE_COLUMNS else min(max(tau - 1, 1), COMPLETE_LEVELS)
-    now = record(node.NOW, upper=np.inf, least=np.inf, slack=np.inf, undecided=UNDECIDED)
-    now["wide"] = 1.0
+    levels = min(max(tau - 1, 1), SETTINGS.completion_levels)
+    shares = (SETTINGS.undecided_share, 1.0)
     if gram.scaled:
-        now["undecided"] = now["wide"] = SCALED_UNDECIDED
-    now["tolerance"], now["ridge"], now["scaled"] = max(tol, TOLERANCE), ridge, gram.scaled
+        shares = (SETTINGS.scaled_undecided_share, SETTINGS.scaled_undecided_share)
+    now = record(
+        node.NOW,
+        upper=np.inf,
+        least=np.inf,
+        pruned=np.inf,
+        tolerance=max(tol, TOLERANCE),
+        ridge=ridge,
+        scaled=gram.scaled,
+        undecided=shares[0],
+        wide=shares[1],
+    )
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
         Q=gram.quadratic(),
@@ -330,7 +335,7 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         columns=np.zeros(p, dtype=np.int64),
         chosen=np.zeros(max(tau, 1), dtype=np.int64),
         scratch=np.zeros(max(p, tau + 1)),
-        work=completion_work(tau, p, levels),
+        work=completion_work(tau, p, 1 if p > SETTINGS.max_completion_columns else levels),
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
@@ -368,7 +373,7 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
 
 
 def _grown(table: driver.OpenNodes, rows: int) -> driver.OpenNodes:
-    """The same nodes with room for more."""
+    """The nodes of a table, in a table with more rows."""
     old, p = table.state.shape
     new = _rows(rows, p)._replace(counts=table.counts)
     for name, value in table._asdict().items():

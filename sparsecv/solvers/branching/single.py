@@ -18,20 +18,13 @@ from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.beam import LocalSearch
 from .certificate import Certificate, start_from
-from .sdp_nodes import PAYS, RefittedTree
+from .sdp_nodes import RefittedTree
 from .search import Search, Tree
+from .settings import SETTINGS
 
-# work of a search, in supports of some 3 ns, before a better support is looked for, and per p³
-# before a better diagonal is: ten times what a trial of that takes
-HEAD_START, FITTING, TRIAL = 5e7, 20.0, 8
-LOCAL_SEARCH = 0.2  # seconds
-RELAXED = 0.05  # of the time left: at most so much for a converged relaxation
-COPIES = 20.0  # operations for each entry of a matrix before the first step of it
-# nodes relaxed roughly at first, and less thoroughly after them: many problems end with them
-QUICK, EARLY = 100, 0.3
-WORTH_IT = 0.03  # of the root's gap: a better diagonal that closes so much is used,
-LATE = 0.6  # unless the tree has closed so much by then: it goes on as it is
-WORST_GAP = 2e-6  # left by rounding alone; beyond it a finished search is not a proof
+# A finished search whose bounds leave a larger relative gap than this to rounding is no proof:
+# "precision limit". Doubling the number calls less precise results optimal.
+WORST_GAP = 2e-6
 
 
 @on_one_thread
@@ -116,22 +109,27 @@ def _searched(
     tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
     tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
     tree.start(root.beta, root.root_lam, root.bound)
-    tree.now["quick"], tree.now["undecided"] = QUICK, EARLY
+    tree.now["quick"] = SETTINGS.rough_nodes
+    tree.now["undecided"] = SETTINGS.rough_undecided_share
     tree.now["wide"] = 1.0
     first = last = Search(tree)
     p, searches, relaxed, fitted = root.columns.size, [first], 0.0, None
-    ended = first.run(limits, min(FITTING * p**3, HEAD_START))
+    ended = first.run(limits, min(SETTINGS.fitting_supports * p**3, SETTINGS.head_start_supports))
     if ended is None and not gram.scaled and p <= MOST_COLUMNS:
         fitted = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
-        fitted = _fit(gram, problem, first, fitted, limits, TRIAL)
+        fitted = _fit(gram, problem, first, fitted, limits, SETTINGS.trial_steps)
         if fitted.bound > first.bound:
             fitted = _fit(gram, problem, first, fitted, limits)
-    if fitted is not None and fitted.bound > first.bound and _closes(fitted, PAYS, root, first):
+    if (
+        fitted is not None
+        and fitted.bound > first.bound
+        and _closes(fitted, SETTINGS.refit_share, root, first)
+    ):
         last = _restarted(RefittedTree, fitted, first, gram, n_jobs)
         searches.append(last)
         ended = last.run(limits)
     else:
-        ended = ended or first.run(limits, HEAD_START)
+        ended = ended or first.run(limits, SETTINGS.head_start_supports)
         if ended is not Status.OPTIMAL:
             relaxed = _relaxed(problem, whole, limits)
         if ended is None:  # not an easy one: worth a better support and a better diagonal first
@@ -155,8 +153,10 @@ def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits)
     """What the relaxation proves alone, converged and from the rows: it may keep more digits."""
     left, bound, p = limits.remaining(), 0.0, problem.p
     for extract in (True, False) if gram is None or not gram.scaled else (False,):
-        within = Limits(None if left is None else RELAXED * left, None, limits.stop)
-        if within.affords(COPIES * p * p):
+        within = Limits(
+            None if left is None else SETTINGS.relaxation_share * left, None, limits.stop
+        )
+        if within.affords(SETTINGS.operations_per_entry * p * p):
             found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)
             bound = max(bound, found.bound)
     return bound
@@ -188,9 +188,9 @@ def _restarted(
     """A search from the root with a fitted diagonal, and the record so far."""
     old = first.trees[0]
     tree = kind(replace(gram, D=fitted.D), old.problem, old.tol)
-    tree.take_record(old)
+    tree.take_incumbent(old)
     if kind is Tree:
-        tree.now["quick"] = QUICK
+        tree.now["quick"] = SETTINGS.rough_nodes
     tree.start(fitted.beta, fitted.root_lam, fitted.bound)
     search = Search(tree, n_jobs)
     search.history = first.history
@@ -209,17 +209,21 @@ def _better_start(
     """A search with a support from local search and, where it helps, a fitted diagonal."""
     ridge, tree = problem.gamma / 2.0, first.trees[0]
     remaining = limits.remaining()
-    seconds = LOCAL_SEARCH if remaining is None else min(LOCAL_SEARCH, 0.3 * remaining)
+    seconds = SETTINGS.local_search_seconds
+    if remaining is not None:
+        seconds = min(seconds, SETTINGS.local_search_share * remaining)
     local = LocalSearch(gram.G, gram.b, ridge, problem.tau)
     local.improve([first.support], Limits(seconds))
     tree.enter(local.best)
     gap = float(tree.now["upper"][0]) - root.bound
-    if first.bound - root.bound < LATE * gap:  # anew: what rough nodes taught misleads
+    if (
+        first.bound - root.bound < SETTINGS.max_share_closed * gap
+    ):  # anew: what rough nodes taught misleads
         kind, start = Tree, Fitted(gram.D, root.beta, root.root_lam, root.bound)
         if fitted is not None:
             fitted = _fit(gram, problem, first, fitted, limits)
-            kind = RefittedTree if _closes(fitted, PAYS, root, first) else Tree
-            start = fitted if _closes(fitted, WORTH_IT, root, first) else start
+            kind = RefittedTree if _closes(fitted, SETTINGS.refit_share, root, first) else Tree
+            start = fitted if _closes(fitted, SETTINGS.min_share_gained, root, first) else start
         return _restarted(kind, start, first, gram, n_jobs)
     search = Search(tree, n_jobs)
     search.history = first.history

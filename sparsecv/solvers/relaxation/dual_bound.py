@@ -181,6 +181,21 @@ def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-
 
 
 @kernel(inner=True)
+def bound_of_parts(yy, linear, quadratic, total, lost, scaled):  # type: ignore[no-untyped-def]
+    """The bound yᵀy − βᵀQβ − total − lost, or with D = 0 the best multiple's; and s².
+
+    linear, quadratic: bᵀβ and βᵀQβ, off by ``lost`` together with yᵀy.
+    total: The sums of g²/w, from above.
+    """
+    bound, square = yy - quadratic - total - lost, 1.0
+    if scaled:
+        above = yy - linear
+        below = above - linear + quadratic + total + lost
+        bound, square = best_multiple(bound, above - lost, below)
+    return bound, square
+
+
+@kernel(inner=True)
 def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # type: ignore[no-untyped-def]
     """Certified lower bound at a node, Gram form; no allocation, O(count + picks·entries).
 
@@ -207,11 +222,7 @@ def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # ty
     total = sum_largest(w, length, state, columns, count, picks, g, raise_by, top)
     total *= 1.0 + eps
     lost = raise_by * reach
-    bound, square = yy - quadratic - total - lost, 1.0
-    if scaled:
-        above = yy - linear
-        below = above - linear + quadratic + total + lost
-        bound, square = best_multiple(bound, above - lost, below)
+    bound, square = bound_of_parts(yy, linear, quadratic, total, lost, scaled)
     return settle_top(bound, square, picks, raise_by, top)
 
 

@@ -7,7 +7,7 @@ problems alone. Most problems need no branching of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,7 +165,7 @@ def settle(
     """
     limits = limits or Limits()
     if found.solved:
-        return found
+        return replace(found, work=Work())
     tree = Tree(left_out.form(j), problem, 0.0)
     tree.enter(found.support, 0)
     if np.isfinite(found.objective):  # the same support's objective may round to more here

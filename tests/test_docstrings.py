@@ -33,8 +33,8 @@ CALLED = {
     ),
     "sparsecv.solvers": (
         "SparseRidgeProblem available_backends best_subsets best_subsets_rows_deleted "
-        "branch_and_bound ellipsoid heuristic_support on_client outer_approximation "
-        "perspective_relaxation register_backend relaxation_path screen solve solve_conic "
+        "branch_and_bound ellipsoid heuristic_support on_client "
+        "perspective_relaxation register_backend relaxation_path screen solve "
         "solve_sizes support_path"
     ),
     "sparsecv.stability": (
@@ -53,7 +53,7 @@ RETURNED = {  # records, whose attributes are read
     "sparsecv.selection.partial_errors": "PartialErrors",
     "sparsecv.solvers": "Proof Solution SupportPath",
 }
-NEEDS_AN_EXTRA = {"solve_conic", "xgboost"}  # no doctest
+NEEDS_AN_EXTRA = {"xgboost"}  # no doctest
 
 
 def _named(names: dict[str, str]) -> list[Any]:

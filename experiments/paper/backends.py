@@ -17,12 +17,14 @@ from importlib.metadata import version
 import numpy as np
 
 from experiments.common import PAPER_GAMMAS, machine
+from experiments.solvers import gurobi_models
 from sparsecv.cli import comparison
 from sparsecv.solvers import available_backends
 
 PACKAGES = ("highspy", "gurobipy", "pyscipopt", "cvxpy")
 WAYS = ("grid", "paper", "best")
 QUICK = ("native", "highs", "gurobi", "scip")
+MODELS = [f"gurobi-{form}" for form in gurobi_models.FORMS]  # added by importing the module
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ BackendName = Annotated[
     str,
     typer.Option(
         help="Solver of single problems: auto, native, highs, gurobi, scip or mosek; also "
-        "gurobi-conic, gurobi-perspective, gurobi-big-m, gurobi-indicator, scip-conic."
+        "gurobi-conic, scip-conic."
     ),
 ]
 TimeLimit = Annotated[

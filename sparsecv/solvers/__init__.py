@@ -4,8 +4,6 @@ Nothing here knows of folds or cross-validation.
 """
 
 from .api import available_backends, register_backend, solve
-from .backends.benders import outer_approximation
-from .backends.conic import solve_conic
 from .backends.optional_dependencies import SolverUnavailable
 from .branching.single import branch_and_bound
 from .branching.size_sweep import solve_sizes
@@ -35,13 +33,11 @@ __all__ = [
     "ellipsoid",
     "heuristic_support",
     "on_client",
-    "outer_approximation",
     "perspective_relaxation",
     "register_backend",
     "relaxation_path",
     "screen",
     "solve",
-    "solve_conic",
     "solve_sizes",
     "support_path",
 ]

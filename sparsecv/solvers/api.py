@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .backends.optional_dependencies import SolverUnavailable
-from .backends.registry import lacking, outside_backends
+from .backends.presolve import prove
+from .backends.registry import RUNS, lacking
 from .branching.single import branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
@@ -114,8 +116,7 @@ def solve(
         "native" searches the all-sizes tree for few columns and branches on the perspective
         relaxation for more. "highs", "gurobi" and "scip" prove by outer approximation
         (generalised Benders decomposition). "mosek", "gurobi-conic" and "scip-conic" get the
-        perspective model; "gurobi-perspective", "gurobi-big-m" and "gurobi-indicator" are Gurobi's
-        own models. Or a registered one.
+        perspective model. Or a registered one.
     time_limit : float, optional
         Seconds; the incumbent and a valid bound are returned when it is reached.
     node_limit : int, optional
@@ -222,5 +223,5 @@ def _native(
 
 
 register_backend("native", _native)
-for _name, _backend in outside_backends().items():
-    register_backend(_name, _backend)
+for _name, (_run, _) in RUNS.items():
+    register_backend(_name, partial(prove, _run))

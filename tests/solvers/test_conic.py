@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sparsecv.solvers.backends import (
 from sparsecv.solvers.backends import (
     registry as outside_backends,
 )
+from sparsecv.solvers.backends.presolve import prove
 from sparsecv.solvers.relaxation.gram import GramForm
 
 
@@ -97,6 +99,6 @@ def test_mosek_without_a_licence_says_so_in_one_line(monkeypatch: pytest.MonkeyP
     assert "mosek" not in available_backends()
     # and where the licence is found missing only by the call itself
     with pytest.raises(SolverUnavailable, match="MOSEK has no licence") as late:
-        conic.solve_conic(problem, "MOSEK")
+        prove(partial(conic.claimed, "MOSEK"), problem)
     assert "\n" not in str(late.value)
     assert mosek is not None

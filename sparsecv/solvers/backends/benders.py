@@ -1,91 +1,154 @@
 """Generalised Benders decomposition (EC.1, main paper): a master over supports, cuts from fits.
 
-Before the master starts, columns are screened, a good support is found by rounding the relaxation
-and swaps, the diagonal that XᵀX can spare is moved into f (``diagonal``), and cuts are made at the
-relaxations of a tree's leaves. The master, an outside solver, proves.
+The master is an outside solver. It minimises η over 0–1 vectors z with Σz = τ, η above every cut of
+f(z) = min_β ‖y − Xβ‖² + (γ/2) Σ β_i²/z_i, and asks the oracle for the cut at every support that it
+finds. Before the master starts, cuts are made at the relaxations of the leaves of a tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..branching.single import WORST_GAP
 from ..core.limits import Limits
-from ..core.problem import SparseRidgeProblem
-from ..core.result import Proof
-from .cuts import CutForm
-from .oracle import PRECISION, MasterResult, Oracle
-from .presolve import prepare
+from ..core.result import Status
+from .cuts import Cut, FrontierCuts
+from .presolve import Claim, Prepared
 
-ROOT_CUTS = 1000
+
+class BendersSettings(NamedTuple):
+    """What tunes outer approximation; every value was chosen by timing single problems."""
+
+    # The tree whose leaves are cut at before the master starts has at most so many leaves. Twice as
+    # many make the master's bound tighter and each of its linear programs slower.
+    root_cuts: int = 1000
+    # Least relative gap that a master is asked to close: its tolerances allow no less.
+    least_gap: float = 1e-7
+    # Largest value of a cut, as a ratio to the incumbent's objective: masters take larger numbers
+    # for infinite.
+    largest_cut_ratio: float = 1e9
+    # Feasibility tolerance of rows, integrality and duals, where the objective is measured in units
+    # of the incumbent's. Doubling the value doubles what is taken off the master's bound.
+    tolerance: float = 1e-9
+
+
+BENDERS = BendersSettings()
+
+
+class MasterResult(NamedTuple):
+    """Lower bound that a master has proved over the columns given, its nodes, and how it ended."""
+
+    bound: float
+    n_nodes: int
+    status: Status
+
+
+class Oracle:
+    """The supports evaluated so far, the cuts made, and the best support.
+
+    ``upper`` is the objective of ``support``, from a fresh fit; ``bound`` is a lower bound; ``tol``
+    is the relative gap to close; ``scale`` is the objective that masters measure in.
+    """
+
+    def __init__(self, ready: Prepared) -> None:
+        self.form, self.support, self.bound = ready.form, ready.support, ready.bound
+        # What a master's tolerances take off its bound must fit into the gap.
+        lost = 2.0 * BENDERS.tolerance * (self.form.p + 10.0)
+        self.tol = max(ready.tol - lost, BENDERS.least_gap)
+        self.upper = self.scale = ready.objective
+        self.loss = 0.0
+        self.frontier = FrontierCuts(self.form)
+        self._known: dict[bytes, Cut] = {}
+
+    @property
+    def target(self) -> float:
+        """A lower bound that closes the gap."""
+        return self.upper * (1.0 - self.tol)
+
+    def certified(self, bound: float, tolerance: float = BENDERS.tolerance) -> float:
+        """A master's bound less what its tolerances may be worth.
+
+        With each of the p columns' integrality and each row off by ``tolerance``, the master's
+        bound is off by at most tolerance·(p + 10) units. ``loss`` remembers that share of the
+        incumbent's objective.
+        """
+        lost = tolerance * (self.form.p + 10.0) * self.scale
+        self.loss = lost / self.upper if self.upper > 0.0 else 0.0
+        return max(self.bound, bound - lost)
+
+    @property
+    def count(self) -> int:
+        """Number of cuts."""
+        return self.frontier.size + len(self._known)
+
+    def cuts(self) -> list[Cut]:
+        """Cuts at every support entered and at the leaves of the tree."""
+        return [*self._known.values(), *(self._bounded(cut) for cut in self.frontier.cuts())]
+
+    def rows(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """All cuts as rows η + slopesᵀz ≥ constant in the master's unit: slopes, constants."""
+        cuts = self.cuts()
+        slopes = np.array([cut.slopes for cut in cuts]) / self.scale
+        return slopes, np.array([cut.constant for cut in cuts]) / self.scale
+
+    def _bounded(self, cut: Cut) -> Cut:
+        """A cut that is at most ``largest_cut_ratio`` times the incumbent.
+
+        As f ≥ 0, the cut holds with a smaller constant, and with slopes no larger than that.
+        """
+        most = min(cut.constant, BENDERS.largest_cut_ratio * self.scale)
+        return Cut(most, np.minimum(cut.slopes, max(most, 0.0)))
+
+    def grow(self, most: int, limits: Limits) -> None:
+        """Refine the tree until it has ``most`` leaves."""
+        self.frontier.grow(self.target, most, limits)
+
+    def enter(self, supports: Sequence[NDArray[np.intp]]) -> bool:
+        """Evaluate supports and cut at each; whether any support was new."""
+        before = len(self._known)
+        for support in supports:
+            self.at(support)
+        return len(self._known) > before
+
+    def at_point(self, z: Any) -> Cut:
+        """The cut at the support that a master's 0–1 point is, up to tolerances."""
+        return self.at(np.flatnonzero(np.asarray(z) > 0.5).astype(np.intp))
+
+    def at(self, support: NDArray[np.intp]) -> Cut:
+        """The cut at a support, which is evaluated if it is new.
+
+        Masters also ask about points of more than τ ones, which are no incumbents.
+
+        support: Increasing positions among the columns of the form.
+        """
+        key = support.tobytes()
+        if key not in self._known:
+            self._known[key] = self._bounded(self.form.at_support(support))
+            if support.size > self.form.picks:
+                return self._known[key]
+            objective = self.form.problem.objective(self.form.columns[support])
+            if objective < self.upper:
+                self.upper, self.support = objective, support
+        return self._known[key]
+
+
 Master = Callable[[Oracle, Limits, int], MasterResult]
 
 
-def outer_approximation(
-    problem: SparseRidgeProblem,
-    master: Master,
-    *,
-    warm_starts: Sequence[NDArray[np.intp]] = (),
-    tol: float = 1e-6,
-    limits: Limits | None = None,
-    n_jobs: int = 1,
-    root_cuts: int = ROOT_CUTS,
-    plain: bool = False,
-) -> Proof:
+def approximated(
+    master: Master, ready: Prepared, n_jobs: int, root_cuts: int = BENDERS.root_cuts
+) -> Claim:
     """Solve eq. (1), main paper, by outer approximation of f(z).
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    master : callable
-        :func:`~sparsecv.solvers.backends.highs.solve_highs`, or Gurobi's or SCIP's.
-    warm_starts : supports
-        Of at most τ columns.
-    tol : float
-        Relative gap at which to stop; masters prove no less than 1e-7.
-    limits : Limits, optional
-        Nodes are the master's.
-    n_jobs : int
-        Threads of the master, where it has them.
-    root_cuts : int
-        Leaves of the tree whose relaxations are cut at before the master starts.
-    plain : bool
-        The scheme as it is usually written, to compare with: no screening, no diagonal moved into
-        f, and one cut, at the incumbent, before the master starts.
-
-    Returns
-    -------
-    Proof
-        ``n_nodes`` are the master's, 0 where the relaxation alone was enough. The lower bound holds
-        whenever the master stops, with its own tolerances taken off.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, outer_approximation
-    >>> from sparsecv.solvers.backends.highs import solve_highs
-    >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
-    >>> outer_approximation(problem, solve_highs).support
-    array([1, 2])
+    The lower bound holds whenever the master stops; no relative gap below 1e-7 is proved.
     """
-    limits = limits or Limits()
-    ready = prepare(problem, warm_starts, tol, limits, screening=not plain)
-    if ready.done is not None:
-        return ready.done
-    form = CutForm(problem, ready.columns, ready.gram, extract=not plain)
-    oracle = Oracle(form, ready.objective, ready.support, ready.bound, tol)
-    if not plain:
-        oracle.grow(root_cuts, limits)
+    oracle = Oracle(ready)
+    oracle.grow(root_cuts, ready.limits)
     oracle.enter([ready.support])
-    result = master(oracle, limits, n_jobs)
-    return ready.proof(
-        oracle.support,
-        result.bound,
-        result.status,
-        result.n_nodes,
-        max(WORST_GAP, 2.0 * (oracle.loss + PRECISION)),
-        form.margin,
-    )
+    bound, n_nodes, status = master(oracle, ready.limits, n_jobs)
+    precision = max(WORST_GAP, 2.0 * (oracle.loss + BENDERS.least_gap))
+    return Claim(oracle.support, bound, status, n_nodes, precision, oracle.form.margin)

@@ -13,102 +13,137 @@ import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.limits import Limits
-from ..core.problem import SparseRidgeProblem
-from ..core.result import Proof, Status
+from ..core.result import Status
 from ..kernels.linalg import Array
 from ..supports.rounding import largest
+from . import gurobi, scip
 from .cuts import CutForm
-from .gurobi import environment, progress_of, status_of
 from .optional_dependencies import (
     SCIP,
     SolverUnavailable,
-    missing,
-    no_mosek_licence,
+    mosek_guarded,
     quiet_stderr,
     required,
 )
-from .presolve import Prepared, prepare
+from .presolve import Claim, Prepared
 
-PRECISION = 1e-5  # relative gap that counts as proved: what conic solvers' tolerances are worth
-TOLERANCE = 1e-8  # feasibility asked of them
-LOSS = 2e-6  # taken off their bounds, relative to the incumbent,
-DIGITS = 2e-9  # and relative to yᵀy, from which their objectives are differences
-PACKAGES = {
-    "MOSEK": ("cvxpy", "mosek"),
-    "GUROBI": ("cvxpy", "gurobipy"),
-    "SCIP": ("cvxpy>=1.8", SCIP),  # an older one keeps its model
+
+class ConicSettings(NamedTuple):
+    """What conic solvers are asked for, and what is taken off their bounds.
+
+    Measured on problems whose optimum is known: bounds less these losses were never too high.
+    """
+
+    # Relative gap that counts as proved; conic solvers' tolerances allow no less.
+    precision: float = 1e-5
+    # Feasibility tolerance. Twice the value makes bounds about twice as wrong.
+    tolerance: float = 1e-8
+    # Share of the incumbent's objective that is taken off a bound, and so off the gap twice.
+    bound_loss_ratio: float = 2e-6
+    # Share of yᵀy that is taken off a bound: objectives are differences from yᵀy.
+    total_loss_ratio: float = 2e-9
+
+
+SETTINGS = ConicSettings()
+
+
+class _Solver(NamedTuple):
+    """The packages that a solver needs, and how it is told its options.
+
+    key: Where cvxpy expects the options; None for beside cvxpy's own.
+    limits: What the solver calls the absolute gap, seconds, nodes and threads.
+    others: Options that do not depend on the problem.
+    """
+
+    packages: Sequence[str]
+    key: str | None
+    limits: str
+    others: dict[str, float]
+
+
+SOLVERS = {
+    "MOSEK": _Solver(
+        ["cvxpy", "mosek"],
+        "mosek_params",
+        "MSK_DPAR_MIO_TOL_ABS_GAP MSK_DPAR_MIO_MAX_TIME MSK_IPAR_MIO_MAX_NUM_BRANCHES "
+        "MSK_IPAR_NUM_THREADS",
+        {"MSK_DPAR_MIO_TOL_REL_GAP": 0.0, "MSK_DPAR_MIO_TOL_FEAS": SETTINGS.tolerance},
+    ),
+    "GUROBI": _Solver(
+        ["cvxpy", "gurobipy"],
+        None,
+        "MIPGapAbs TimeLimit NodeLimit Threads",
+        {"MIPGap": 0.0, "BarQCPConvTol": 1e-9}
+        | dict.fromkeys(["FeasibilityTol", "IntFeasTol"], SETTINGS.tolerance),
+    ),
+    "SCIP": _Solver(
+        ["cvxpy>=1.8", SCIP],  # An older cvxpy keeps SCIP's model to itself.
+        "scip_params",
+        "limits/absgap limits/time limits/nodes",
+        {"limits/gap": 0.0, "numerics/feastol": SETTINGS.tolerance},
+    ),
 }
 
 
-@dataclass(frozen=True)
-class ConicModel:
-    """The model in cvxpy: its objective times ``scale``, and ``constant``, is the problem's.
-
-    ``u`` times ``length`` are the coefficients.
-    """
+class ConicModel(NamedTuple):
+    """The model in cvxpy: (its objective + ``constant``) times ``scale`` is the problem's."""
 
     problem: Any
-    u: Any
     z: Any
-    length: Array
     constant: float
     scale: float
 
 
-def perspective_model(form: CutForm, upper: float, *, big_m: bool = True) -> ConicModel:
+def perspective_model(form: CutForm, upper: float) -> ConicModel:
     """Write the model.
 
     upper: Objective of a support that is known: it bounds the coefficients and is the unit.
-    big_m, bool, add the rows |u| ≤ Mz.
-    Raises SolverUnavailable: No cvxpy.
+    Raises SolverUnavailable: cvxpy is missing.
     """
     cp = required("cvxpy")
     p = form.p
     scaled = Scaled.of(form, upper)
-    b = scaled.b
     values, vectors = np.linalg.eigh(scaled.Q)
-    root = np.sqrt(np.maximum(values, 0.0))
+    values = np.maximum(values, 0.0)
+    root = np.sqrt(values)
     F = root[:, None] * vectors.T
-    # a target only where it is no larger than y: elsewhere the constant would cancel too much
-    target = vectors.T @ b
-    large = target**2 <= np.maximum(values, 0.0) * scaled.constant
+    # f only where it is no longer than y: elsewhere the constant would cancel too many digits.
+    target = vectors.T @ scaled.b
+    large = target**2 <= values * scaled.constant
     f = np.divide(target, root, out=np.zeros(p), where=large & (root > 0.0))
-    rest = b - F.T @ f
+    rest = scaled.b - F.T @ f
     u, s, t = cp.Variable(p), cp.Variable(p, nonneg=True), cp.Variable(nonneg=True)
     z = cp.Variable(p, boolean=True)
+    reach = cp.multiply(scaled.bounds, z)
     constraints = [
         cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ u - f), t - 1.0])),
         cp.SOC(z + s, cp.vstack([2.0 * u, z - s]), axis=0),
         cp.sum(z) <= form.picks,
+        u <= reach,
+        u >= -reach,
     ]
-    if big_m:
-        M = scaled.bounds
-        constraints += [u <= cp.multiply(M, z), u >= -cp.multiply(M, z)]
     objective = cp.Minimize(t - 2.0 * (rest @ u) + scaled.w @ s)
-    constant = scaled.constant - float(f @ f)
     model = cp.Problem(objective, constraints)
-    return ConicModel(model, u, z, scaled.length, constant, scaled.scale)
+    return ConicModel(model, z, scaled.constant - float(f @ f), scaled.scale)
 
 
 @dataclass(frozen=True)
 class Scaled:
     """The problem in units that solvers' tolerances are made for.
 
-    min constant + uᵀQu − 2bᵀu + Σ w_i u_i²/z_i, β = length·u: columns have unit length, and the
-    objective is 1 at the support known; times ``scale`` it is the problem's.
+    min constant + uᵀQu − 2bᵀu + Σ w_i u_i²/z_i: columns have unit length, and the objective is 1 at
+    the support known; times ``scale`` the objective is the problem's.
     """
 
     Q: Array
     b: Array
     w: Array
     constant: float
-    length: Array
     scale: float
     bounds: Array
 
@@ -119,7 +154,7 @@ class Scaled:
         (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all
         columns.
 
-        upper, float, objective of a known support.
+        upper: Objective of a known support.
         """
         scale = upper if upper > 0.0 else 1.0
         short = 1.0 / np.sqrt(np.diag(form.Q) + form.w)
@@ -130,195 +165,92 @@ class Scaled:
         bounds = np.full(w.size, np.sqrt(upper / ridge)) / (short * np.sqrt(scale))
         try:
             inverse = np.linalg.inv(Q + np.diag(w))
-        except np.linalg.LinAlgError:  # γ tiny beside dependent columns: (γ/2)β_i² ≤ upper must do
+        except np.linalg.LinAlgError:  # γ is tiny beside dependent columns: (γ/2)β_i² ≤ upper holds
             inverse = np.full_like(Q, np.inf)
         if np.isfinite(inverse).all() and np.diag(inverse).min() > 0.0:
             centre = inverse @ b
             room = max(upper / scale - (constant - float(b @ centre)), 0.0) + form.margin / scale
             bounds = np.minimum(bounds, np.abs(centre) + np.sqrt(room * np.diag(inverse)))
-        bounds = bounds * (1.0 + 1e-6)
-        return cls(Q, b, w, constant, short * np.sqrt(scale), scale, bounds)
+        return cls(Q, b, w, constant, scale, bounds * (1.0 + 1e-6))
 
 
-def solve_conic(
-    problem: SparseRidgeProblem,
-    solver: str,
-    *,
-    warm_starts: Sequence[NDArray[np.intp]] = (),
-    tol: float = 1e-6,
-    limits: Limits | None = None,
-    n_jobs: int = 1,
-    big_m: bool = True,
-) -> Proof:
-    """Solve eq. (1), main paper, as a mixed-integer conic problem.
+def claimed(solver: str, ready: Prepared, n_jobs: int) -> Claim:
+    """What a conic solver, "MOSEK", "GUROBI" or "SCIP", says of a problem.
 
-    Parameters
-    ----------
-    problem : SparseRidgeProblem
-    solver : str
-        "MOSEK", "GUROBI" or "SCIP".
-    warm_starts : supports
-    tol : float
-        Relative gap; conic solvers prove no less than 1e-5.
-    limits : Limits, optional
-        A stop flag is looked at before and after: the solver itself sees time and nodes.
-    n_jobs : int
-        Threads.
-    big_m : bool
-        Add the rows |u| ≤ Mz.
-
-    Returns
-    -------
-    Proof
-        A claim that recomputing contradicts has the status "solver failure".
-
-    Raises
-    ------
-    ValueError
-        A solver that knows no 0–1 variables.
-    SolverUnavailable
-        cvxpy, the solver or its licence is missing.
+    A stop flag is looked at before and after: the solver itself sees time and nodes.
+    Raises SolverUnavailable: The solver has no licence.
     """
-    if solver not in PACKAGES:
-        raise ValueError(f"solver must be one of {', '.join(PACKAGES)}; got {solver!r}")
-    lacking = missing(*PACKAGES[solver])
-    if lacking is not None:
-        raise SolverUnavailable(lacking)
-    limits = limits or Limits()
-    ready = prepare(problem, warm_starts, tol, limits)
-    if ready.done is not None:
-        return ready.done
-    form = CutForm(problem, ready.columns, ready.gram)
-    model = perspective_model(form, ready.objective, big_m=big_m)
+    model = perspective_model(ready.form, ready.objective)
     try:
-        raw = _run(model, solver, _options(solver, least_gap(tol), limits, n_jobs))
+        raw = _run(model, solver, _options(solver, least_gap(ready.tol), ready.limits, n_jobs))
     except SolverUnavailable:
         raise
     except Exception:  # whatever a solver raises where it gives up on the numbers
-        return ready.proof(ready.support, ready.bound, Status.FAILED, 0)
-    bound, nodes, status = _claims(solver, raw, limits)
-    z = model.z.value
-    return concluded(ready, form, (bound + model.constant) * model.scale, status, nodes, z)
+        return Claim(ready.support, ready.bound, Status.FAILED)
+    bound, nodes, status = _claims(solver, raw, ready.limits)
+    bound = (bound + model.constant) * model.scale
+    return claim_of(ready, bound, status, nodes, model.z.value)
 
 
-def concluded(
-    ready: Prepared, form: CutForm, bound: float, status: Status, n_nodes: int, z: Array | None
-) -> Proof:
-    """The solution that a solver's claims amount to, its tolerances taken off the bound.
+def claim_of(ready: Prepared, bound: float, status: Status, n_nodes: int, z: Array | None) -> Claim:
+    """A conic solver's claim, its tolerances taken off the bound.
 
-    bound, float, in the problem's units, −∞ where there is none.
-    z, array or None, its largest entries are the support.
+    bound: In the problem's units, −∞ where there is none.
+    z: The largest entries are the support; None where there is no solution.
     """
-    support = ready.support
-    if z is not None:
-        support = largest(np.asarray(z), form.picks)
-    margin = form.margin + DIGITS * form.yy
-    lower = max(ready.bound, bound - LOSS * ready.objective - margin)
-    return ready.proof(support, lower, status, n_nodes, PRECISION, margin)
+    form = ready.form
+    support = ready.support if z is None else largest(np.asarray(z), form.picks)
+    margin = form.margin + SETTINGS.total_loss_ratio * form.yy
+    lower = max(ready.bound, bound - SETTINGS.bound_loss_ratio * ready.objective - margin)
+    return Claim(support, lower, status, n_nodes, SETTINGS.precision, margin)
 
 
 def least_gap(tol: float) -> float:
-    """The gap to ask for, in units of the incumbent's objective: LOSS is taken off afterwards.
-
-    tol, float, the relative gap that was asked for.
-    """
-    return max(tol - 2.0 * LOSS, 1e-7)
+    """The gap to ask for, in units of the incumbent's objective, so that ``tol`` is proved."""
+    return max(tol - 2.0 * SETTINGS.bound_loss_ratio, 1e-7)
 
 
 def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:
     """Solve and keep the solver's own model, which knows its bound and nodes."""
     data, chain, inverse = model.problem.get_problem_data(solver, solver_opts=options)
-    try:
-        quiet = quiet_stderr() if solver == "SCIP" else contextlib.nullcontext()
-        with warnings.catch_warnings(), quiet:
-            warnings.simplefilter("ignore")
-            raw = chain.solve_via_data(model.problem, data, False, False, options)
-            if solver == "GUROBI" and raw["model"].Status == required("gurobipy").GRB.LOADED:
-                raw["model"].optimize()  # cvxpy has swallowed the reason why it did not start
-    except Exception as error:
-        raise _explained(solver, error) from error
-    with warnings.catch_warnings(), contextlib.suppress(required("cvxpy").error.SolverError):
-        warnings.simplefilter("ignore")  # stopped early, perhaps before any solution
-        model.problem.unpack_results(raw, chain, inverse)
+    with warnings.catch_warnings(), _guarded(solver):
+        warnings.simplefilter("ignore")
+        raw = chain.solve_via_data(model.problem, data, False, False, options)
+        if solver == "GUROBI" and raw["model"].Status == required("gurobipy").GRB.LOADED:
+            raw["model"].optimize()  # cvxpy has swallowed the reason why Gurobi did not start.
+        # The search may have stopped before any solution.
+        with contextlib.suppress(required("cvxpy").error.SolverError):
+            model.problem.unpack_results(raw, chain, inverse)
     return raw
 
 
-def _explained(solver: str, error: Exception) -> Exception:
-    """The same in one line where a licence is what is missing."""
-    text = " ".join(str(error).split())
-    if solver == "MOSEK" and "license" in text.lower():
-        return SolverUnavailable(no_mosek_licence(text))
-    if solver == "GUROBI" and "license" in text.lower():
-        return SolverUnavailable(
-            f"Gurobi's licence does not do (the pip licence holds 200 variables in conic models; "
-            f"backends gurobi, highs and native hold more): {text}"
-        )
-    return error
-
-
-def _options(solver: str, tol: float, limits: Limits, n_jobs: int) -> dict[str, Any]:
-    """A solver's own parameters; gaps are absolute, as objectives leave a constant out."""
-    seconds, nodes = limits.remaining(), limits.node_limit
+def _guarded(solver: str) -> contextlib.AbstractContextManager[None]:
+    """Turn a solver's complaints about its licence into one line, and SCIP's output into none."""
     if solver == "SCIP":
-        scip: dict[str, Any] = {
-            "limits/gap": 0.0,
-            "limits/absgap": tol,
-            "numerics/feastol": TOLERANCE,
-            "limits/nodes": -1 if nodes is None else nodes,
-        }
-        if seconds is not None:
-            scip["limits/time"] = seconds
-        return {"scip_params": scip}
-    if solver == "GUROBI":
-        gurobi: dict[str, Any] = {
-            "MIPGap": 0.0,
-            "MIPGapAbs": tol,
-            "FeasibilityTol": TOLERANCE,
-            "IntFeasTol": TOLERANCE,
-            "BarQCPConvTol": 1e-9,
-            "Threads": n_jobs,
-            "env": environment(required("gurobipy")),
-        }
-        if seconds is not None:
-            gurobi["TimeLimit"] = seconds
-        if nodes is not None:
-            gurobi["NodeLimit"] = nodes
-        return gurobi
-    mosek = {
-        "MSK_DPAR_MIO_TOL_REL_GAP": 0.0,
-        "MSK_DPAR_MIO_TOL_ABS_GAP": tol,
-        "MSK_DPAR_MIO_TOL_FEAS": TOLERANCE,
-        "MSK_IPAR_NUM_THREADS": n_jobs,
-    }
-    if seconds is not None:
-        mosek["MSK_DPAR_MIO_MAX_TIME"] = seconds
-    if nodes is not None:
-        mosek["MSK_IPAR_MIO_MAX_NUM_BRANCHES"] = nodes
-    return {"mosek_params": mosek}
+        return quiet_stderr()
+    return gurobi.guarded(required("gurobipy")) if solver == "GUROBI" else mosek_guarded()
+
+
+def _options(solver: str, gap: float, limits: Limits, n_jobs: int) -> dict[str, Any]:
+    """A solver's own parameters; gaps are absolute, as objectives leave a constant out."""
+    key, names, others = SOLVERS[solver][1:]
+    values = [gap, limits.remaining(), limits.node_limit, n_jobs]
+    pairs = zip(names.split(), values, strict=False)
+    known = {**others, **{name: value for name, value in pairs if value is not None}}
+    return {key: known} if key else {**known, "env": gurobi.environment(required("gurobipy"))}
 
 
 def _claims(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
     """What the solver says of its bound, its nodes and its end."""
     if solver == "SCIP":
-        model = raw["model"]
-        if model.getStatus() == "userinterrupt" and limits.stop is not None:
-            limits.stop.set()  # it has seen Ctrl-C in our place
-        bound, nodes = float(model.getDualbound()), int(model.getNTotalNodes())
-        status = {
-            "optimal": Status.OPTIMAL,
-            "gaplimit": Status.OPTIMAL,
-            "timelimit": Status.TIME_LIMIT,
-            "nodelimit": Status.NODE_LIMIT,
-            "totalnodelimit": Status.NODE_LIMIT,
-        }.get(model.getStatus(), limits.reached(0) or Status.FAILED)
-        return (bound if abs(bound) < 1e19 else -np.inf), nodes, status
+        if raw["model"].getStatus() == "userinterrupt" and limits.stop is not None:
+            limits.stop.set()  # SCIP has seen Ctrl-C in our place
+        return scip.claims_of(raw["model"], limits)
     if solver == "GUROBI":
-        gp, model = required("gurobipy"), raw["model"]
-        return *progress_of(model), status_of(gp, model, limits)
+        return gurobi.claims_of(required("gurobipy"), raw["model"], limits)
     mosek, task = required("mosek"), raw["task"]
     bound = float(task.getdouinf(mosek.dinfitem.mio_obj_bound))
     nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
-    ended = task.getsolsta(mosek.soltype.itg)
-    if ended == mosek.solsta.integer_optimal:
+    if task.getsolsta(mosek.soltype.itg) == mosek.solsta.integer_optimal:
         return bound, nodes, Status.OPTIMAL
     return bound, nodes, limits.reached(nodes) or Status.TIME_LIMIT

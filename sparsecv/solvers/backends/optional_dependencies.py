@@ -12,10 +12,17 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
+SCIP = "pyscipopt>=5.6"  # In older versions constraints cannot say which way they lock variables.
+EXTRAS = {"gurobipy": "gurobi", "mosek": "mosek", "pyscipopt": "scip", "cvxpy": "conic"}
+
+
+class SolverUnavailable(ValueError):
+    """An outside solver's package or licence is missing; the message is one line."""
+
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Nothing on the process's standard error meanwhile: for libraries that cannot be told."""
+    """Silence the process's standard error, for libraries that cannot be told to be silent."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -27,25 +34,18 @@ def quiet_stderr() -> Iterator[None]:
         os.close(nowhere)
 
 
-SCIP = "pyscipopt>=5.6"  # from there on constraints can say which way they lock their variables
-EXTRAS = {
-    "gurobipy": "gurobi",
-    "mosek": "mosek",
-    "pyscipopt": "scip",
-    "cvxpy": "conic",
-}
-
-
-class SolverUnavailable(ValueError):
-    """An outside solver's package or licence is missing; one line says which."""
-
-
-def no_mosek_licence(text: str) -> str:
-    """What to say where MOSEK finds no licence.
-
-    text: MOSEK's own message.
-    """
-    return f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
+@contextmanager
+def mosek_guarded() -> Iterator[None]:
+    """Turn MOSEK's complaints about its licence into one line."""
+    try:
+        yield
+    except Exception as error:
+        text = " ".join(str(error).split())
+        if "license" not in text.lower():
+            raise
+        raise SolverUnavailable(
+            f"MOSEK has no licence here (set MOSEKLM_LICENSE_FILE, or use another backend): {text}"
+        ) from error
 
 
 def missing(*packages: str) -> str | None:
@@ -67,7 +67,7 @@ def missing(*packages: str) -> str | None:
 def _older(package: str, least: str) -> bool:
     try:
         found = version(package)
-    except PackageNotFoundError:  # installed under another name
+    except PackageNotFoundError:  # The package was installed under another name.
         return False
     here, there = (re.findall(r"\d+", text)[:2] for text in (found, least))
     return list(map(int, here)) < list(map(int, there))
@@ -76,8 +76,7 @@ def _older(package: str, least: str) -> bool:
 def required(package: str) -> Any:
     """Import an outside solver.
 
-    Returns, module.
-    Raises SolverUnavailable: It is not installed.
+    Raises SolverUnavailable: The package is not installed.
     """
     lacking = missing(package)
     if lacking is not None:

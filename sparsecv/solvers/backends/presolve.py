@@ -1,134 +1,131 @@
 """What every outside solver is given, and what its answer is held against.
 
-The columns left after screening and a support found by rounding and swaps go in. What comes out is
-recomputed: the objective from a fresh fit of the support, and a lower bound above an objective that
-is known to be attained is a failure of the solver, not a result.
+A solver is given the columns left after screening and a support found by rounding and swaps. Its
+answer is recomputed: the objective is that of a fresh fit of the support, and a lower bound above
+an objective that is known to be attained is a failure of the solver, not a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from ..branching.single import WORST_GAP
-from ..core.limits import Limits
+from ..core.limits import Limits, StopFlag
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, relative_gap
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.root import Incumbent, Root, reduced_root
+from .cuts import CutForm
 
 
-@dataclass
-class Prepared:
-    """A problem ready for an outside solver.
+class Prepared(NamedTuple):
+    """What an outside solver is given.
 
-    columns: Those that may be in a better support; the solver's variables.
-    gram: Of those columns.
-    support: Of the incumbent, by position in ``columns``.
-    objective: Of the incumbent.
-    bound: Proved over ``columns`` by the relaxation.
-    slack: Proved for every support with another column.
-    done: Where nothing is left to solve.
+    form: The problem on the columns that a better support may hold.
+    support: The best support known, as positions among these columns; its objective is
+        ``objective``.
+    bound: Lower bound on the objective of every support of these columns, by the relaxation.
+    tol: Relative gap that was asked for.
     """
 
-    problem: SparseRidgeProblem
-    columns: NDArray[np.intp]
-    gram: GramForm
+    form: CutForm
     support: NDArray[np.intp]
     objective: float
     bound: float
-    slack: float
     tol: float
     limits: Limits
-    done: Proof | None = None
-
-    def proof(
-        self,
-        support: NDArray[np.intp],
-        bound: float,
-        status: Status,
-        n_nodes: int,
-        precision: float = WORST_GAP,
-        margin: float = 0.0,
-    ) -> Proof:
-        """What a solver found, recomputed.
-
-        support: By position in ``columns``.
-        bound: Over ``columns``, the solver's tolerances taken off.
-        precision: Relative gap that counts as none for this solver.
-        margin: Rounding already taken off the bound.
-        """
-        problem = self.problem
-        chosen = np.sort(self.columns[support]).astype(np.intp)
-        fit = problem.fit(chosen)
-        known = self.columns[self.support]
-        if problem.objective(known) < fit.objective:
-            chosen, fit = np.sort(known).astype(np.intp), problem.fit(known)
-        best = fit.objective
-        if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
-            bound, status = self.bound, Status.FAILED  # nothing it says is believed
-        rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
-        lower = max(0.0, min(max(bound, self.bound), self.slack, best) - rounding)
-        gap = relative_gap(best, lower)
-        closed = max(self.tol, precision)
-        ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
-        if gap <= (closed if ended else max(self.tol, 1e-9)):
-            status = Status.OPTIMAL  # nothing is left to prove, whatever made it stop
-        elif status is Status.OPTIMAL:
-            lost = 4.0 * (margin + rounding) / best
-            status = Status.PRECISION if gap <= closed + lost else Status.FAILED
-        return Proof(chosen, best, lower, status, Work(n_nodes, self.limits.elapsed()))
 
 
-def prepare(
-    problem: SparseRidgeProblem,
-    warm_starts: Sequence[NDArray[np.intp]],
-    tol: float,
-    limits: Limits,
-    *,
-    screening: bool = True,
-) -> Prepared:
-    """Find a good support and screen columns.
+class Claim(NamedTuple):
+    """What an outside solver says of the problem that it was given.
 
-    screening: Without it every column stays, and no relaxation is solved.
-    Returns: The columns left, the incumbent and the bounds that are known.
+    support: Positions among the columns given.
+    bound: Lower bound over these columns, from which the solver's tolerances are taken off.
+    precision: Relative gap that counts as closed for this solver.
+    margin: What was taken off the bound for rounding.
     """
-    whole = wants_gram(problem) or not screening
-    gram = GramForm.of(problem, limits=limits) if whole else None
+
+    support: NDArray[np.intp]
+    bound: float
+    status: Status
+    n_nodes: int = 0
+    precision: float = WORST_GAP
+    margin: float = 0.0
+
+
+Run = Callable[[Prepared, int], Claim]
+
+
+def prove(
+    run: Run,
+    problem: SparseRidgeProblem,
+    *,
+    warm_starts: Sequence[NDArray[np.intp]] = (),
+    tol: float = 1e-6,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    stop: StopFlag | None = None,
+    n_jobs: int | None = None,
+) -> Proof:
+    """Solve a problem by an outside solver, unless screening and rounding are enough.
+
+    run: Calls the solver, with so many threads.
+    warm_starts: Supports of at most τ columns.
+    node_limit: Counts the solver's own nodes.
+    The other keywords are those of :func:`sparsecv.solvers.solve`.
+    """
+    limits = Limits(time_limit, node_limit, stop)
+    gram = GramForm.of(problem, limits=limits) if wants_gram(problem) else None
     incumbent = Incumbent(problem, warm_starts, gram)
     incumbent.select_forward()
-    if screening:
-        root, gram = reduced_root(problem, incumbent, tol, gram, limits)
-    else:
-        root = Root(np.arange(problem.p, dtype=np.intp), np.zeros(problem.p), 0.0, 0.0, np.inf)
-    if root.columns.size <= problem.tau:  # any other support holds a column screened out
+    root, gram = reduced_root(problem, incumbent, tol, gram, limits)
+    if root.columns.size <= problem.tau:  # Every other support holds a column screened out.
         incumbent.offer(root.columns)
         root.bound = root.slack
     root.bound = min(root.bound, incumbent.objective)
-    settled = min(root.bound, root.slack) >= incumbent.objective * (1.0 - max(tol, TOLERANCE))
-    reached = limits.reached(0)
-    inside = np.flatnonzero(np.isin(root.columns, incumbent.support)).astype(np.intp)
-    if inside.size < incumbent.support.size:  # screened: nothing on the columns left is better
+    closed = min(root.bound, root.slack) >= incumbent.objective * (1.0 - max(tol, TOLERANCE))
+    reached = Status.OPTIMAL if closed else limits.reached(0)
+    if not np.isin(incumbent.support, root.columns).all():  # No column left makes a better support.
         root.columns = np.union1d(root.columns, incumbent.support).astype(np.intp)
-        inside = np.searchsorted(root.columns, incumbent.support).astype(np.intp)
         gram = None
-    ready = Prepared(
-        problem,
-        root.columns,
-        GramForm(np.zeros((0, 0)), np.zeros(0), 0.0, np.zeros(0), 0.0),
-        inside,
-        incumbent.objective,
-        root.bound,
-        root.slack,
-        tol,
-        limits,
-    )
-    if settled or reached is not None:
-        status = Status.OPTIMAL if settled else reached or Status.TIME_LIMIT
-        ready.done = ready.proof(inside, root.bound, status, 0)
-        return ready
-    ready.gram = GramForm.of(problem, root.columns, extract=False) if gram is None else gram
-    return ready
+    inside = np.searchsorted(root.columns, incumbent.support).astype(np.intp)
+    if reached is not None:
+        claim = Claim(inside, root.bound, reached)
+    else:
+        gram = gram or GramForm.of(problem, root.columns, extract=False)
+        form = CutForm(problem, root.columns, gram)
+        ready = Prepared(form, inside, incumbent.objective, root.bound, tol, limits)
+        claim = run(ready, 1 if n_jobs is None else effective_n_jobs(n_jobs))
+    return _checked(problem, root, incumbent, claim, tol, limits)
+
+
+def _checked(
+    problem: SparseRidgeProblem,
+    root: Root,
+    incumbent: Incumbent,
+    claim: Claim,
+    tol: float,
+    limits: Limits,
+) -> Proof:
+    """What a claim proves, after its support is fitted afresh and its bound is compared."""
+    supports = (np.sort(root.columns[claim.support]).astype(np.intp), incumbent.support)
+    support = min(supports, key=problem.objective)
+    best, status, bound = problem.objective(support), claim.status, claim.bound
+    if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
+        bound, status = root.bound, Status.FAILED  # Nothing that the solver says is believed.
+    rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
+    lower = max(0.0, min(max(bound, root.bound), root.slack, best) - rounding)
+    gap = relative_gap(best, lower)
+    closed = max(tol, claim.precision)
+    ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
+    if gap <= (closed if ended else max(tol, 1e-9)):
+        status = Status.OPTIMAL  # Nothing is left to prove, whatever made the solver stop.
+    elif status is Status.OPTIMAL:
+        lost = 4.0 * (claim.margin + rounding) / best
+        status = Status.PRECISION if gap <= closed + lost else Status.FAILED
+    return Proof(support, best, lower, status, Work(claim.n_nodes, limits.elapsed()))

@@ -3,68 +3,77 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.result import Status
+from .benders import MasterResult, Oracle
+from .cuts import Cut
 from .optional_dependencies import quiet_stderr, required
-from .oracle import MasterResult, Oracle
 
-TOLERANCE = 1e-8  # of rows and duals, the objective in units of the incumbent's; SCIP stalls below
-VIOLATED = 1e-7  # in the same units; above the tolerance of rows, or a cut would be added for ever
+
+class ScipSettings(NamedTuple):
+    """Tolerances of SCIP's master, where the objective is in units of the incumbent's."""
+
+    # Feasibility of rows and duals. SCIP stalls below 1e-8; twice the value takes twice as much off
+    # the master's bound.
+    tolerance: float = 1e-8
+    # A cut is added where a point lies below the cut by more than this. The value must stay above
+    # the tolerance of rows, or the same cut would be added for ever.
+    least_violation: float = 1e-7
+
+
+SETTINGS = ScipSettings()
 
 
 def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
-    """Search the master once; every support it comes to is cut at there and then.
+    """Search the master once; every support that SCIP finds is cut at there and then.
 
     limits: Nodes are SCIP's.
     n_jobs: Not used: SCIP's tree has one thread.
-    Raises SolverUnavailable: No pyscipopt.
+    Raises SolverUnavailable: pyscipopt is missing.
     """
     scip = required("pyscipopt")
-    form, scale = oracle.form, oracle.upper
+    form, scale = oracle.form, oracle.scale
     model = scip.Model()
     model.hideOutput()
     z = [model.addVar(vtype="B") for _ in range(form.p)]
     eta = model.addVar(lb=0.0, obj=1.0)
     model.addCons(scip.quicksum(z) == form.picks)
+
+    def add(cut: Cut) -> None:
+        row = scip.quicksum(float(s) * v for s, v in zip(cut.slopes / scale, z, strict=True))
+        model.addCons(eta + row >= cut.constant / scale)
+
     for cut in oracle.cuts():
-        _add(scip, model, z, eta, cut.constant / scale, cut.slopes / scale)
-    handler = _handler(scip)(oracle, z, eta, limits)
-    model.includeConshdlr(
-        handler,
-        "outer-approximation",
-        "eta above f(z)",
-        enfopriority=-10,  # after integrality
-        chckpriority=-10,
-        needscons=False,
-    )
+        add(cut)
+    handler = _handler(scip)(oracle, z, eta, limits, add)
+    late = {"enfopriority": -10, "chckpriority": -10}  # Integrality is looked at before.
+    model.includeConshdlr(handler, "cuts", "eta above f(z)", needscons=False, **late)
     start = model.createSol()
-    chosen = set(oracle.support.tolist())
-    for i, variable in enumerate(z):
-        model.setSolVal(start, variable, float(i in chosen))
+    for variable, value in zip(z, np.isin(np.arange(form.p), oracle.support), strict=True):
+        model.setSolVal(start, variable, float(value))
     model.setSolVal(start, eta, 1.0)
     model.addSol(start)
-    remaining = limits.remaining()
-    model.setParams(
-        {
-            "limits/gap": oracle.tol,
-            "numerics/feastol": TOLERANCE,
-            "numerics/dualfeastol": TOLERANCE,
-            "misc/catchctrlc": False,
-            "limits/time": 1e20 if remaining is None else remaining,
-            "limits/nodes": -1 if limits.node_limit is None else limits.node_limit,
-        }
-    )
+    values = {"limits/time": limits.remaining(), "limits/nodes": limits.node_limit}
+    values |= {"limits/gap": oracle.tol, "misc/catchctrlc": False}
+    values |= dict.fromkeys(("numerics/feastol", "numerics/dualfeastol"), SETTINGS.tolerance)
+    model.setParams({name: value for name, value in values.items() if value is not None})
     try:
         with quiet_stderr():
             model.optimize()
     except Exception:  # what PySCIPOpt raises where SCIP gives up
         return MasterResult(oracle.bound, 0, Status.FAILED)
-    ended = {
+    bound, nodes, status = claims_of(model, limits)
+    return MasterResult(oracle.certified(bound * scale, SETTINGS.tolerance), nodes, status)
+
+
+def claims_of(model: Any, limits: Limits) -> tuple[float, int, Status]:
+    """Bound, nodes and end of a model's search; the bound is −∞ where SCIP had none yet."""
+    bound = float(model.getDualbound())
+    status = {
         "optimal": Status.OPTIMAL,
         "gaplimit": Status.OPTIMAL,
         "timelimit": Status.TIME_LIMIT,
@@ -72,63 +81,46 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
         "totalnodelimit": Status.NODE_LIMIT,
         "userinterrupt": limits.reached(0) or Status.INTERRUPTED,
     }.get(model.getStatus(), Status.FAILED)
-    bound = float(model.getDualbound())
-    found = oracle.certified(bound * scale if abs(bound) < 1e19 else 0.0, TOLERANCE)
-    return MasterResult(found, int(model.getNTotalNodes()), ended)
-
-
-def _add(
-    scip: Any, model: Any, z: list[Any], eta: Any, constant: float, slopes: NDArray[np.float64]
-) -> None:
-    row = scip.quicksum(float(s) * v for s, v in zip(slopes, z, strict=True))
-    model.addCons(eta + row >= constant)
+    return (bound if abs(bound) < 1e19 else -np.inf), int(model.getNTotalNodes()), status
 
 
 def _handler(scip: Any) -> Any:
     """The class, made here because its base comes with SCIP."""
 
     class Benders(scip.Conshdlr):  # type: ignore[misc]
-        def __init__(self, oracle: Oracle, z: list[Any], eta: Any, limits: Limits) -> None:
-            self.oracle, self.z, self.eta, self.limits = oracle, z, eta, limits
-            self.scale = oracle.upper
+        def __init__(self, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, add: Any):
+            self.oracle, self.z, self.eta, self.limits, self.add = oracle, z, eta, limits, add
             self.added: set[bytes] = set()
 
-        def _violated(self, solution: Any) -> Any:
-            """The cut a solution lies below, if there is one."""
-            model = self.model
-            values = np.array([model.getSolVal(solution, v) for v in self.z])
-            cut = self.oracle.at(np.flatnonzero(values > 0.5).astype(np.intp))
-            room = model.getSolVal(solution, self.eta) - cut.at(np.round(values)) / self.scale
-            return cut if room < -VIOLATED else None
+        def _violated(self, solution: Any) -> Cut | None:
+            """The cut that a solution lies below, if any."""
+            values = np.array([self.model.getSolVal(solution, v) for v in self.z])
+            cut, eta = self.oracle.at_point(values), self.model.getSolVal(solution, self.eta)
+            above = eta - cut.at(np.round(values)) / self.oracle.scale
+            return cut if above < -SETTINGS.least_violation else None
 
-        def _enforce(self) -> dict[str, Any]:
+        def consenfolp(self, *_: Any) -> dict[str, Any]:
             if self.limits.reached(0) is not None:
                 self.model.interruptSolve()
             cut = self._violated(None)
             if cut is None:
                 return {"result": scip.SCIP_RESULT.FEASIBLE}
-            key, scale = cut.slopes.tobytes(), self.scale
-            if key in self.added:  # a pseudo solution, which no row binds: branch
+            key = cut.slopes.tobytes()
+            if key in self.added:  # A pseudo solution, which no row binds: SCIP has to branch.
                 return {"result": scip.SCIP_RESULT.INFEASIBLE}
             self.added.add(key)
-            _add(scip, self.model, self.z, self.eta, cut.constant / scale, cut.slopes / scale)
+            self.add(cut)
             return {"result": scip.SCIP_RESULT.CONSADDED}
 
-        def consenfolp(self, constraints: Any, n_useful: int, infeasible: bool) -> dict[str, Any]:
-            return self._enforce()
-
-        def consenfops(
-            self, constraints: Any, n_useful: int, infeasible: bool, objinfeasible: bool
-        ) -> dict[str, Any]:
-            return self._enforce()
+        consenfops = consenfolp
 
         def conscheck(self, constraints: Any, solution: Any, *args: Any) -> dict[str, Any]:
-            bad = self._violated(solution) is not None
-            result = scip.SCIP_RESULT.INFEASIBLE if bad else scip.SCIP_RESULT.FEASIBLE
-            return {"result": result}
+            result = scip.SCIP_RESULT
+            fits = self._violated(solution) is None
+            return {"result": result.FEASIBLE if fits else result.INFEASIBLE}
 
         def conslock(self, constraint: Any, locktype: Any, n_up: int, n_down: int) -> None:
-            # a smaller z or η may violate a cut, a larger one never does
+            # A smaller z or η may violate a cut, a larger one never does.
             with suppress(ReferenceError):  # PySCIPOpt 5.6 unlocks when the model has gone
                 for variable in (*self.z, self.eta):
                     self.model.addVarLocksType(variable, locktype, n_up, n_down)

@@ -24,6 +24,7 @@ import csv
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from copy import copy
 from itertools import product
 from pathlib import Path
 
@@ -84,17 +85,16 @@ def tried(
     design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
     study = Study(data, design, GAMMAS, None, Settings(time_limit="auto"), seed=seed)
-    sizes_of_all, no_limit = study.surface.taus, (int(study.surface.taus[-1]), np.inf)
+    no_limit = int(study.surface.taus[-1]), np.inf
 
     def predicted(model: FittedModel) -> np.ndarray:
         return Z @ model.coef + model.intercept
 
     for way, weights in variants(study).items():
         # Every fold has the weights of all rows here: only test errors are compared.
-        of_folds = [weights] * data.folds.k
-        found = project_average(
-            data, study.surface, design, weights, of_folds, sizes_of_all, no_limit
-        )
+        same = copy(study)
+        same.inner = [weights] * data.folds.k, False
+        found = project_average(same, weights, no_limit)
         signal = 1.0 - found.reference / float(np.var(y))
         dense = averaged_model(design, data.full(), study.surface, weights, False)
         yield f"average {way}", predicted(dense), dense.support.size, signal

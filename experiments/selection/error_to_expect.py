@@ -33,8 +33,8 @@ from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.selection.nested import LEAVE_ONE_OUT_ROWS, MAX_ROWS_OF_TEN_FOLDS, nested_error
-from sparsecv.selection.rules import choose, chosen_model
+from sparsecv.selection.choice import choose, chosen_model
+from sparsecv.selection.nested import NESTED, nested_error
 from sparsecv.selection.study import Study
 from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
 
@@ -86,9 +86,10 @@ def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, 
     """What is reported, and the fresh error of the same model."""
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
-    study = Study(data, design, DEFAULT_GAMMAS, None, Settings(time_limit="auto"), seed=seed)
     rule = "minimum" if design.p <= TREE_ONLY else "projected"
-    _, choices = choose(study, rule, compare=True)
+    settings = Settings(time_limit="auto")
+    study = Study(data, design, DEFAULT_GAMMAS, None, settings, rule=rule, seed=seed)
+    choices = choose(study, compare=True)
     found = {}
     for name, choice in choices.items():
         model = chosen_model(study, choice)
@@ -97,10 +98,11 @@ def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, 
         if name == "corrected":
             found["criterion"] = choice.criterion, error
     for k in (5, 10):
-        found[f"nested {k}"] = nested_error(study, rule, 5, k).error, found[rule][1]
-    few, many = y.size <= LEAVE_ONE_OUT_ROWS, y.size > MAX_ROWS_OF_TEN_FOLDS
+        found[f"nested {k}"] = nested_error(study, 5, k).error, found[rule][1]
+    few = y.size <= NESTED.max_rows_left_out_one_by_one
+    many = y.size > NESTED.max_rows_of_ten_folds
     default = found["nested 5" if many else "nested 10"]
-    default = nested_error(study, rule, 5) if few else default
+    default = nested_error(study, 5) if few else default
     found["nested"] = default[0], found[rule][1]
     return found | {"lasso": lasso(X, y, fresh, seed)}
 

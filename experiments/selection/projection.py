@@ -54,7 +54,8 @@ from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
-from sparsecv.selection.rules import choose, chosen_model
+from sparsecv.selection.choice import choose, chosen_model
+from sparsecv.selection.projection import project_average
 from sparsecv.selection.study import Study
 from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
 
@@ -85,8 +86,9 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     names = [f"x{j}" for j in range(X.shape[1])]
     design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
     data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
-    study = Study(data, design, None, None, Settings(time_limit="auto"), seed=seed)
-    _, chosen = choose(study, "projected")
+    settings = Settings(time_limit="auto")
+    study = Study(data, design, None, None, settings, rule="projected", seed=seed)
+    chosen = choose(study)
     projection = chosen["projected"].projection
     assert projection is not None
     seconds = time.perf_counter() - started
@@ -97,7 +99,7 @@ def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[
     for way, rule in (("average", "averaged"), ("minimum", "minimum"), ("repeated", "repeated")):
         yield tried(way, chosen_model(study, chosen[rule]))
     yield tried("projected", chosen_model(study, chosen["projected"]))
-    surface, at = study.mean_surface[0], study.apart
+    surface, at = study.mean_surface[0], study.gamma_subset
     for size in SIZES:
         for t in np.flatnonzero(projection.sizes == size):
             yield tried(f"projected@{size}", projection.models[t])
@@ -341,12 +343,14 @@ def weighed(names: list[str]) -> None:
             columns = [f"x{j}" for j in range(X.shape[1])]
             design = make_design(Summary.of(X, y), Protocol("honest"), columns)
             data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
-            study = Study(data, design, None, None, Settings(time_limit="auto"))
-            _, chosen = choose(study, "projected")
+            settings = Settings(time_limit="auto")
+            study = Study(data, design, None, None, settings, rule="projected")
+            chosen = choose(study)
             weights, inner = chosen["averaged"].weights, chosen["projected"].projection
             study.inner = [weights] * 5, False
+            del study.fold_averages, study.average_error  # these have the folds' own weights
             least = chosen["minimum"]
-            every = study.projection(weights, (least.tau, least.cv_error))
+            every = project_average(study, weights, (least.tau, least.cv_error))
             pair = [
                 [one.reference, one.of_size(one.cv_error)[one.chosen]] for one in (every, inner)
             ]

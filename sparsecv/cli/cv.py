@@ -111,8 +111,8 @@ def cv(
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     from ..cv.settings import Settings
     from ..plots import curves as plots
-    from ..selection.rules import checked_rule, choose, chosen_model
-    from ..selection.study import checked_repeats
+    from ..selection.choice import choose, chosen_model
+    from ..selection.rules import checked_repeats, checked_rule
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
     from . import documents, grids
@@ -134,9 +134,9 @@ def cv(
         prepared = shared.prepared(source, folds, layout, bar, seed, jobs, quiet)
         study = _study(prepared, rule, gammas, taus, settings, nested, progress=bar, **options)
         try:
-            used, choices = choose(study, rule, compare=compare)
+            used, choices = study.rule, choose(study, compare=compare)
             model = chosen_model(study, choices[used])
-            expected = _expected(study, rule, folds, source.groups, nested)
+            expected = _expected(study, folds, source.groups, nested)
         except KeyboardInterrupt as interrupt:
             _tell_partial(console, prepared, interrupt, json_file)
             raise
@@ -178,19 +178,17 @@ def _study(
 ) -> Study:
     """The run, where its table allows the rule and the outer folds."""
     from ..selection.nested import refuse_nested
-    from ..selection.rules import RULES, refuse_rule, resolved_rule
+    from ..selection.rules import RULES, allowed_rule
     from ..selection.study import Study
 
-    refuse_rule(rule, prepared.data, settings)
-    if not RULES[resolved_rule(rule, prepared.data, settings)].averages:
+    needs = RULES[allowed_rule(rule, prepared.data, settings)].needs
+    if "averages" not in needs:
         shared.announce_limit(prepared.design.p, settings.time_limit)
     refuse_nested(prepared.data, "5", bool(nested))
-    return Study(prepared.data, prepared.design, gammas, taus, settings, **options)
+    return Study(prepared.data, prepared.design, gammas, taus, settings, rule=rule, **options)
 
 
-def _expected(
-    study: Study, rule: str, folds: str, groups: Any, nested: bool | None
-) -> NestedError | None:
+def _expected(study: Study, folds: str, groups: Any, nested: bool | None) -> NestedError | None:
     """The error to expect on new data, where it is asked for or quick."""
     from ..errors import InputError
     from ..selection.nested import nested_by_default, nested_error
@@ -198,7 +196,7 @@ def _expected(
     if not (nested_by_default(study) if nested is None else nested):
         return None
     try:
-        return nested_error(study, rule, folds, groups=groups)
+        return nested_error(study, folds, groups=groups)
     except InputError:
         if nested:
             raise

@@ -12,7 +12,7 @@ from rich.table import Table
 from ..cv.results import Array, CVResult, bounds_text, least
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
-from ..selection.projection import NEAR, Projection
+from ..selection.projection import PROJECTION, Projection
 from ..selection.rules import RULES
 from ..selection.study import Study
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
@@ -238,8 +238,8 @@ def _print_projections(
     """Error, distance from the average and the change of features for every size."""
     t = found.chosen
     share = _shares(found)
-    near = f"the fewest features that stay within {100 * NEAR:g} % of that"
-    if share[t] > NEAR:
+    near = f"the fewest features that stay within {100 * PROJECTION.max_distance_share:g} % of that"
+    if share[t] > PROJECTION.max_distance_share:
         near = "the size that comes closest"
     console.print(
         f"\nThe average of all models has CV error "

@@ -99,7 +99,7 @@ def stability(
     done = work.run(
         source,
         learner,
-        folds=folds,
+        cv=folds,
         taus=None if taus is None else taus.tolist(),
         gammas=None if gammas is None else gammas.tolist(),
         lambdas=_weights(weights),

@@ -16,9 +16,10 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..selection.choice import choose, chosen_model
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.projection import Projection
-from ..selection.rules import choose, chosen_model, refuse_rule
+from ..selection.rules import allowed_rule
 from ..selection.study import REPEATS, Study
 from ..solvers.executor import on_client
 from ..tables.lazy import LazySource, is_lazy
@@ -239,7 +240,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
                 design, data = self._lazy_folds(X, y, sample_weight, groups)
             else:
                 design, data = self._folds(X, y, sample_weight, groups)
-            refuse_rule(self.rule, data, settings)
+            allowed_rule(self.rule, data, settings)
             refuse_nested(data, self.cv, self.nested)
             study = Study(
                 data,
@@ -247,17 +248,18 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
                 gammas,
                 self.taus,
                 settings,
+                rule=self.rule,
                 repeats=self.repeats,
                 seed=self.random_state,
                 progress=told,
             )
-            self.rule_, self.choices_ = choose(study, self.rule, compare=self.compare)
+            self.rule_, self.choices_ = study.rule, choose(study, compare=self.compare)
         if gammas is None:
             self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
         self._choose(study)
         if self.nested:
             with on_client(self.client):
-                found = nested_error(study, self.rule, self.cv, self.nested, groups)
+                found = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_, self.nested_std_error_ = found.error, found.std_error
         told.end()
         return self

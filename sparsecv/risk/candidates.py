@@ -1,10 +1,11 @@
 """Risk of a learner that chooses among candidates: a development set, nested cross-validation.
 
-Text: [N] lecture notes "Hyperparameter tuning and risk estimates".
+[N] is the lecture notes "Hyperparameter tuning and risk estimates".
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from sklearn.utils import check_random_state
 from ..errors import InputError
 from ..stability.coordinate import Grid
 from .deviations import development_set_bound
-from .estimates import Array, Fits, Function, Index
+from .estimates import Array, Fits
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,10 @@ class Development:
     errors : ndarray
         Development error of every candidate.
     value : float
-        The least of them: an estimate of the chosen model's risk that is too low on average.
+        The least of ``errors``: too low, on average, for the risk of the chosen model.
     excess : float
-        With probability 1 − δ the chosen model's risk is above the best candidate's by no more.
+        With probability 1 − δ the risk of the chosen model exceeds the least risk of all
+        candidates by at most so much.
     """
 
     params: dict[str, Any]
@@ -49,22 +51,21 @@ def development_set(
     size: float = 0.2,
     delta: float = 0.05,
     loss_bound: float = 1.0,
-    loss: Function = "auto",
     random_state: Any = 0,
-    n_jobs: int | None = None,
+    **options: Any,
 ) -> Development:
     """Train every candidate on one part and choose by the loss on the other ([N], eq. 1).
 
     Parameters
     ----------
-    estimator, X, y, loss, random_state, n_jobs
+    estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     param_grid : mapping of str to sequence
         Every combination is a candidate.
     size : float
         Share of the rows in the development set.
     delta, loss_bound : float
-        Of the guarantee: losses must lie in [0, loss_bound].
+        The guarantee holds with probability 1 − delta, for losses in [0, loss_bound].
 
     Returns
     -------
@@ -77,17 +78,20 @@ def development_set(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import development_set
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> X, y = [[0], [1], [2], [3], [4], [5]], [0, 1, 2, 3, 4, 6]
     >>> development_set(Ridge(), {"alpha": [0.1, 10.0]}, X, y, size=0.5, loss_bound=100.0).params
     {'alpha': 0.1}
     """
-    fits = Fits(estimator, X, y, loss, n_jobs)
-    grid = Grid(dict(param_grid))
-    train, held = _split(fits.n, size, random_state)
-    losses = fits.many([(train, grid.params(c)) for c in range(grid.size)])
+    grid = Grid(param_grid)
+    fits = Fits(estimator, X, y, grid, **options)
+    count = round(size * fits.n)
+    if not 1 <= count < fits.n:
+        raise InputError(f"a development set of {size!r} of {fits.n} rows leaves one side empty")
+    order = check_random_state(random_state).permutation(fits.n)
+    train, held = np.sort(order[count:]), np.sort(order[:count])
+    losses = fits.losses((train, c) for c in range(len(grid)))
     kept = np.stack([values[held] for values in losses])
     if kept.min() < 0.0:
         raise InputError("a loss is negative: the guarantee needs losses from 0 on")
@@ -99,9 +103,9 @@ def development_set(
     errors = kept.mean(axis=1)
     best = int(np.argmin(errors))
     excess = development_set_bound(
-        n_dev=held.size, models=grid.size, delta=delta, loss_bound=loss_bound
+        n_dev=count, models=len(grid), delta=delta, loss_bound=loss_bound
     )
-    return Development(grid.params(best), errors, float(errors[best]), excess)
+    return Development(grid[best], errors, float(errors[best]), excess)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class NestedEstimate:
     parts : ndarray, shape (K,)
         Errors on the outer folds.
     params : list of dict
-        Chosen without each of them.
+        Hyperparameters chosen without every outer fold.
     """
 
     value: float
@@ -130,23 +134,22 @@ def nested_cv(
     *,
     cv: Any = 5,
     inner: str = "cv",
-    loss: Function = "auto",
     random_state: Any = 0,
-    n_jobs: int | None = None,
+    **options: Any,
 ) -> NestedEstimate:
     """Nested cross-validation ([N], Algorithm 1), or its cheaper variant with a development set.
 
     Parameters
     ----------
-    estimator, X, y, loss, random_state, n_jobs
+    estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     param_grid : mapping of str to sequence
         Every combination is a candidate.
     cv : int, str, splitter or iterable
-        The outer folds; inside, the other folds are the inner folds.
+        The outer folds. Inside an outer fold the other folds are the inner folds.
     inner : str
-        "cv": cross-validation over the other folds. "development": one of them is the development
-        set, so a candidate costs one fit per outer fold and not K − 1.
+        "cv": cross-validation over the other folds. "development": one other fold is the
+        development set, so a candidate costs one fit per outer fold and not (K − 1)/2.
 
     Returns
     -------
@@ -159,46 +162,36 @@ def nested_cv(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import nested_cv
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> X, y = [[0], [1], [2], [3], [4], [5]], [0, 1, 2, 3, 4, 6]
     >>> round(nested_cv(Ridge(), {"alpha": [0.1, 10.0]}, X, y, cv=3).value, 4)
     0.2706
     """
     if inner not in ("cv", "development"):
         raise InputError(f'inner must be "cv" or "development"; got {inner!r}')
-    fits = Fits(estimator, X, y, loss, n_jobs)
-    grid = Grid(dict(param_grid))
-    pairs = fits.pairs(cv, random_state)
-    k = len(pairs)
+    grid = Grid(param_grid)
+    fits = Fits(estimator, X, y, grid, **options)
+    folds = fits.folds(cv, random_state)
+    label, k = folds.label, folds.k
     if k < 3:
         raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
-    if sorted(np.concatenate([held for _, held in pairs]).tolist()) != list(range(fits.n)):
+    if label is None:
         raise InputError("nested cross-validation needs folds that hold out every row once")
-    parts, chosen = [], []
-    for t, (train, held) in enumerate(pairs):
-        others = [j for j in range(k) if j != t]
-        if inner == "development":
-            others = [(t + 1) % k]
-        tasks = [
-            (np.setdiff1d(train, pairs[j][1]), grid.params(c))
-            for c in range(grid.size)
-            for j in others
-        ]
-        losses = iter(fits.many(tasks))
-        errors = [
-            np.mean([next(losses)[pairs[j][1]].mean() for j in others]) for _ in range(grid.size)
-        ]
-        params = grid.params(int(np.argmin(errors)))
-        chosen.append(params)
-        parts.append(float(fits.losses(train, params)[held].mean()))
-    return NestedEstimate(float(np.mean(parts)), np.array(parts), chosen)
-
-
-def _split(n: int, size: float, random_state: Any) -> tuple[Index, Index]:
-    count = round(size * n)
-    if not 1 <= count < n:
-        raise InputError(f"a development set of {size!r} of {n} rows leaves one side empty")
-    order = check_random_state(random_state).permutation(n)
-    return np.sort(order[count:]), np.sort(order[:count])
+    candidates = range(len(grid))
+    pairs = list(itertools.combinations(range(k), 2))
+    if inner == "development":
+        pairs = [(t, (t + 1) % k) for t in range(k)]
+    without = [np.flatnonzero((label != t) & (label != j)) for t, j in pairs]
+    losses = iter(fits.losses((rows, c) for rows in without for c in candidates))
+    errors = np.full((k, k, len(grid)), np.nan)  # [t, j]: on fold j, of models without t and j
+    for t, j in pairs:
+        for c in candidates:
+            values = next(losses)
+            errors[t, j, c] = values[label == j].mean()
+            if inner == "cv":  # The model serves the other fold, too.
+                errors[j, t, c] = values[label == t].mean()
+    chosen = np.nanmean(errors, axis=1).argmin(axis=1).tolist()
+    outer = fits.losses((folds.split(t)[0], c) for t, c in enumerate(chosen))
+    parts = np.array([values[label == t].mean() for t, values in enumerate(outer)])
+    return NestedEstimate(float(parts.mean()), parts, [grid[c] for c in chosen])

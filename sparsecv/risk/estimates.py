@@ -1,8 +1,8 @@
 """Estimates of the risk of any learner: K-fold, leave-p-out, corrected, repeated.
 
 Texts: [C] "Consistent Cross-Validation with Stable Learners", [N] lecture notes "Hyperparameter
-tuning and risk estimates". What each one estimates ([N], last table): cross-validation the risk of
-a learner on a typical sample, nested cross-validation that of a learner which chooses its own
+tuning and risk estimates". By the last table of [N], cross-validation estimates the risk of a
+learner on a typical sample, and nested cross-validation the risk of a learner that chooses its own
 hyperparameters.
 """
 
@@ -12,21 +12,20 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils import check_random_state, indexable
 
+from ..design.folds import Folds, Index
 from ..errors import InputError
-from ..solvers.core.limits import Limits
-from ..solvers.executor import run_units
-from ..stability.learners import default_loss, folds_for
-from ..stability.losses import Loss, checked_loss
+from ..selection.partial_errors import losses_of
+from ..stability.learners import EstimatorLearner, folds_for
+from ..stability.losses import checked_loss
 
 Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Function = str | Callable[[Any, Any], Any]
 
 
@@ -38,10 +37,10 @@ class RiskEstimate:
     ----------
     value : float
     parts : ndarray
-        What it is the mean of: errors of folds, subsets or repetitions.
+        Errors of folds, of subsets or of repetitions, whose mean is ``value``.
     standard_error : float
-        Of the mean of ``parts``, as if they were independent (folds are not quite; repetitions
-        of one data set say nothing about other data sets).
+        Standard error of the mean of ``parts``, as if the parts were independent. Folds are not
+        quite independent, and repetitions of one data set say nothing about other data sets.
     exact : bool
         False where subsets were sampled.
     """
@@ -53,13 +52,13 @@ class RiskEstimate:
 
     @classmethod
     def of(cls, parts: Iterable[float], exact: bool = True) -> RiskEstimate:
-        """Their mean, and its standard error.
+        """The estimate whose parts are given.
 
         Parameters
         ----------
         parts : iterable of float
         exact : bool
-            False where they are a sample of all parts.
+            False where ``parts`` are a sample of all parts.
 
         Returns
         -------
@@ -71,54 +70,50 @@ class RiskEstimate:
 
 
 class Fits:
-    """Losses on all rows of clones fitted to some."""
+    """Losses on all rows of clones of an estimator that are fitted to some rows.
 
-    def __init__(self, estimator: Any, X: Any, y: Any, loss: Function, n_jobs: int | None) -> None:
-        self.estimator, (self.X, self.y) = estimator, indexable(X, y)
-        self.loss: Loss = checked_loss(default_loss(estimator) if loss == "auto" else loss)
-        self.n, self.n_jobs = len(self.y), n_jobs
+    options: ``loss`` and ``n_jobs`` of :func:`k_fold`.
+    """
 
-    def losses(self, training: Index, params: Mapping[str, Any] | None = None) -> Array:
-        """Fit a clone to some rows and measure its losses on all.
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        candidates: Sequence[Mapping[str, Any]] = ({},),
+        *,
+        loss: Function = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        X, y = indexable(X, y)
+        measure = checked_loss(loss, estimator)
+        self.learner = EstimatorLearner(estimator, candidates, X, y, measure)
+        self.n, self.n_jobs = len(y), n_jobs
 
-        params: Hyperparameters.
-        Returns, shape (n,).
-        """
-        model = clone(self.estimator).set_params(**(params or {}))
-        model.fit(_safe_indexing(self.X, training), _safe_indexing(self.y, training))
-        return self.loss(model, self.X, self.y)
+    def losses(self, tasks: Iterable[tuple[Index, int]]) -> list[Array]:
+        """Losses (n,) of every fit, given its training rows and the number of its candidate."""
+        todo = [(rows, [candidate]) for rows, candidate in tasks]
+        found = dict(losses_of(self.learner, todo, self.n_jobs))
+        return [found[index][0] for index in range(len(todo))]
 
-    def many(self, tasks: Sequence[tuple[Any, ...]]) -> list[Array]:
-        """Losses of several fits, in parallel, in the order asked for.
+    def folds(self, cv: Any, seed: Any) -> Folds:
+        """The folds asked for; K folds are stratified for a classifier."""
+        return folds_for(self.learner.estimator, cv, self.learner.X, self.learner.y, seed)
 
-        tasks: Arguments of :meth:`losses`.
-        """
-        found = dict(run_units(_losses, self, tasks, self.n_jobs, allot=lambda _: Limits()))
-        return [found[index] for index in range(len(tasks))]
-
-    def pairs(self, cv: Any, seed: Any) -> list[tuple[Index, Index]]:
-        """Training and held-out rows of every fold; K are stratified for a classifier.
-
-        Returns, list of pairs of ndarrays.
-        """
-        folds = folds_for(self.estimator, cv, self.X, self.y, seed)
-        return [folds.split(j) for j in range(folds.k)]
-
-
-def _losses(fits: Fits, *task: Any) -> Array:
-    """The unit of one fit; the last of ``task`` are its limits, which a learner does not take."""
-    return fits.losses(*task[:-1])
+    def cross_validated(self, cv: Any, seed: Any, corrected: bool) -> RiskEstimate:
+        """The K-fold estimate, or the bias-corrected estimate."""
+        folds = self.folds(cv, seed)
+        pairs = [folds.split(j) for j in range(folds.k)]
+        whole = self.losses([(np.arange(self.n), 0)] if corrected else [])
+        errors = []
+        for (_, held), losses in zip(pairs, self.losses((t, 0) for t, _ in pairs), strict=True):
+            error = losses[held].mean()
+            errors.append(error + whole[0].mean() - losses.mean() if corrected else error)
+        return RiskEstimate.of(errors)
 
 
 def k_fold(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    cv: Any = 5,
-    loss: Function = "auto",
-    random_state: Any = 0,
-    n_jobs: int | None = None,
+    estimator: Any, X: Any, y: Any, *, cv: Any = 5, random_state: Any = 0, **options: Any
 ) -> RiskEstimate:
     """K-fold cross-validation: the mean over folds of their mean losses (eq. 2.1 of [C]).
 
@@ -128,11 +123,11 @@ def k_fold(
     X, y : array-like, shape (n, p) and (n,)
     cv : int, str, splitter or iterable
         K, "loo", "size:M", a splitter or index pairs.
-    loss : str or callable
-        As in :class:`~sparsecv.StabilityCV`.
     random_state : int, RandomState or None
-        Of the shuffle.
-    n_jobs : int, optional
+        Draws the folds.
+    **options
+        ``loss``, a str or callable as in :class:`~sparsecv.StabilityCV`; ``n_jobs``, how many fits
+        run at a time, as in joblib.
 
     Returns
     -------
@@ -140,29 +135,21 @@ def k_fold(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import k_fold
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> X, y = [[0], [1], [2], [3], [4], [5]], [0, 1, 2, 3, 4, 6]
     >>> round(k_fold(Ridge(), X, y, cv=3).value, 4)
     0.314
     """
-    fits = Fits(estimator, X, y, loss, n_jobs)
-    pairs = fits.pairs(cv, random_state)
-    losses = fits.many([(train,) for train, _ in pairs])
-    return RiskEstimate.of(
-        values[held].mean() for values, (_, held) in zip(losses, pairs, strict=True)
-    )
+    return Fits(estimator, X, y, **options).cross_validated(cv, random_state, corrected=False)
 
 
-def leave_one_out(
-    estimator: Any, X: Any, y: Any, *, loss: Function = "auto", n_jobs: int | None = None
-) -> RiskEstimate:
+def leave_one_out(estimator: Any, X: Any, y: Any, **options: Any) -> RiskEstimate:
     """Leave-one-out: unbiased for the risk of the learner on n − 1 rows (Theorem 1 of [N]).
 
     Parameters
     ----------
-    estimator, X, y, loss, n_jobs
+    estimator, X, y, **options
         As for :func:`k_fold`.
 
     Returns
@@ -171,14 +158,12 @@ def leave_one_out(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import leave_one_out
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
-    >>> leave_one_out(Ridge(), X, y).parts.size
-    6
+    >>> leave_one_out(Ridge(), [[0], [1], [2]], [0, 1, 3]).parts.size
+    3
     """
-    return k_fold(estimator, X, y, cv="loo", loss=loss, n_jobs=n_jobs)
+    return k_fold(estimator, X, y, cv="loo", **options)
 
 
 def leave_p_out(
@@ -188,15 +173,14 @@ def leave_p_out(
     p: int,
     *,
     most: int = 1000,
-    loss: Function = "auto",
     random_state: Any = 0,
-    n_jobs: int | None = None,
+    **options: Any,
 ) -> RiskEstimate:
     """Leave-p-out: the mean over all sets of p rows of their mean loss.
 
     Parameters
     ----------
-    estimator, X, y, loss, random_state, n_jobs
+    estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     p : int
         Rows held out.
@@ -214,49 +198,40 @@ def leave_p_out(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import leave_p_out
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
-    >>> leave_p_out(Ridge(), X, y, p=2).parts.size
-    15
+    >>> leave_p_out(Ridge(), [[0], [1], [2], [3]], [0, 1, 3, 3], p=2).parts.size
+    6
     """
-    fits = Fits(estimator, X, y, loss, n_jobs)
+    fits = Fits(estimator, X, y, **options)
     n = fits.n
-    if isinstance(p, bool) or not isinstance(p, (int, np.integer)) or not 1 <= p < n:
+    if isinstance(p, bool) or not isinstance(p, Integral) or not 1 <= p < n:
         raise InputError(f"leave-p-out needs p from 1 to n - 1 = {n - 1}; got {p!r}")
     if most < 1:
         raise InputError(f"most must be at least 1; got {most}")
-    if comb(n, int(p)) <= most:
-        held = [np.array(rows, dtype=np.intp) for rows in itertools.combinations(range(n), p)]
+    exact = comb(n, p) <= most
+    if exact:
+        held = [np.array(rows) for rows in itertools.combinations(range(n), p)]
     else:
         rng = check_random_state(random_state)
         held = [np.sort(rng.choice(n, size=p, replace=False)) for _ in range(most)]
-    every = np.arange(n)
-    losses = fits.many([(np.setdiff1d(every, rows),) for rows in held])
+    losses = fits.losses((np.setdiff1d(np.arange(n), rows), 0) for rows in held)
     parts = (values[rows].mean() for values, rows in zip(losses, held, strict=True))
-    return RiskEstimate.of(parts, exact=comb(n, int(p)) <= most)
+    return RiskEstimate.of(parts, exact)
 
 
 def corrected_k_fold(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    cv: Any = 5,
-    loss: Function = "auto",
-    random_state: Any = 0,
-    n_jobs: int | None = None,
+    estimator: Any, X: Any, y: Any, *, cv: Any = 5, random_state: Any = 0, **options: Any
 ) -> RiskEstimate:
     """Bias-corrected K-fold error (Burman 1989; Section 5 of [C]).
 
     R_CV + R̂[A([n]), [n]] − (1/K) Σ_j R̂[A(T_j), [n]]: what the folds lose by their fewer rows is
-    taken off, as far as losses on the rows seen show it. ``parts`` are the K-fold terms with each
-    fold's own correction.
+    taken off, as far as losses on the training rows show it. ``parts`` are the K-fold terms with
+    each fold's own correction.
 
     Parameters
     ----------
-    estimator, X, y, cv, loss, random_state, n_jobs
+    estimator, X, y, cv, random_state, **options
         As for :func:`k_fold`.
 
     Returns
@@ -265,20 +240,13 @@ def corrected_k_fold(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import corrected_k_fold
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
+    >>> X, y = [[0], [1], [2], [3], [4], [5]], [0, 1, 2, 3, 4, 6]
     >>> round(corrected_k_fold(Ridge(), X, y, cv=3).value, 4)
     0.2506
     """
-    fits = Fits(estimator, X, y, loss, n_jobs)
-    pairs = fits.pairs(cv, random_state)
-    whole, *losses = fits.many([(np.arange(fits.n),), *((train,) for train, _ in pairs)])
-    return RiskEstimate.of(
-        values[held].mean() + whole.mean() - values.mean()
-        for values, (_, held) in zip(losses, pairs, strict=True)
-    )
+    return Fits(estimator, X, y, **options).cross_validated(cv, random_state, corrected=True)
 
 
 def repeated_k_fold(
@@ -289,25 +257,24 @@ def repeated_k_fold(
     k: int = 5,
     repeats: int = 10,
     corrected: bool = False,
-    loss: Function = "auto",
     random_state: Any = 0,
-    n_jobs: int | None = None,
+    **options: Any,
 ) -> RiskEstimate:
     """K-fold error averaged over several random partitions.
 
     Parameters
     ----------
-    estimator, X, y, loss, random_state, n_jobs
+    estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     k, repeats : int
         Folds and partitions.
     corrected : bool
-        Of the bias-corrected error (:func:`corrected_k_fold`).
+        Average the bias-corrected error (:func:`corrected_k_fold`).
 
     Returns
     -------
     RiskEstimate
-        ``parts`` are the partitions' estimates; their standard error is what the choice of
+        ``parts`` are the partitions' estimates. Their standard error is what the choice of
         partition leaves undecided, not the error of the estimate.
 
     Raises
@@ -317,19 +284,13 @@ def repeated_k_fold(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
     >>> from sparsecv.risk import repeated_k_fold
-    >>> X, y = np.arange(6.0)[:, None], np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0])
-    >>> repeated_k_fold(Ridge(), X, y, k=3, repeats=2).parts.size
-    2
+    >>> repeated_k_fold(Ridge(), [[0], [1], [2], [3]], [0, 1, 3, 3], k=2, repeats=3).parts.size
+    3
     """
     if repeats < 1:
         raise InputError(f"repeats must be at least 1; got {repeats}")
-    rng = check_random_state(random_state)
-    once = corrected_k_fold if corrected else k_fold
-    seeds = rng.randint(0, 2**31 - 1, size=repeats)
-    options: dict[str, Any] = {"cv": k, "loss": loss, "n_jobs": n_jobs}
-    return RiskEstimate.of(
-        once(estimator, X, y, random_state=int(seed), **options).value for seed in seeds
-    )
+    seeds = check_random_state(random_state).randint(0, 2**31 - 1, size=repeats).tolist()
+    fits = Fits(estimator, X, y, **options)
+    return RiskEstimate.of(fits.cross_validated(k, seed, corrected).value for seed in seeds)

@@ -1,56 +1,97 @@
-"""The average of a grid's models, each weighted by its CV error.
+"""The average of a grid's models, each weighted by its CV error, and the weights inside a fold.
 
 Best-subset models change a lot with few rows (Breiman 1996, "Heuristics of instability"), and many
 pairs (τ, γ) have CV errors that cannot be told apart: averaging their models rather than choosing
-one lowers the test error where rows are few. The weights h^(−n/10) are tempered Gaussian profile
-likelihoods of the held-out rows, h^(−n/2), which would nearly choose one pair.
+one model lowers the test error where rows are few. The weights h^(−n/10) are tempered Gaussian
+profile likelihoods h^(−n/2) of the held-out rows; the likelihoods would nearly choose one pair.
+
+With weights from the CV errors of all rows, the average of a fold's models has seen the rows that
+the fold holds out, and its error on the held-out rows is too small. So every fold has weights of
+its own, from inner folds of its training rows. A model fitted without two folds serves both folds:
+its errors on either fold count for the weights of the other fold, so that five folds need ten fits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import combinations
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
+from ..design.fold_data import FoldData, MomentFolds, RowFolds
+from ..design.folds import Folds, Index, make_folds
 from ..design.model import FittedModel
+from ..design.moments import FoldMoments, Moments
+from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.paths import support_path
 from ..solvers.ridge_fits import known_path
 
-TEMPERATURE = 10.0
-LEAST = 1e-4  # of the largest weight: what is less is left out
+
+class AverageSettings(NamedTuple):
+    """Numbers that define the average and the inner folds of its weights."""
+
+    # A model of CV error h on n rows has weight h^(−n/temperature). Twice the value spreads the
+    # weight over models of larger CV error. The value is measured:
+    # experiments/selection/average_weights.py compares test errors under other values.
+    temperature: float = 10.0
+    # A model whose weight is below this share of the largest weight is left out of the average.
+    # Twice the value leaves out models that move predictions by at most 0.02 % of their distance.
+    min_weight_share: float = 1e-4
+    # More folds than this are joined to this many blocks, and the folds of a block share their
+    # weights, which takes 10 inner fits. Twice the value takes 45 inner fits.
+    max_blocks: int = 5
+    # Where there are two folds alone, or the folds do not partition the rows, the training rows of
+    # every fold are cut into this many inner folds. Twice the value takes twice the inner fits.
+    inner_folds: int = 4
+
+
+AVERAGE = AverageSettings()
+Run = Callable[[str, Callable[..., Any], Any, Sequence[tuple[Any, ...]]], list[Any]]
+
+
+def _log_weights(errors: Array, n: int) -> tuple[Array, float]:
+    """log h − (the least log h), and the least log h; a CV error h of 0 counts as the least float.
+
+    The first is multiplied by −n/temperature: the weight of the least error is 1.
+    """
+    logs = np.log(np.maximum(errors, np.finfo(np.float64).tiny))
+    return np.asarray(-(logs - logs.min()) * (n / AVERAGE.temperature)), float(logs.min())
 
 
 def model_weights(surface: Array, gammas: Array, n: int) -> Array:
     """Weights h^(−n/10) of every pair, uniform before that in τ and log γ; they sum to 1.
 
     surface, shape (γ, τ): CV errors ≥ 0.
-    gammas, shape (γ,): In any order; a γ counts by the stretch of log γ it stands for.
+    gammas, shape (γ,): In any order; a γ counts by the stretch of log γ that it stands for.
     n: Rows.
     Returns, shape (γ, τ).
     """
-    logs = np.log(np.maximum(surface, np.finfo(np.float64).tiny))
-    weight = np.exp(-(logs - logs.min()) * (n / TEMPERATURE)) * _stretches(gammas)[:, None]
-    weight[weight < LEAST * weight.max()] = 0.0
+    weight = np.exp(_log_weights(surface, n)[0]) * _stretches(gammas)[:, None]
+    weight[weight < AVERAGE.min_weight_share * weight.max()] = 0.0
     return np.asarray(weight / weight.sum())
 
 
 def soft_least(errors: Array, n: int) -> float:
-    """The CV error h that alone would carry the mean weight h^(−n/10) of these errors.
+    """The CV error h whose weight h^(−n/10) is the mean weight of these CV errors ≥ 0 on n rows.
 
-    errors: CV errors ≥ 0.
-    n: Rows.
     Returns: Between the least of the errors and the largest.
     """
-    logs = np.log(np.maximum(errors, np.finfo(np.float64).tiny))
-    share = np.mean(np.exp(-(logs - logs.min()) * (n / TEMPERATURE)))
-    return float(np.exp(logs.min() - np.log(share) * (TEMPERATURE / n)))
+    weights, least = _log_weights(errors, n)
+    return float(np.exp(least - np.log(np.mean(np.exp(weights))) * (AVERAGE.temperature / n)))
 
 
 def _stretches(gammas: Array) -> Array:
-    """Half the distance between the neighbours of every log γ, the ends their own half."""
+    """Half the distance between the neighbours of every log γ; an end has its own half alone."""
     order = np.argsort(gammas, kind="stable")
     steps = np.diff(np.log(gammas[order]))
-    if steps.sum() == 0.0:  # one value
+    if steps.sum() == 0.0:  # All γ are equal.
         return np.ones(gammas.size)
     found = np.empty(gammas.size)
     found[order] = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps))
@@ -60,9 +101,9 @@ def _stretches(gammas: Array) -> Array:
 def averaged_coefficients(
     problem: SparseRidgeProblem, result: CVResult, weights: Array, fold: int | None = None
 ) -> Array:
-    """Coefficients of the average of a fold's models, or of those of all rows.
+    """Coefficients of the average of a fold's models, or with fold None of the models of all rows.
 
-    problem: The fold's training rows, or all rows.
+    problem: The training rows of the fold, or all rows.
     weights, shape (γ, τ).
     Returns, shape (p,): 0 where no model has the column.
     """
@@ -78,16 +119,110 @@ def averaged_coefficients(
 def averaged_model(
     design: Design, full: SparseRidgeProblem, result: CVResult, weights: Array, proved: bool
 ) -> FittedModel:
-    """Average the models of all rows.
+    """The average of the models of all rows.
 
     full: All rows.
     weights, shape (γ, τ).
     proved: Whether every model and every CV error is proved.
-    Returns: It minimises no training objective: that and its bound are NaN.
+    Returns: The average minimises no training objective, so its objective and bound are NaN.
     """
     used = np.zeros(design.p, dtype=bool)
     for g, t in np.argwhere(weights > 0.0):
         used[result.by_gamma[g].models[t]] = True
-    beta = averaged_coefficients(full, result, weights)
-    coef, intercept = design.coefficients(beta)
+    coef, intercept = design.coefficients(averaged_coefficients(full, result, weights))
     return FittedModel(design.kept[used], coef, intercept, float("nan"), float("nan"), proved)
+
+
+def inner_weights(
+    data: FoldData, gammas: Array, taus: NDArray[np.intp], run: Run
+) -> tuple[list[Array], bool]:
+    """Weights (γ, τ) of every fold, and whether all models behind the weights are proved.
+
+    run: Does units of work: takes what is shown of the progress, a unit, what all units share and
+        the other arguments of every unit, and returns the results in the order of the units.
+    """
+    folds, k = data.folds, data.folds.k
+    paired = k > 2 and (folds.is_partition or not isinstance(data, RowFolds))
+    block = np.arange(k) % (AVERAGE.max_blocks if paired else k)
+    splits = _without_pairs(data, block) if paired else _inside_folds(data)
+    tasks = [(train, list(tests.values()), gammas, taus) for train, tests in splits]
+    results = run("inner folds", _inner_errors, data, tasks)
+    sums = np.zeros((block.max() + 1, gammas.size, taus.size))
+    for (_, tests), (errors, _) in zip(splits, results, strict=True):
+        for one, error in zip(tests, errors, strict=True):
+            sums[one] += error
+    rows = folds.sizes.sum() - np.bincount(block, weights=folds.sizes).astype(np.intp)
+    if folds.pairs:
+        rows = np.array([train.size for train, _ in folds.pairs])
+    weights = [model_weights(one, gammas, int(n)) for one, n in zip(sums, rows, strict=True)]
+    return [weights[one] for one in block], all(proved for _, proved in results)
+
+
+# The rows, or of a table that is read by chunks the folds, that an inner model is trained on; and
+# by the block whose weights they count for, rows or folds that the model is judged on.
+Split = tuple[Index, dict[int, Index]]
+
+
+def _without_pairs(data: FoldData, block: Index) -> list[Split]:
+    """Training on all but two blocks of folds, for every pair of blocks.
+
+    Errors on one block count for the weights of the other block.
+
+    block, shape (k,): Of every fold.
+    """
+    if isinstance(data, RowFolds):
+        block = block[data.folds.label]
+    return [
+        (
+            np.flatnonzero((block != b) & (block != c)),
+            {b: np.flatnonzero(block == c), c: np.flatnonzero(block == b)},
+        )
+        for b, c in combinations(range(block.max() + 1), 2)
+    ]
+
+
+def _inside_folds(data: FoldData) -> list[Split]:
+    """Inner folds of the training rows of every fold; a fold of one row has none."""
+    found: list[Split] = []
+    for j in range(data.folds.k):
+        rows = data.folds.split(j)[0]
+        groups = None if data.folds.groups is None else data.folds.groups[rows]
+        parts = rows.size if groups is None else np.unique(groups).size
+        if parts > 1:
+            inner = make_folds(min(parts, AVERAGE.inner_folds), rows.size, seed=0, groups=groups)
+            splits = map(inner.split, range(inner.k))
+            found += [(rows[train], {j: rows[test]}) for train, test in splits]
+    return found
+
+
+def _inner_errors(
+    data: FoldData,
+    train: Index,
+    tests: list[Index],
+    gammas: Array,
+    taus: NDArray[np.intp],
+    limits: Limits,
+) -> tuple[list[Array], bool]:
+    """The unit of one inner model: squared errors (γ, τ) on every test part; whether proved."""
+    folds = [_one_fold(data, train, test) for test in tests]
+    solver = solver_within(data.p, limits)
+    path = support_path(folds[0].training(0), gammas, taus, solver=solver, limits=limits)
+    errors = [path.squared_errors(*one.held_out(0)) for one in folds]
+    return errors, bool(path.proved.all())
+
+
+def _one_fold(data: FoldData, train: Index, test: Index) -> FoldData:
+    """One fold alone, of some rows, or some folds of a table that is read by chunks."""
+    if not isinstance(data, MomentFolds):
+        sizes = np.array([test.size], dtype=np.intp)
+        return data.with_folds(Folds("custom", data.folds.n, sizes, None, [(train, test)]))
+    every = data._moments
+    parts = [reduce(Moments.merged, [every.fold(j) for j in part]) for part in (test, train)]
+    sizes = np.array([part.n for part in parts], dtype=np.intp)
+    folds = Folds("custom", int(sizes.sum()), sizes, None)
+    return MomentFolds(FoldMoments(parts, every.low, every.high), data._design, folds)
+
+
+def solver_within(p: int, limits: Limits) -> str:
+    """The solver of a fold's path: beyond 45 columns and without limits nothing is proved."""
+    return "heuristic" if p > TREE_ONLY and limits.remaining() is None else "auto"

@@ -1,11 +1,20 @@
-"""What a rule of selection chooses, and what is known of it."""
+"""How every rule chooses a pair (τ, γ), an average of models or a projection, from a study."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from ..cv.results import Array
-from .projection import Projection
+import numpy as np
+
+from ..cv.results import TIE, Array, CVResult, least
+from ..design.model import FittedModel
+from ..errors import InputError
+from .averaging import averaged_model, model_weights
+from .criterion import criterion
+from .projection import Projection, project_average
+from .rules import RULES, allowed_rule, redrawn
+from .study import Study
 
 
 @dataclass(frozen=True)
@@ -13,20 +22,17 @@ class Choice:
     """What a rule chooses.
 
     cv_error: h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
-    lower, upper: Bounds on it.
+    lower, upper: Bounds on ``cv_error``.
     criterion: What the rule minimises: h, h + λ·stability, the corrected error or the mean of h
         over partitions. Of the rule averaged: Σ w·h.
-    certified: Whether no pair that was looked at can be better by that criterion: of the grid, or
-        after an alternation, with repeated, of the γ that are not too close. For one-se and
-        averaged, whether everything they look at is proved.
+    certified: Whether no pair that the rule looked at can be better by the criterion. For one-se
+        and averaged, whether everything that the rule looked at is proved.
     lambda_: λ of the rule stability, chosen by nested folds.
-    weights, shape (γ, τ), or None: Of the rule averaged (:mod:`sparsecv.selection.averaging`);
+    weights, shape (γ, τ), or None: Weights of the models in the average of the rule averaged.
         ``tau`` then is the number of columns in the average, ``gamma`` is NaN, and ``cv_error`` is
-        that of averages whose weights come from the folds' training rows
-        (:mod:`sparsecv.selection.inner`).
-    projection: Of the rule projected (:mod:`sparsecv.selection.projection`); ``gamma`` then is γ⊥,
-        ``cv_error`` is that of the projections as they were found, and ``criterion`` their held-out
-        distance to the average.
+        the error of averages whose weights come from the folds' training rows.
+    projection: What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of
+        the projections against y, and ``criterion`` their held-out distance to the average.
     """
 
     rule: str
@@ -45,5 +51,148 @@ class Choice:
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a pair (γ, τ) of the grid."""
+        """Whether the choice is a pair (γ, τ) of the grid."""
         return self.weights is None and self.projection is None
+
+
+def _pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
+    """The choice of the pair at position (g, t) of a surface, whose criterion is ``value``."""
+    one = result.by_gamma[g]
+    error, low, high = (float(values[t]) for values in (one.cv_error, one.lower, one.upper))
+    gamma, tau = float(result.gammas[g]), int(result.taus[t])
+    return Choice(rule, g, t, gamma, tau, error, low, high, float(value), certified)
+
+
+def _least(rule: str, result: CVResult, surface: Array) -> Choice:
+    """The pair where a criterion, shape (γ, τ), is least."""
+    g, t = least(surface, result.taus, result.gammas)
+    proved = all(bool(one.model_proved.all()) for one in result.by_gamma)
+    return _pair(rule, result, g, t, surface[g, t], result.complete and proved)
+
+
+def _minimum(study: Study) -> Choice:
+    """Least h; of equal values the smaller τ, then the larger γ."""
+    best = study.surface.best()
+    at = best.gamma_index, best.tau_index
+    return _pair("minimum", study.surface, *at, best.cv_error, best.certified)
+
+
+def _one_se(study: Study) -> Choice:
+    """Least τ whose h, at the best γ for that τ, is within one standard error of the least h."""
+    result, best = study.surface, study.surface.best()
+    g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
+    return _pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], result.complete)
+
+
+def _stability(study: Study) -> Choice:
+    """Least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
+    errors, selection = study.stability
+    surface = criterion(errors, selection.lambda_).reshape(study.surface.gammas.size, -1)
+    return replace(_least("stability", study.surface, surface), lambda_=selection.lambda_)
+
+
+def _corrected(study: Study) -> Choice:
+    """Least bias-corrected CV error (Burman 1989)."""
+    return _least("corrected", study.surface, study.corrected)
+
+
+def _repeated(study: Study) -> Choice:
+    """Least h on average over several partitions; leave-one-out has one partition alone."""
+    result, at = study.surface, study.gamma_subset
+    surface, low, high = study.mean_surface
+    g, t = least(surface, result.taus, result.gammas[at])
+    proved = study.whole and bool(low.min() >= high[g, t] * (1.0 - 2.0 * TIE))
+    return _pair("repeated", result, int(at[g]), t, surface[g, t], proved)
+
+
+def _averaged(study: Study) -> Choice:
+    """The average of the grid's models, weighted by h averaged over partitions."""
+    result, at = study.surface, study.gamma_subset
+    surface = study.mean_surface[0]
+    weights = np.zeros((result.gammas.size, result.taus.size))
+    weights[at] = model_weights(surface, result.gammas[at], result.folds.n)
+    pairs = np.argwhere(weights > 0.0)
+    columns = [result.by_gamma[g].models[t] for g, t in pairs]
+    models = all(bool(result.by_gamma[g].model_proved[t]) for g, t in pairs)
+    used, (error, _) = weights[at] > 0.0, study.average_error
+    surfaces = all(one.complete for one in (result, *study.others))
+    return replace(
+        _repeated(study),
+        rule="averaged",
+        gamma=float("nan"),
+        tau=int(np.unique(np.concatenate(columns)).size),
+        cv_error=error,
+        lower=error,
+        upper=error,
+        criterion=float((weights[at][used] * surface[used]).sum()),
+        certified=study.whole and models and study.inner[1] and surfaces,
+        weights=weights,
+    )
+
+
+def _projected(study: Study) -> Choice:
+    """The average, projected onto the least size that stays close to it on held-out rows."""
+    average, best = _averaged(study), study.surface.best()
+    assert average.weights is not None
+    found = project_average(study, average.weights, (best.tau, best.cv_error))
+    t = found.chosen
+    error = float(found.of_size(found.cv_error)[t])
+    return replace(
+        average,
+        rule="projected",
+        gamma=float(found.gammas[found.at[t]]),
+        tau=int(found.sizes[t]),
+        cv_error=error,
+        lower=error,
+        upper=error,
+        criterion=float(found.of_size(found.distance)[t]),
+        certified=average.certified and found.proved,
+        weights=None,
+        projection=found,
+    )
+
+
+CHOOSERS: dict[str, Callable[[Study], Choice]] = {
+    "minimum": _minimum,
+    "one-se": _one_se,
+    "stability": _stability,
+    "corrected": _corrected,
+    "repeated": _repeated,
+    "averaged": _averaged,
+    "projected": _projected,
+}
+
+
+def choose(study: Study, *, compare: bool = False) -> dict[str, Choice]:
+    """What the study's rule chooses, and what other rules choose that need no more than that rule.
+
+    compare: Also evaluate what all other rules need.
+    """
+    choices = {study.rule: CHOOSERS[study.rule](study)}
+    for name in RULES:
+        if name not in choices and _shown(study, name, compare):
+            choices[name] = CHOOSERS[name](study)
+    return {name: choices[name] for name in RULES if name in choices}
+
+
+def _shown(study: Study, name: str, compare: bool) -> bool:
+    """Whether what another rule chooses stands beside what the study's rule chooses."""
+    try:
+        allowed_rule(name, study.data, study.settings)
+    except InputError:
+        return False
+    free = RULES[name].needs <= RULES[study.rule].needs
+    if name == "repeated" and not study.redraws:  # There is one partition alone.
+        return compare and not redrawn(study.data.folds)
+    return compare or free
+
+
+def chosen_model(study: Study, choice: Choice) -> FittedModel:
+    """Fit what a rule chooses to all rows."""
+    if choice.projection is not None:
+        return choice.projection.models[choice.projection.chosen]
+    if choice.weights is None:
+        return study.model(choice.gamma_index, choice.tau_index)
+    return averaged_model(
+        study.design, study.data.full(), study.surface, choice.weights, choice.certified
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,24 +20,28 @@ class Selection:
     Attributes
     ----------
     lambdas : ndarray, shape (l,), increasing
-    outer : ndarray, shape (l, k)
-        m_{λ,t}: error on fold t of the model chosen without it (line 25).
-    nested_error : ndarray, shape (l,)
-        m̄_λ, their means (line 28).
     inner_choice : ndarray of int, shape (l, k)
         θ chosen without fold t (line 23).
+    outer : ndarray, shape (l, k)
+        m_{λ,t}: error on fold t of the model chosen without fold t (line 25).
     choice : ndarray of int, shape (l,)
-        θ that minimises criterion (7) on all rows, for every λ.
-    best : int
-        Position of λ*: the least nested error, ties to the smaller λ.
+        θ that minimises criterion (7) on all rows, for every λ; −1 where nobody needs it.
     """
 
     lambdas: Array
-    outer: Array
-    nested_error: Array
     inner_choice: NDArray[np.intp]
+    outer: Array
     choice: NDArray[np.intp]
-    best: int
+
+    @property
+    def nested_error(self) -> Array:
+        """m̄_λ, shape (l,): the means of ``outer`` over folds (line 28)."""
+        return np.asarray(self.outer.mean(axis=1))
+
+    @property
+    def best(self) -> int:
+        """Position of λ*: the least nested error; of equal errors the smaller λ."""
+        return int(np.argmin(self.nested_error))
 
     @property
     def lambda_(self) -> float:
@@ -52,19 +55,14 @@ class Selection:
 
 
 def checked_lambdas(lambdas: ArrayLike | None) -> Array:
-    """Distinct weights λ ≥ 0, increasing; by default 0 and ten from 1e-4 to 1e4.
+    """Distinct weights λ ≥ 0, increasing, shape (l,); by default 0 and ten from 1e-4 to 1e4.
 
-    Returns, shape (l,).
-    Raises InputError: None given, or one that is negative or not a number.
+    Raises InputError: No weight, or a weight that is negative or not a number.
     """
-    if lambdas is None:
-        return np.array(DEFAULT_LAMBDAS)
-    if isinstance(lambdas, Real):
-        lambdas = [float(lambdas)]
     try:
-        values = np.unique(np.asarray(lambdas, dtype=np.float64).ravel())
+        values = np.unique(np.asarray(DEFAULT_LAMBDAS if lambdas is None else lambdas, dtype=float))
     except (TypeError, ValueError):
-        raise InputError(f"lambdas must be numbers >= 0; got {lambdas!r}") from None
+        values = np.empty(0)
     if values.size == 0 or not (np.isfinite(values).all() and values[0] >= 0.0):
         raise InputError(f"lambdas must be numbers >= 0; got {lambdas!r}")
     return values
@@ -86,7 +84,8 @@ def criterion(errors: PartialErrors, weight: float) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv.stability import PartialErrors, criterion
+    >>> from sparsecv.selection.partial_errors import PartialErrors
+    >>> from sparsecv.stability import criterion
     >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
     >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
     >>> criterion(errors, 0.5)
@@ -96,14 +95,14 @@ def criterion(errors: PartialErrors, weight: float) -> Array:
 
 
 def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection:
-    """Algorithm 1 on a finite grid: all fits are shared by every λ.
+    """Algorithm 1 on a finite grid, where every λ uses the same fits.
 
     Parameters
     ----------
     errors : PartialErrors
-        With two folds left out, too.
+        With the errors of models without two folds.
     lambdas : array, optional
-        Weights of the stability; 0 alone is ordinary nested cross-validation.
+        Weights λ of the stability; 0 alone is ordinary nested cross-validation.
 
     Returns
     -------
@@ -112,12 +111,13 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
     Raises
     ------
     InputError
-        λ < 0, or errors without the inner ones.
+        λ < 0, or errors without those of models without two folds.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv.stability import PartialErrors, select
+    >>> from sparsecv.selection.partial_errors import PartialErrors
+    >>> from sparsecv.stability import select
     >>> held_out, change = np.array([[1.0, 3.0, 2.0], [2.0, 2.5, 2.0]]), np.array([1.0, 0.0])
     >>> inner, inner_change = held_out, np.array([[1.0] * 3, [0.0] * 3])
     >>> errors = PartialErrors(held_out, change, inner, inner_change, change, held_out)
@@ -127,12 +127,8 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection
     weights = checked_lambdas(lambdas)
     if errors.inner is None or errors.inner_stability is None:
         raise InputError("choosing lambda needs errors with two folds left out (nested=True)")
-    k = errors.held_out.shape[1]
-    inner_choice = np.empty((weights.size, k), dtype=np.intp)
-    choice = np.empty(weights.size, dtype=np.intp)
-    for a, weight in enumerate(weights):
-        inner_choice[a] = np.argmin(errors.inner + weight * errors.inner_stability, axis=0)
-        choice[a] = np.argmin(criterion(errors, float(weight)))
-    outer = errors.held_out[inner_choice, np.arange(k)]
-    nested = outer.mean(axis=1)
-    return Selection(weights, outer, nested, inner_choice, choice, int(np.argmin(nested)))
+    pairs = [errors.inner + weight * errors.inner_stability for weight in weights]
+    inner_choice = np.array([np.argmin(values, axis=0) for values in pairs])
+    outer = errors.held_out[inner_choice, np.arange(errors.held_out.shape[1])]
+    choice = np.array([np.argmin(criterion(errors, float(weight))) for weight in weights])
+    return Selection(weights, inner_choice, outer, choice)

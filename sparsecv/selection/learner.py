@@ -11,15 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..design.design import Design, Summary, make_design
-from ..design.design import Protocol as Layout
+from ..design.design import Design, Protocol, Summary, make_design
 from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-EXACT_COLUMNS = 20  # up to which "auto" solves every problem to optimality
+# Up to this many columns the solver "auto" solves every problem to optimality, and beyond that by
+# heuristics. Twice the number makes searches of minutes likely.
+EXACT_COLUMNS = 20
 
 
 def largest_tau(n: int, p: int) -> int:
@@ -46,24 +47,32 @@ def largest_tau(n: int, p: int) -> int:
     return tau
 
 
+def quiet_design(X: Array, y: Array, protocol: Protocol, weights: Array | None = None) -> Design:
+    """The centring and scaling of some rows; nothing is said of columns that are constant there."""
+    names = [f"column {j}" for j in range(X.shape[1])]
+    return make_design(Summary.of(X, y, weights), protocol, names, warn=False)
+
+
 class SparseRidgeLearner:
     """Losses of sparse ridge models for every γ and τ of a grid.
 
     A candidate is number a·|τ| + b for γ_a and τ_b. A model is what ``SparseRidge(tau, gamma).fit``
-    gives on the same rows: columns scaled by the standard deviations of those rows, with an
-    intercept.
+    gives on the same rows: columns are scaled by their standard deviations on these rows, and an
+    intercept is fitted.
 
     Parameters
     ----------
     X, y : ndarray, shape (n, p) and (n,)
     taus : sequence of int
     gammas : sequence of float
-        In our convention, γ/2 ||β||².
+        Weights of the penalty γ/2 ||β||².
     solver : str
         "exact": every problem to optimality. "rounding": the relaxation's largest entries, as in
         the stability paper. "heuristic": forward selection, swaps, warm starts along τ. "auto":
         exact up to 20 columns, then heuristic.
     fit_intercept, standardize : bool
+    gamma_first : bool
+        With False a candidate is number b·|γ| + a.
 
     Raises
     ------
@@ -80,6 +89,8 @@ class SparseRidgeLearner:
     (2, 4)
     """
 
+    at_once = True  # All candidates of some rows are one unit of work: one path gives all.
+
     def __init__(
         self,
         X: Array,
@@ -90,17 +101,18 @@ class SparseRidgeLearner:
         solver: str = "auto",
         fit_intercept: bool = True,
         standardize: bool = True,
+        gamma_first: bool = True,
     ) -> None:
         if solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
-        self.X, self.y = X, y
+        self.X, self.y, self.gamma_first = X, y, gamma_first
         self.taus = np.asarray(taus, dtype=np.intp)
         self.gammas = np.asarray(gammas, dtype=np.float64)
         if not ((self.gammas > 0.0).all() and np.isfinite(self.gammas).all()):
             raise InputError(f"gamma must be > 0; got {self.gammas.min():g}")
         if self.taus.size == 0 or self.taus.min() < 1 or self.taus.max() > X.shape[1]:
             raise InputError(f"tau must lie between 1 and p = {X.shape[1]}")
-        self.layout = Layout(
+        self.protocol = Protocol(
             "honest", "unit-variance" if standardize else "none", intercept=fit_intercept
         )
         few = X.shape[1] <= EXACT_COLUMNS
@@ -129,19 +141,17 @@ class SparseRidgeLearner:
         -------
         ndarray, shape (c, n)
         """
-        wanted = np.asarray(candidates, dtype=np.intp)
-        a, b = np.divmod(wanted, self.taus.size)
-        design, problem = self._prepared(training)
+        shape = (self.gammas.size, self.taus.size)
+        if self.gamma_first:
+            a, b = np.unravel_index(candidates, shape)
+        else:
+            b, a = np.unravel_index(candidates, shape[::-1])
+        X, y = self.X[training], self.y[training]
+        design = quiet_design(X, y, self.protocol)
+        problem = SparseRidgeProblem(*design.apply(X, y), gamma=1.0, tau=1)
+        problem = problem.compressed() if y.size > 2 * design.p else problem
         rows, _ = design.apply(self.X, self.y)
         gammas, at_gamma = np.unique(a, return_inverse=True)
         sizes, at_size = np.unique(np.minimum(self.taus[b], problem.p), return_inverse=True)
         path = support_path(problem, self.gammas[gammas], sizes, solver=self.solver)
         return np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])
-
-    def _prepared(self, training: Index) -> tuple[Design, SparseRidgeProblem]:
-        """The subset's own centring and scaling, and its problem."""
-        X, y = self.X[training], self.y[training]
-        names = [f"column {j}" for j in range(X.shape[1])]
-        design = make_design(Summary.of(X, y), self.layout, names, warn=False)
-        problem = SparseRidgeProblem(*design.apply(X, y), gamma=1.0, tau=1)
-        return design, problem.compressed() if y.size > 2 * design.p else problem

@@ -1,8 +1,8 @@
 """The error to expect on new data: the whole fit, its rule included, cross-validated.
 
-The least of many CV errors is below what new data give, because the same folds chose the model.
-Here every outer fold is predicted by a model that is found anew from the other rows alone: their
-own scaling, inner folds, weights, values of γ and choice.
+The least of many CV errors is below what new data give, because the folds that measure the errors
+chose the model. Here every outer fold is predicted by a model that is found anew from the other
+rows alone: with their own scaling, inner folds, weights, values of γ and choice.
 """
 
 from __future__ import annotations
@@ -15,24 +15,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import mean_over_folds
-from ..design.design import Array, Summary, make_design
+from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
-from .rules import choose, chosen_model
+from .choice import choose, chosen_model
+from .learner import quiet_design
 from .study import Study
 
-# The number of outer folds where none is named, up to so many rows and beyond: models of five folds
-# lack a fifth of the rows, which matters where rows are few.
-OUTER_FOLDS, MAX_ROWS_OF_TEN_FOLDS, OUTER_FOLDS_OF_MORE_ROWS = 10, 200, 5
-# With so many rows (or groups) or fewer each is an outer fold: models of ten folds lack a tenth of
-# the rows, which at 20 rows makes the figure 11 to 14 % too large (docs/benchmarks.md).
-LEAVE_ONE_OUT_ROWS = 30
-# A command whose fit took more nodes does not nest it unasked: every outer fit takes about as many,
-# half a second for so many.
-MAX_NODES_BY_DEFAULT = 5_000_000
+
+class NestedSettings(NamedTuple):
+    """The number of outer folds where the user names none, and when a command nests unasked."""
+
+    # Outer folds up to the next number of rows; twice the folds take twice as many fits.
+    outer_folds: int = 10
+    # Beyond this many rows (or groups) there are fewer outer folds: models of five folds lack a
+    # fifth of the rows, which matters where rows are few.
+    max_rows_of_ten_folds: int = 200
+    outer_folds_of_more_rows: int = 5
+    # With so many rows (or groups) or fewer each row is an outer fold: models of ten folds lack a
+    # tenth of the rows, which at 20 rows makes the error 11 to 14 % too large (docs/benchmarks.md).
+    max_rows_left_out_one_by_one: int = 30
+    # A command whose fit took more nodes does not nest the fit unasked. Every outer fit takes about
+    # as many nodes; so many take half a second, and twice as many a second.
+    max_nodes_unasked: int = 5_000_000
+
+
+NESTED = NestedSettings()
 
 
 class NestedError(NamedTuple):
@@ -43,10 +54,23 @@ class NestedError(NamedTuple):
     folds: int
 
 
+class _Rows(NamedTuple):
+    """Rows as the user gave them."""
+
+    X: Array
+    y: Array
+    weights: Array | None
+    groups: NDArray[Any] | None
+
+    def at(self, index: NDArray[np.intp]) -> _Rows:
+        """Some of the rows."""
+        return _Rows(*(None if values is None else values[index] for values in self))  # type: ignore[arg-type]
+
+
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
     """Refuse, before anything is computed, what no outer folds can be drawn for.
 
-    data, cv, FoldData and what its folds were made of.
+    cv: What the folds of ``data`` were made of.
     """
     if isinstance(nested, (bool, np.bool_)):
         if not nested:
@@ -63,29 +87,31 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
 
 
 def nested_by_default(study: Study) -> bool:
-    """Whether outer fits are quick enough for a command that nobody has asked for them."""
+    """Whether outer fits are quick enough for a command that was not asked to nest the fit."""
     settings = study.settings
     return (
         isinstance(study.data, RowFolds)
         and study.data.p <= TREE_ONLY
         and not (settings.grid or settings.searches)
-        and study.n_nodes <= MAX_NODES_BY_DEFAULT
+        and study.n_nodes <= NESTED.max_nodes_unasked
         and study.limits.reached(0) is None
     )
 
 
 def nested_error(
-    study: Study, rule: str, cv: Any, nested: bool | int = True, groups: Any = None
+    study: Study, cv: Any, nested: bool | int = True, groups: Any = None
 ) -> NestedError:
-    """Cross-validate what was done to a table, from its rows as they came to the chosen model.
+    """Cross-validate what a study did to a table, from the rows as the user gave them.
 
-    The outer fits share the time that the study has left; what they do not prove is estimated from
-    their training rows, as in any fit.
+    The outer fits share the time that the study has left; what an outer fit does not prove is
+    estimated from its training rows, as in any fit. The rule "auto" is resolved in every outer
+    fold.
 
-    study: That of all rows, done: its protocol, γ, sizes, settings, repeats and seed are used.
-    rule, cv, str and folds: As they were asked for; "auto" is resolved in every outer fold.
-    nested: The number of outer folds; True: those of a splitter, else :data:`OUTER_FOLDS`, or one
-        for each of few rows.
+    study: The study of all rows, done: its rule, protocol, γ, sizes, settings, repeats and seed are
+        used.
+    cv: The folds as the user asked for them.
+    nested: The number of outer folds. With True the folds of a splitter, else the number of
+        :class:`NestedSettings`.
     groups, shape (n,), optional.
     Returns: In the units of the CV error.
     Raises InputError: The rows of an outer fit are too few for the folds or the rule.
@@ -93,15 +119,14 @@ def nested_error(
     refuse_nested(study.data, cv, nested)
     assert isinstance(study.data, RowFolds)
     assert study.data.raw is not None
-    rows = _Rows(
-        *study.data.raw, study.data.weights, None if groups is None else np.asarray(groups)
-    )
-    folds = _outer_folds(study, rows, cv, nested)
+    groups = None if groups is None else np.asarray(groups)
+    rows = _Rows(*study.data.raw, study.data.weights, groups)
+    folds = _outer_folds(rows, cv, nested, study.seed)
     sums, weight = np.empty((2, folds.k))
     for j in range(folds.k):
         train, test = folds.split(j)
         try:
-            model = _fitted(study, rule, cv, rows.at(train), (j, folds.k))
+            model = _fitted(study, cv, rows.at(train), j, folds.k)
         except InputError as error:
             raise InputError(
                 f"nested, outer fold {j + 1} of {folds.k}, fitted to {train.size} rows: {error}"
@@ -117,53 +142,28 @@ def nested_error(
     return NestedError(float(mean), float(spread), folds.k)
 
 
-class _Rows(NamedTuple):
-    """Rows as they came."""
-
-    X: Array
-    y: Array
-    weights: Array | None
-    groups: NDArray[Any] | None
-
-    def at(self, index: NDArray[np.intp]) -> _Rows:
-        """Some of the rows."""
-        X, y, weights, groups = self
-        return _Rows(
-            X[index],
-            y[index],
-            None if weights is None else weights[index],
-            None if groups is None else groups[index],
-        )
-
-
-def _outer_folds(study: Study, rows: _Rows, cv: Any, nested: bool | int) -> Folds:
+def _outer_folds(rows: _Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
     """The folds of a splitter, or the number asked for, drawn with the study's seed."""
-    X, y, _, groups = rows
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
     elif isinstance(cv, (str, Integral)):
-        units = y.size if groups is None else np.unique(groups).size
-        many = units > MAX_ROWS_OF_TEN_FOLDS
-        cv = OUTER_FOLDS_OF_MORE_ROWS if many else OUTER_FOLDS
-        cv = units if units <= LEAVE_ONE_OUT_ROWS else cv
-    return make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
+        units = rows.y.size if rows.groups is None else np.unique(rows.groups).size
+        few = units <= NESTED.max_rows_of_ten_folds
+        cv = NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
+        cv = units if units <= NESTED.max_rows_left_out_one_by_one else cv
+    return make_folds(cv, rows.y.size, seed=seed, X=rows.X, y=rows.y, groups=rows.groups)
 
 
-def _fitted(study: Study, rule: str, cv: Any, rows: _Rows, at: tuple[int, int]) -> FittedModel:
-    """The model of some rows, found as the study's was, in an even share of the time left."""
-    (X, y, weights, groups), (j, k) = rows, at
+def _fitted(study: Study, cv: Any, rows: _Rows, j: int, k: int) -> FittedModel:
+    """The model of the training rows of outer fold j of k, in an even share of the time left."""
+    X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    names = [f"column {c}" for c in range(X.shape[1])]
-    design = make_design(Summary.of(X, y, weights), study.design.protocol, names, warn=False)
+    design = quiet_design(X, y, study.design.protocol, weights)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
     settings = replace(study.settings, proving=study.settings.proving / k)
     if (left := study.limits.share(k - j).remaining()) is not None:
         settings = replace(settings, time_limit=left)
-
-    def told(what: str, done: int, total: int) -> None:
-        study._tell(f"outer fold {j + 1} of {k}, {what}", done, total)
-
     inner = Study(
         RowFolds.of(design, X, y, folds, weights),
         design,
@@ -171,10 +171,10 @@ def _fitted(study: Study, rule: str, cv: Any, rows: _Rows, at: tuple[int, int]) 
         # A rare 0/1 column may be constant in these rows: larger sizes are then cut.
         np.minimum(study.sizes, design.p) if study.sizes_named else None,
         settings,
+        rule=study.rule_asked,
         repeats=study.repeats,
         seed=study.seed,
         checkpoint=study.folder,
-        progress=told,
+        progress=study.progress_of(f"outer fold {j + 1} of {k}, "),
     )
-    used, choices = choose(inner, rule)
-    return chosen_model(inner, choices[used])
+    return chosen_model(inner, choose(inner)[inner.rule])

@@ -1,16 +1,16 @@
 """Errors of models that leave out one fold, two folds or none: all that Algorithm 1 needs.
 
 Partial k-fold errors h_j(θ), the empirical hypothesis stability μ̂_h(θ) (eq. 5 of the stability
-paper), and the same inside every outer fold. A model without folds t and l is fitted once and
-serves both as (t, l) and as (l, t).
+paper), and both inside every outer fold. A model without folds t and l is fitted once and serves
+both as (t, l) and as (l, t).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,25 @@ from ..solvers.executor import run_units
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-Subset = tuple[int, ...]  # the folds that are left out
+Subset = tuple[int, ...]  # The folds that are left out: none, one or two.
+# Rows that are fitted to, and candidates.
+Task = tuple[Index, list[int]]
+# Fits some tasks, and gives the number of a task with its losses (c, n) once they are there.
+Fit = Callable[[list[Task]], Iterable[tuple[int, Array]]]
 
 
 class Learner(Protocol):
-    """Models of every candidate θ on some rows, judged on all rows."""
+    """Models of every candidate θ on some rows, judged on all rows.
+
+    A learner that has an attribute ``at_once`` which is true fits all candidates in one unit.
+    """
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """Losses (c, n) on all rows of the models fitted to ``training``, a row per candidate."""
         ...
 
 
-@dataclass(frozen=True)
-class PartialErrors:
+class PartialErrors(NamedTuple):
     """Errors of every candidate θ, shape (m,) or (m, k).
 
     Attributes
@@ -43,7 +49,7 @@ class PartialErrors:
     stability : ndarray, shape (m,)
         μ̂_h, eq. (5): max over folds of the mean over ALL rows of |loss without it − loss|.
     inner, inner_stability : ndarray, shape (m, k), or None
-        The same with outer fold t left out of everything: s̃ and μ of Algorithm 1, lines 20 and 17.
+        s̃ and μ of Algorithm 1, lines 20 and 17: both errors with outer fold t left out of all.
     trained : ndarray, shape (m,)
         Mean loss on all rows of the model of all rows.
     without : ndarray, shape (m, k)
@@ -97,24 +103,14 @@ def checked_partition(label: Any, n: int) -> tuple[Index, int]:
 
 
 def losses_of(
-    learner: Learner,
-    tasks: Sequence[tuple[Index, Sequence[int]]],
-    n_jobs: int | None = None,
-    done: Callable[[int, Array], None] | None = None,
-) -> list[Array]:
-    """Losses of models, each a unit of work of its own.
+    learner: Learner, tasks: Sequence[Task], n_jobs: int | None = None
+) -> Iterator[tuple[int, Array]]:
+    """Losses of models, every task a unit of work: the number of a task and its losses (c, n).
 
-    learner: Sent once to every process that fits; what else a unit needs is its task.
-    tasks, sequence of (rows, candidates).
-    done: Called with the number of a task and its losses when they are there, in any order.
-    Returns, shape (c, n): In the order of the tasks.
+    learner: Sent once to every process that fits.
+    Yields: As the units end, in any order.
     """
-    found: dict[int, Array] = {}
-    for index, losses in run_units(_losses, learner, tasks, n_jobs, allot=lambda _: Limits()):
-        found[index] = losses
-        if done is not None:
-            done(index, losses)
-    return [found[index] for index in range(len(tasks))]
+    return run_units(_losses, learner, tasks, n_jobs, allot=lambda _: Limits())
 
 
 def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Limits) -> Array:
@@ -122,113 +118,99 @@ def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Lim
     return learner(training, candidates)
 
 
-def training_rows(label: Index, left_out: Subset) -> Index:
-    """Rows of every fold that is not left out.
+class FoldLosses:
+    """Losses of models that leave out folds, fitted when they are asked for, and kept.
 
-    label, shape (n,).
-    left_out: Folds.
-    """
-    return np.flatnonzero(~np.isin(label, left_out))
+    The losses of models without two folds are reduced to means, so that (k + 1)·m·n numbers are
+    kept.
 
-
-class Table:
-    """Losses gathered as they come; needs (k + 1)·m·n numbers, pairs are reduced at once.
-
-    label, shape (n,).
+    label, shape (n,): Fold of every row.
     m: Candidates.
+    at_once: All candidates of some rows are one task; else every candidate is a task.
     """
 
-    def __init__(self, label: Index, m: int) -> None:
-        self.label, self.k = label, int(label.max()) + 1
-        self.m, n = m, label.size
-        self.full = np.full((m, n), np.nan)
-        self.single = np.full((self.k, m, n), np.nan)
-        # [t, l]: the model without t and l, judged for outer fold t
+    def __init__(self, label: Index, m: int, fit: Fit, at_once: bool) -> None:
+        self.label, self.k, self.fit = label, int(label.max()) + 1, fit
+        self.at_once, self.n_fits = at_once, 0
+        self.known: dict[Subset, set[int]] = defaultdict(set)
+        self.full = np.full((m, label.size), np.nan)
+        self.single = np.full((self.k, m, label.size), np.nan)
+        # Entries [t, l] belong to the model without folds t and l, judged for outer fold t.
         self.score = np.full((self.k, self.k, m), np.nan)
         self.change = np.full((self.k, self.k, m), np.nan)
-        # losses of models without two folds that wait for the model without one of them
-        self._waiting: dict[tuple[int, int], dict[int, Array]] = {}
+        # Losses of models without folds t and l wait for those of the model without fold t.
+        self._waiting: dict[tuple[int, int], dict[int, Array]] = defaultdict(dict)
 
-    def enter(self, left_out: Subset, candidates: Sequence[int], losses: Array) -> None:
-        """Take over the losses (c, n) of some candidates' models, in any order.
+    def need(self, left_out: Iterable[Subset], candidates: Iterable[int]) -> None:
+        """Fit the candidates that are missing, without every one of these sets of folds."""
+        subsets: list[Subset] = []
+        tasks: list[Task] = []
+        for subset in left_out:
+            missing = [c for c in candidates if c not in self.known[subset]]
+            self.known[subset].update(missing)
+            rows = np.flatnonzero(~np.isin(self.label, subset))
+            blocks = [missing] if self.at_once and missing else [[c] for c in missing]
+            subsets += [subset] * len(blocks)
+            tasks += [(rows, block) for block in blocks]
+            self.n_fits += len(missing)
+        for index, losses in self.fit(tasks):
+            self._enter(subsets[index], tasks[index][1], losses)
 
-        left_out: The folds those models have not seen: none, one or two.
-        losses, shape (c, n): On all rows.
-        """
-        at = np.asarray(candidates, dtype=np.intp)
+    def _enter(self, left_out: Subset, candidates: list[int], losses: Array) -> None:
+        """Take over the losses (c, n) of some candidates, in any order."""
         if len(left_out) == 0:
-            self.full[at] = losses
+            self.full[candidates] = losses
         elif len(left_out) == 1:
-            (t,) = left_out
-            self.single[t, at] = losses
+            self.single[left_out[0], candidates] = losses
             for other in range(self.k):
-                waiting = self._waiting.get((t, other), {})
-                ready = sorted(set(waiting).intersection(at.tolist()))
-                if ready:
-                    apart = np.array([waiting.pop(c) for c in ready])
-                    self._compare(t, other, np.array(ready), apart)
+                self._compare(left_out[0], other)
         else:
             for t, other in (left_out, left_out[::-1]):
-                self.score[t, other, at] = losses[:, self.label == other].mean(axis=1)
-                missing = np.isnan(self.single[t, at]).any(axis=1)
-                for c in np.flatnonzero(missing):
-                    self._waiting.setdefault((t, other), {})[int(at[c])] = losses[c]
-                self._compare(t, other, at[~missing], losses[~missing])
+                held_out = losses[:, self.label == other]
+                self.score[t, other, candidates] = held_out.mean(axis=1)
+                self._waiting[t, other].update(zip(candidates, losses, strict=True))
+                self._compare(t, other)
 
-    def _compare(self, t: int, other: int, at: Index, losses: Array) -> None:
+    def _compare(self, t: int, other: int) -> None:
         """How much leaving out ``other``, too, changes the losses outside fold t."""
-        rest = self.label != t
-        apart = np.abs(losses[:, rest] - self.single[t, at][:, rest])
-        self.change[t, other, at] = apart.mean(axis=1)
+        waiting, rest = self._waiting[t, other], self.label != t
+        ready = [c for c in waiting if not np.isnan(self.single[t, c, 0])]
+        if ready:
+            without = np.array([waiting.pop(c) for c in ready])
+            change = np.abs(without[:, rest] - self.single[t, ready][:, rest])
+            self.change[t, other, ready] = change.mean(axis=1)
 
-    def inner(self, t: int, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
-        """s̃ and μ of some candidates with outer fold t left out.
-
-        Returns score, change, shape (c,).
-        """
-        at = np.asarray(candidates, dtype=np.intp)
+    def inner(self, t: int, candidates: Sequence[int]) -> tuple[Array, Array]:
+        """s̃ and μ, shape (c,), of some candidates with outer fold t left out."""
         others = [j for j in range(self.k) if j != t]
-        score, change = self.score[t][:, at][others], self.change[t][:, at][others]
-        return score.mean(axis=0), change.max(axis=0)
+        score, change = self.score[t][:, candidates], self.change[t][:, candidates]
+        return score[others].mean(axis=0), change[others].max(axis=0)
 
-    def outer(self, candidates: Sequence[int] | Index) -> tuple[Array, Array]:
-        """Held-out errors (c, k) and μ̂_h (c,) of some candidates.
-
-        Returns held_out, shape (c, k).
-        Returns stability, shape (c,).
-        """
-        at = np.asarray(candidates, dtype=np.intp)
+    def outer(self, candidates: Sequence[int]) -> tuple[Array, Array]:
+        """Held-out errors (c, k) and μ̂_h (c,) of some candidates."""
         held = np.stack(
-            [self.single[t, at][:, self.label == t].mean(axis=1) for t in range(self.k)], axis=1
+            [self.single[t, candidates][:, self.label == t].mean(axis=1) for t in range(self.k)],
+            axis=1,
         )
-        change = np.abs(self.single[:, at] - self.full[at]).mean(axis=2).max(axis=0)
-        return held, np.asarray(change)
+        change = np.abs(self.single[:, candidates] - self.full[candidates])
+        return held, np.asarray(change.mean(axis=2).max(axis=0))
 
-    def errors(self, candidates: Sequence[int] | Index, nested: bool = True) -> PartialErrors:
-        """Everything about candidates whose models have all been entered.
+    def errors(self, candidates: Sequence[int], nested: bool) -> PartialErrors:
+        """All errors of candidates whose models are fitted.
 
-        nested: With what the choice of λ needs.
+        nested: With the errors of models without two folds.
         """
-        at = np.asarray(candidates, dtype=np.intp)
-        held, stability = self.outer(at)
         inner = inner_stability = None
         if nested:
-            pairs = [self.inner(t, at) for t in range(self.k)]
-            inner = np.stack([score for score, _ in pairs], axis=1)
-            inner_stability = np.stack([change for _, change in pairs], axis=1)
-        trained = self.full[at].mean(axis=1)
-        without = self.single[:, at].mean(axis=2).T
+            pairs = [self.inner(t, candidates) for t in range(self.k)]
+            inner, inner_stability = (np.stack(one, axis=1) for one in zip(*pairs, strict=True))
+        trained = self.full[candidates].mean(axis=1)
+        without = self.single[:, candidates].mean(axis=2).T
+        held, stability = self.outer(candidates)
         return PartialErrors(held, stability, inner, inner_stability, trained, without)
 
 
-def partial_errors(
-    learner: Learner,
-    label: Any,
-    m: int,
-    *,
-    nested: bool = True,
-    run: Callable[[list[Subset]], Iterable[Array]] | None = None,
-) -> PartialErrors:
+def partial_errors(learner: Learner, label: Any, m: int, *, nested: bool = True) -> PartialErrors:
     """Fit every candidate with nothing, one fold and two folds left out.
 
     Parameters
@@ -239,10 +221,7 @@ def partial_errors(
     m : int
         Candidates, numbered 0..m−1.
     nested : bool
-        Also with two folds left out: what the choice of λ needs.
-    run : callable, optional
-        Losses of every candidate for each of several subsets, in order; one after the other by
-        default.
+        Also with two folds left out: the choice of λ needs these models.
 
     Returns
     -------
@@ -264,12 +243,11 @@ def partial_errors(
     array([[2., 5.],
            [2., 2.]])
     """
-    label, k = checked_partition(label, np.asarray(label).size if label is not None else 0)
+    label, k = checked_partition(label, np.size(label))
     if nested and k < 3:
         raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
-    table, every = Table(label, m), range(m)
-    todo = subsets(k, nested)
-    one_by_one = (learner(training_rows(label, left_out), every) for left_out in todo)
-    for left_out, values in zip(todo, one_by_one if run is None else run(todo), strict=True):
-        table.enter(left_out, every, values)
-    return table.errors(every, nested)
+    losses = FoldLosses(
+        label, m, lambda tasks: losses_of(learner, tasks), getattr(learner, "at_once", False)
+    )
+    losses.need(subsets(k, nested), range(m))
+    return losses.errors(range(m), nested)

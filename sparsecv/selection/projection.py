@@ -8,9 +8,9 @@ average's predictions, for every size τ and a few ridge weights γ⊥
 
 eq. (1) of the main paper with y replaced by f̂(X), by the same solver: exact up to 45 columns, good
 supports beyond. The size is chosen by the held-out distance to the average, not by the error
-against y. With few rows that error adds twice the mean of (y − f̂)(f̂ − Xβ), noise that is larger
-than the distance itself; and distances on the training rows are nearly 0 where columns are more
-than rows.
+against y. With few rows the error against y adds twice the mean of (y − f̂)(f̂ − Xβ), noise that is
+larger than the distance itself; and distances on the training rows are nearly 0 where columns are
+more than rows.
 """
 
 from __future__ import annotations
@@ -21,22 +21,31 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.engine import interruptible
-from ..cv.progress import Tell
-from ..cv.results import CVResult, mean_over_folds
-from ..design.design import Array, Design
+from ..cv.results import mean_over_folds
+from ..cv.settings import checked_taus
+from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.model import FittedModel, fitted_model
-from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.threads import one_blas_thread
-from ..solvers.executor import run_units
 from ..solvers.paths import support_path
-from .averaging import averaged_coefficients
-from .inner import enough
+from .averaging import averaged_coefficients, solver_within
+from .study import Study
 
-NEAR = 0.01  # of the average's CV error: a distance that is small enough
-RIDGES = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)  # γ⊥ in hundredths of a column's squared length
+
+class ProjectionSettings(NamedTuple):
+    """Numbers that define which projections are computed and which size is chosen."""
+
+    # The least size is chosen whose held-out distance to the average is at most this share of the
+    # average's CV error. Twice the value chooses fewer columns at up to 2 % more error. The value
+    # is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
+    max_distance_share: float = 0.01
+    # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
+    # Twice the values shrink the projections twice as much. The values are measured.
+    ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+PROJECTION = ProjectionSettings()
 
 
 @dataclass(frozen=True)
@@ -45,17 +54,17 @@ class Projection:
 
     sizes, shape (τ,).
     gammas, shape (γ⊥,).
-    distance, shape (γ⊥, τ): Mean squared distance of the projected predictions to the average's on
-        held-out rows.
+    distance, shape (γ⊥, τ): Mean squared distance of the projected predictions to the average's
+        predictions on held-out rows.
     cv_error, std_error, shape (γ⊥, τ): Mean squared error of the projected models against y on the
         same rows, and its standard error. Every fold's average, with its weights, and projections
-        come from its training rows.
-    reference, reference_std: The average's own CV error on the same rows, and its standard error.
+        come from the fold's training rows.
+    reference, reference_std: The CV error of the average on the same rows, and its standard error.
     at, shape (τ,): Position of the γ⊥ of least distance.
     chosen: Position of the chosen size.
-    models: Projections of all rows' average at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their
+    models: Projections of the average of all rows at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their
         objectives are those of the projection.
-    proved: Whether every support of every fold and of all rows is the best one.
+    proved: Whether every support of every fold and of all rows is the best support.
     """
 
     sizes: NDArray[np.intp]
@@ -71,29 +80,12 @@ class Projection:
     proved: bool
 
     def of_size(self, values: Array) -> Array:
-        """Entries of a table (γ⊥, τ) at the γ⊥ of every size.
-
-        values, shape (γ⊥, τ).
-        Returns, shape (τ,).
-        """
+        """Entries (τ,) of a table (γ⊥, τ) at the γ⊥ of every size."""
         return np.asarray(values[self.at, np.arange(self.sizes.size)])
 
 
-class FoldSums(NamedTuple):
-    """Sums of squares over the held-out rows of one fold.
-
-    ``distance`` and ``error``, shape (γ⊥, τ), are those of the projected models to the fold's
-    average and to y; ``reference`` is the average's to y.
-    """
-
-    distance: Array
-    error: Array
-    reference: float
-    proved: bool
-
-
 def projection_gammas(problem: SparseRidgeProblem, least: float) -> Array:
-    """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns, and lower ones.
+    """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns, and lower weights.
 
     Where columns are nearly dependent, models of tiny γ can carry the average, and only projections
     of such a γ come near it: γ⊥ goes down by tens until it passes the least γ in the average.
@@ -108,118 +100,79 @@ def projection_gammas(problem: SparseRidgeProblem, least: float) -> Array:
     >>> projection_gammas(problem, 5e-4).round(4).tolist()
     [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
-    found = np.array(RIDGES) * (problem.squared_lengths.mean() / 100.0)
+    found = np.array(PROJECTION.ridges) * (problem.squared_lengths.mean() / 100.0)
     lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
     return np.append(found[0] * 10.0 ** -np.arange(lower, 0, -1), found)
 
 
-def project_fold(
-    data: FoldData,
-    coef: Array,
-    gammas: Array,
-    sizes: NDArray[np.intp],
-    fold: int,
-    limits: Limits | None = None,
-) -> FoldSums:
-    """Project a fold's average, and measure both on its held-out rows.
+class FoldAverages(NamedTuple):
+    """What the units of a projection share: coefs[j], shape (p,), is the average of fold j."""
 
-    coef, shape (p,): Of the average of the fold's models.
-    gammas, shape (γ⊥,).
-    sizes, shape (τ,).
-    limits: Where they are reached, supports are good ones without a proof.
+    data: FoldData
+    coefs: list[Array]
+    gammas: Array
+    sizes: NDArray[np.intp]
+
+
+def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, Array, bool]:
+    """The unit of one fold: project its average, and measure the projections on held-out rows.
+
+    limits: Where they are reached, supports are good supports without a proof.
+    Returns, shape (γ⊥, τ) twice: Sums over the held-out rows of the squared distance to the average
+        and of the squared error against y; and whether every support is proved.
     """
-    target = data.training(fold).predicting(coef)
-    limits = limits or Limits()
-    solver = enough(data.p, limits)
-    path = support_path(target, gammas, sizes, solver=solver, limits=limits)
-    rows, targets = data.held_out(fold)
-    fitted = rows @ coef
-    return FoldSums(
-        path.squared_errors(rows, fitted),
-        path.squared_errors(rows, targets),
-        float(np.sum((targets - fitted) ** 2)),
-        bool(path.proved.all()),
-    )
+    data, coef = average.data, average.coefs[j]
+    target, solver = data.training(j).predicting(coef), solver_within(data.p, limits)
+    path = support_path(target, average.gammas, average.sizes, solver=solver, limits=limits)
+    rows, targets = data.held_out(j)
+    distance = path.squared_errors(rows, rows @ coef)
+    return distance, path.squared_errors(rows, targets), bool(path.proved.all())
 
 
 def choose_size(
-    distance: Array, enough: float, allowed: NDArray[np.bool_] | None = None
+    distance: Array, near: float, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.intp], int]:
-    """The γ⊥ of least distance for every size, and the least size whose distance is small enough.
+    """The γ⊥ of least distance for every size, and the least size whose distance is at most near.
 
     distance, shape (γ⊥, τ).
     allowed, shape (γ⊥, τ), optional: Sizes at a γ⊥ that may be chosen.
-    Returns at, shape (τ,).
-    Returns chosen: Among those allowed the least size whose distance is small enough, else the one
-        of least distance. Where none is allowed all are.
+    Returns: Positions, shape (τ,), of γ⊥; and among the allowed sizes the position of the least
+        size whose distance is at most ``near``, else of the size of least distance. Where no size
+        is allowed all sizes are.
     """
     at, least = distance.argmin(axis=0), distance.min(axis=0)
     if allowed is not None:
         here = allowed[at, np.arange(at.size)]
         least = np.where(here, least, np.inf) if here.any() else least
-    near = np.flatnonzero(least <= enough)
-    return at, int(near[0] if near.size else least.argmin())
+    close = np.flatnonzero(least <= near)
+    return at, int(close[0] if close.size else least.argmin())
 
 
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """What the units of a projection share: a partition, its folds' weights, and what is wanted."""
+def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Projection:
+    """Project the average of a study's models onto the sizes asked for, in folds and on all rows.
 
-    data: FoldData
-    result: CVResult
-    weights: list[Array]
-    gammas: Array
-    sizes: NDArray[np.intp]
-
-
-def _project(average: Averages, j: int, limits: Limits) -> FoldSums:
-    """The unit of one fold."""
-    data = average.data
-    coef = averaged_coefficients(data.training(j), average.result, average.weights[j], j)
-    return project_fold(data, coef, average.gammas, average.sizes, j, limits)
-
-
-def project_average(
-    data: FoldData,
-    result: CVResult,
-    design: Design,
-    weights: Array,
-    of_folds: list[Array],
-    sizes: NDArray[np.intp],
-    most: tuple[int, float],
-    *,
-    limits: Limits | None = None,
-    n_jobs: int | None = None,
-    tell: Tell | None = None,
-) -> Projection:
-    """Project the average of a grid's models onto every size, in the folds and on all rows.
-
-    weights, shape (γ, τ): Of the models of all rows
-        (:func:`sparsecv.selection.averaging.model_weights`).
-    of_folds, shape (γ, τ): Of every fold's models (:func:`sparsecv.selection.inner.inner_weights`).
-    sizes: Increasing, in 1..p.
-    most: Columns and CV error of another choice.
-    n_jobs: Threads over folds.
-    tell: Told what is being done, the units done and units in all.
-    Returns: The chosen size is the least whose held-out distance is at most a hundredth of the
-        average's CV error, else the one of least distance; among the sizes that do not have both
-        more columns and more CV error than ``most``.
+    weights, shape (γ, τ): Of the models of all rows; the weights sum to 1.
+    most: Columns and CV error of another choice. A size that has both more columns and more CV
+        error than the other choice is not chosen.
     """
-    full = data.full()
+    data, result, full = study.data, study.surface, study.data.full()
+    sizes = checked_taus(study.sizes, data.p)
     gammas = projection_gammas(full, float(result.gammas[weights.any(axis=1)].min()))
-    with interruptible(StopFlag()) as stop, one_blas_thread():
-        clock = Limits(None if limits is None else limits.remaining(), None, stop)
-        average = Averages(data, result, of_folds, gammas, sizes)
-        folds = _held_out(average, clock, n_jobs, tell)
-        distance, error, spread, reference, reference_std = _means(folds, data.fold_weight)
-        allowed = (sizes <= most[0]) | (error <= most[1])
-        at, chosen = choose_size(distance, NEAR * float(reference), allowed)
-        target = full.predicting(averaged_coefficients(full, result, weights))
-        used, place = np.unique(at, return_inverse=True)
-        path = support_path(target, gammas[used], sizes, solver="auto", limits=clock)
+    shared, tasks = FoldAverages(data, study.fold_averages, gammas, sizes), range(data.folds.k)
+    folds = study.run("projecting", project_fold, shared, [(j,) for j in tasks])
+    distances, errors, proofs = zip(*folds, strict=True)
+    distance, _ = mean_over_folds(np.stack(distances, axis=-1), data.fold_weight)
+    error, spread = mean_over_folds(np.stack(errors, axis=-1), data.fold_weight)
+    reference, reference_std = study.average_error
+    allowed = (sizes <= most[0]) | (error <= most[1])
+    at, chosen = choose_size(distance, PROJECTION.max_distance_share * reference, allowed)
+    target = full.predicting(averaged_coefficients(full, result, weights))
+    used, place = np.unique(at, return_inverse=True)
+    with study.interruptible() as limits:
+        path = support_path(target, gammas[used], sizes, solver="auto", limits=limits)
     models = [
         fitted_model(
-            design,
+            study.design,
             target.replace(gamma=float(gammas[at[t]])),
             path.support(g, t),
             float(path.lower_bound[g, t]),
@@ -227,39 +180,8 @@ def project_average(
         )
         for t, g in enumerate(place)
     ]
-    proved = all(one.proved for one in folds) and all(m.proved for m in models)
+    proved = all(proofs) and all(model.proved for model in models)
+    study.note_limit(proved)
     return Projection(
-        sizes,
-        gammas,
-        distance,
-        error,
-        spread,
-        float(reference),
-        float(reference_std),
-        at,
-        chosen,
-        models,
-        proved,
+        sizes, gammas, distance, error, spread, reference, reference_std, at, chosen, models, proved
     )
-
-
-def _held_out(
-    average: Averages, clock: Limits, n_jobs: int | None, tell: Tell | None
-) -> list[FoldSums]:
-    """The sums of every fold."""
-    tasks = [(j,) for j in range(average.data.folds.k)]
-    found: dict[int, FoldSums] = {}
-    for index, one in run_units(
-        _project, average, tasks, n_jobs, allot=lambda rounds: clock.share(rounds + 1.0)
-    ):
-        found[index] = one
-        if tell is not None:
-            tell("projecting", len(found), len(tasks))
-    return [found[j] for j in range(len(tasks))]
-
-
-def _means(folds: list[FoldSums], weight: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Distance, error with its standard error, and those of the average, over one partition."""
-    distance = mean_over_folds(np.stack([one.distance for one in folds], axis=-1), weight)[0]
-    error = mean_over_folds(np.stack([one.error for one in folds], axis=-1), weight)
-    return distance, *error, *mean_over_folds(np.array([one.reference for one in folds]), weight)

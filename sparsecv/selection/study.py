@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..cv.alternating import alternation, visit_default_grid
 from ..cv.checkpoint import Checkpoint
-from ..cv.engine import Surface
+from ..cv.engine import Surface, interruptible
 from ..cv.progress import Pace, Tell
 from ..cv.results import Array, CVResult, mean_over_folds
 from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
@@ -21,34 +24,55 @@ from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..design.model import FittedModel, fitted_model
-from ..solvers.core.limits import Limits
+from ..errors import InputError
+from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status, worst
+from ..solvers.core.threads import one_blas_thread
+from ..solvers.executor import run_units
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.ridge_fits import known_path
-from .averaging import averaged_coefficients, model_weights, soft_least
+from .averaging import averaged_coefficients, inner_weights, model_weights, soft_least
 from .criterion import Selection, select
-from .inner import inner_weights
 from .learner import SparseRidgeLearner
-from .partial_errors import PartialErrors, checked_partition, partial_errors
-from .partitions import checked_repeats as checked_repeats
-from .partitions import partition_again, redrawn
-from .projection import Projection, project_average
+from .partial_errors import PartialErrors, partial_errors
+from .rules import RULES, allowed_rule, checked_repeats, redrawn
 
-REPEATS = 6  # partitions that are averaged, the first among them
-APART = 1.5  # least ratio of neighbouring γ that other partitions are asked about
-BLOCK = 25_000_000  # losses held at a time
+# The CV error is averaged over this many random partitions of the rows by default, the first
+# among them. Twice the number takes twice the time.
+REPEATS = 6
+# After an alternation, other partitions skip a γ that is closer than this ratio to the γ kept
+# before. A ratio of 3 skips about twice as many γ.
+MIN_GAMMA_RATIO = 1.5
+# The rule stability holds at most this many losses at a time (200 MB), those of some γ. Twice the
+# number holds twice as many, in half as many blocks of γ.
+MAX_LOSSES = 25_000_000
+
+
+def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
+    """Another partition of the same kind, drawn with the same source of randomness.
+
+    folds: Drawn with ``seed``.
+    number: 1, 2, ...: with a whole number as the seed every number has a partition of its own.
+    Raises InputError: The folds were not drawn at random.
+    """
+    if not redrawn(folds):
+        raise InputError("only K folds and folds of a size can be drawn again")
+    if isinstance(seed, Integral):
+        seed = int(np.random.SeedSequence([int(seed), number]).generate_state(1)[0])
+    return folds.again(seed)
 
 
 class Study:
     """Cross-validations of one table, remembered; rules, estimators and commands ask it.
 
     data: The first partition.
-    gammas: None: the default grid; a rule that takes a pair then alternates between τ and γ.
-    taus: None: :func:`sparsecv.cv.settings.default_taus`.
-    repeats: Partitions of the rules that average over several, the first among them.
-    seed: The folds were drawn with; other partitions are, too.
+    gammas: With None the default grid; a rule that takes a pair then alternates between τ and γ.
+    taus: With None :func:`sparsecv.cv.settings.default_taus`.
+    rule: Plans the time and the sizes of the run. A rule that the folds do not allow is refused.
+    repeats: Partitions of the rules that average over several partitions, the first among them.
+    seed: The folds were drawn with this seed; other partitions are, too.
     checkpoint: Folder that keeps what is proved.
-    progress: Told what is being done, the units done and units in all.
+    progress: Takes what is being done, the units done and units in all.
     """
 
     def __init__(
@@ -59,44 +83,38 @@ class Study:
         taus: Any,
         settings: Settings,
         *,
+        rule: str = "minimum",
         repeats: int = REPEATS,
         seed: Any = 0,
         checkpoint: str | Path | None = None,
         progress: Tell | None = None,
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
+        self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
+        needs = RULES[self.rule].needs
         self.gammas = None if gammas is None else checked_gammas(gammas)
+        self.averages = "averages" in needs  # beyond 45 columns no proof of the least h is needed
         self.sizes_named = taus is not None
-        self.sizes = taus if self.sizes_named else default_taus(data.folds.n, data.p)  # asked for
-        self.taus = self.sizes  # evaluated: a rule may need more
+        default = default_taus(data.folds.n, data.p)
+        self.sizes = taus if self.sizes_named else default  # the sizes asked for
+        self.taus = self.sizes  # the sizes evaluated
+        if "projection" in needs:
+            self.taus = np.union1d(default, checked_taus(self.sizes, data.p))
         self.repeats, self.seed = checked_repeats(repeats), seed
-        self.folder, self._progress = checkpoint, progress
+        # Surfaces of other partitions that the rule asks for, and what takes about as long as
+        # surfaces: inner folds and projections.
+        self._n_others = self.repeats - 1 if "partitions" in needs and self.redraws else 0
+        self._n_after = 2.0 if self.averages else 0.0
+        self.folder = checkpoint
+        self._tell: Tell = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds(data.p)[0])
-        self.pending = 0.0  # surfaces that a rule will ask for after the one that is worked on
-        self.averages = False  # the rule averages models: no proof of the least error is needed
-        self.reused: list[float] = []
-        self._first: Surface | None = None
+        self.n_nodes = 0  # of everything evaluated
+        self.reused: list[float] = []  # γ taken over from a checkpoint, once for every partition
         self._statuses: list[Status] = []
-        self._nodes = 0
-
-    def expect(self, partitions: bool, averages: bool, all_sizes: bool) -> None:
-        """Hear what a rule will ask for, before anything is evaluated.
-
-        partitions: Surfaces of other partitions, which the first one leaves their share of the
-            time.
-        averages: Models are averaged: beyond 45 columns the least CV error need not be proved.
-        all_sizes: Models of all sizes, whichever were asked for.
-        """
-        self.averages = averages
-        others = self.repeats - 1.0 if partitions and self.redraws else 0.0
-        self.pending = others + 2.0 * averages  # inner folds and projections, too
-        if all_sizes:
-            asked = checked_taus(self.sizes, self.data.p)
-            self.taus = np.union1d(default_taus(self.data.folds.n, self.data.p), asked)
 
     @property
     def redraws(self) -> bool:
-        """Whether other partitions are drawn; for an average only where that costs estimates.
+        """Whether other partitions are drawn; for an average, where surfaces cost estimates alone.
 
         An average takes the one partition of a table that is read by chunks, which would be read
         again, and of problems that are solved one by one.
@@ -107,55 +125,69 @@ class Study:
     # surfaces
 
     @cached_property
+    def _first(self) -> tuple[CVResult, Surface]:
+        after = self._n_others + self._n_after
+        name = f"partition 1 of {self.repeats}, " if self._n_others else ""
+        return self._evaluate(self.data, self.gammas, self.taus, name, after, None)
+
+    @property
     def surface(self) -> CVResult:
         """h(γ, τ) of the first partition."""
-        name = f"partition 1 of {self.repeats}, " if self.pending else ""
-        found, self._first = self._evaluate(self.data, self.gammas, self.taus, name)
-        return found
+        return self._first[0]
 
     @cached_property
     def others(self) -> list[CVResult]:
-        """The same of other partitions, at γ that are not too close; shorter where time ran out."""
+        """h(γ, τ) of other partitions at :attr:`gamma_subset`; shorter where time ran out."""
         found: list[CVResult] = []
-        gammas, taus = self.surface.gammas[self.apart], self.surface.taus[: self.reach]
+        gammas = self.surface.gammas[self.gamma_subset]
+        taus = self.surface.taus[: self.n_sizes]
         for number in range(1, self.repeats if self.redraws else 1):
-            self.pending = self.repeats - 1 - number + 2.0 * self.averages
             if self.limits.reached(0) is not None:
                 self._statuses.append(Status.TIME_LIMIT)
                 break
             folds = partition_again(self.data.folds, self.seed, number)
             name = f"partition {number + 1} of {self.repeats}, "
-            found.append(self._evaluate(self.data.with_folds(folds), gammas, taus, name)[0])
+            after = self.repeats - 1 - number + self._n_after
+            data = self.data.with_folds(folds)
+            found.append(self._evaluate(data, gammas, taus, name, after, self._first[1])[0])
         return found
 
+    @property
+    def whole(self) -> bool:
+        """Whether the time sufficed for all partitions."""
+        return len(self.others) == (self.repeats - 1 if self.redraws else 0)
+
     @cached_property
-    def apart(self) -> NDArray[np.intp]:
-        """Positions of γ for other partitions: those :attr:`likely`, of an alternation apart."""
-        result, likely = self.surface, np.flatnonzero(self.likely.any(axis=1))
+    def gamma_subset(self) -> NDArray[np.intp]:
+        """Positions of γ for other partitions: γ of :attr:`weighted_pairs`, and of an alternation
+        those that are far enough from each other, beginning at the best γ.
+        """
+        result, weighted = self.surface, np.flatnonzero(self.weighted_pairs.any(axis=1))
         if not result.trace:
-            return likely
+            return weighted
         order = np.argsort(result.gammas, kind="stable")
         best = int(np.flatnonzero(order == result.best().gamma_index)[0])
         kept = [int(order[best])]
         for way in (order[best + 1 :], order[:best][::-1]):
             last = result.gammas[kept[0]]
             for g in way:
-                far = max(result.gammas[g], last) >= APART * min(result.gammas[g], last)
-                if far and g in likely:
+                far = max(result.gammas[g], last) >= MIN_GAMMA_RATIO * min(result.gammas[g], last)
+                if far and g in weighted:
                     kept.append(int(g))
                     last = result.gammas[g]
         return np.array(sorted(kept), dtype=np.intp)
 
     @cached_property
-    def reach(self) -> int:
-        """Number of sizes for other partitions: up to the largest that is :attr:`likely`."""
-        return int(np.flatnonzero(self.likely.any(axis=0))[-1]) + 1
+    def n_sizes(self) -> int:
+        """Number of sizes for other partitions: up to the largest in :attr:`weighted_pairs`."""
+        return int(np.flatnonzero(self.weighted_pairs.any(axis=0))[-1]) + 1
 
     @cached_property
-    def likely(self) -> NDArray[np.bool_]:
-        """Pairs (γ, τ) other partitions are asked about.
+    def weighted_pairs(self) -> NDArray[np.bool_]:
+        """Pairs (γ, τ) that other partitions are asked about.
 
-        All; beyond trees, where estimates are averaged, those with a weight in the first partition.
+        All pairs; beyond 45 columns, where estimates are averaged, those with a weight in the first
+        partition.
         """
         result = self.surface
         if not self.estimating:
@@ -165,7 +197,7 @@ class Study:
 
     @property
     def _estimates_serve(self) -> bool:
-        """Whether errors may stay estimates: beyond trees, where not all proofs are asked for."""
+        """Whether errors may stay estimates: beyond 45 columns, unless all proofs are asked for."""
         settings = self.settings
         return settings.prove == "choice" and not settings.grid and self.data.p > TREE_ONLY
 
@@ -176,52 +208,48 @@ class Study:
 
     @property
     def evaluated(self) -> list[CVResult]:
-        """h(γ, τ) of every partition at the γ apart, the first among them."""
-        first, at = self.surface, self.apart
+        """h(γ, τ) of every partition at :attr:`gamma_subset`, the first partition among them."""
+        first, at = self.surface, self.gamma_subset
         here = replace(first, gammas=first.gammas[at], by_gamma=[first.by_gamma[g] for g in at])
         return [here, *self.others]
 
     @cached_property
     def mean_surface(self) -> tuple[Array, Array, Array]:
-        """CV errors, lower and upper bounds at the γ apart, averaged over partitions.
+        """CV errors, lower and upper bounds at :attr:`gamma_subset`, averaged over partitions.
 
         Of sizes that not all partitions were asked about 0 and infinity are the bounds.
         """
-        beyond, every = self.surface.taus.size - self.reach, self.evaluated
+        beyond, every = self.surface.taus.size - self.n_sizes, self.evaluated
 
         def mean(name: str, unknown: float) -> Array:
-            found = np.mean([one.table(name)[:, : self.reach] for one in every], axis=0)
+            found = np.mean([one.table(name)[:, : self.n_sizes] for one in every], axis=0)
             return np.pad(found, ((0, 0), (0, beyond)), constant_values=unknown)
 
         return mean("cv_error", np.inf), mean("lower", 0.0), mean("upper", np.inf)
 
+    # what rules need beside surfaces
+
     @cached_property
     def stability(self) -> tuple[PartialErrors, Selection]:
-        """Errors of models without no, one and two folds, and Algorithm 1 on them."""
+        """Errors of models without no, one and two folds, and Algorithm 1 on these errors."""
         data, result = self.data, self.surface
         assert isinstance(data, RowFolds)
-        label, k = checked_partition(data.folds.label, data.folds.n)
-        step = max(1, BLOCK // ((k + 1) * label.size * result.taus.size))
+        label, count = data.folds.label, result.gammas.size
+        step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
         blocks = []
-        for start in range(0, result.gammas.size, step):
-            self._tell("pairs of folds", start, result.gammas.size)
-            gammas = result.gammas[start : start + step]
+        for start in range(0, count, step):
+            self._tell("pairs of folds", start, count)
             learner = SparseRidgeLearner(
                 data.X,
                 data.y,
                 result.taus,
-                gammas,
+                result.gammas[start : start + step],
                 solver="exact" if data.p <= TREE_ONLY else "heuristic",
                 fit_intercept=data.refit_intercept,
                 standardize=False,
             )
             blocks.append(partial_errors(learner, label, learner.size))
-        errors = PartialErrors(
-            *(
-                np.concatenate([np.asarray(getattr(block, name)) for block in blocks])
-                for name in PartialErrors.__dataclass_fields__
-            )
-        )
+        errors = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True)))
         return errors, select(errors)
 
     @cached_property
@@ -232,17 +260,14 @@ class Study:
         rows (Burman 1989; Section 5 of "Consistent Cross Validation with Stable Learners").
         """
         data, result, k = self.data, self.surface, self.data.folds.k
-        seen = sum(self._trained(data, j) for j in range(k)) + result.table("fold_error").sum(
-            axis=2
-        )
-        return np.asarray(
-            result.table("cv_error") + (self._trained(data, None) - seen / k) / data.total
-        )
+        seen = sum(self._trained(j) for j in range(k)) + result.table("fold_error").sum(axis=2)
+        excess = (self._trained(None) - seen / k) / data.total
+        return np.asarray(result.table("cv_error") + excess)
 
-    def _trained(self, data: FoldData, j: int | None) -> Array:
-        """||y − Xβ||² (γ, τ) on the rows that a fold's models, or those of all rows, have seen."""
+    def _trained(self, j: int | None) -> Array:
+        """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None of all rows."""
         result = self.surface
-        problem = data.full() if j is None else data.training(j)
+        problem = self.data.full() if j is None else self.data.training(j)
         rows = np.stack([one.padded(j) for one in result.by_gamma])
         path = known_path(problem, result.gammas, result.taus, rows)
         penalty = 0.5 * result.gammas[:, None] * (path.coef**2).sum(axis=2)
@@ -251,64 +276,72 @@ class Study:
     @cached_property
     def inner(self) -> tuple[list[Array], bool]:
         """Weights (γ, τ) of the first partition's folds; whether all their models are proved."""
-        found = inner_weights(
-            self.data,
-            self.surface.gammas,
-            self.surface.taus,
-            limits=self.limits,
-            n_jobs=self.settings.n_jobs,
-            tell=Pace(self._tell, self.limits),
-        )
-        self._met(found[1])
+        found = inner_weights(self.data, self.surface.gammas, self.surface.taus, self.run)
+        self.note_limit(found[1])
         return found
 
     @cached_property
+    def fold_averages(self) -> list[Array]:
+        """Coefficients (p,) of the average of every fold's models, with the fold's own weights."""
+        return [
+            averaged_coefficients(self.data.training(j), self.surface, weights, j)
+            for j, weights in enumerate(self.inner[0])
+        ]
+
+    @cached_property
     def average_error(self) -> tuple[float, float]:
-        """CV error of the average, every fold's of its training rows alone; its standard error."""
-        data, sums = self.data, []
-        for j, weights in enumerate(self.inner[0]):
-            coef = averaged_coefficients(data.training(j), self.surface, weights, j)
-            rows, targets = data.held_out(j)
+        """CV error of :attr:`fold_averages`, and its standard error."""
+        sums = []
+        for j, coef in enumerate(self.fold_averages):
+            rows, targets = self.data.held_out(j)
             sums.append(float(np.sum((targets - rows @ coef) ** 2)))
-        error, spread = mean_over_folds(np.array(sums), data.fold_weight)
+        error, spread = mean_over_folds(np.array(sums), self.data.fold_weight)
         return float(error), float(spread)
 
-    def projection(self, weights: Array, most: tuple[int, float]) -> Projection:
-        """The average of the models, projected onto the sizes asked for.
+    # work
 
-        weights, shape (γ, τ): Of the models of all rows; they sum to 1.
-        most: Columns and CV error that are not both exceeded where no size comes close.
+    @contextmanager
+    def interruptible(self) -> Iterator[Limits]:
+        """Limits of the time that is left, which Ctrl-C ends, and one thread of linear algebra."""
+        with interruptible(StopFlag()) as stop, one_blas_thread():
+            yield Limits(self.limits.remaining(), None, stop)
+
+    def run(
+        self,
+        what: str,
+        unit: Callable[..., Any],
+        shared: Any,
+        tasks: Sequence[tuple[Any, ...]],
+    ) -> list[Any]:
+        """Results of units of work, in the order of their tasks.
+
+        what: Shown as the progress.
+        unit, shared, tasks: As in :func:`sparsecv.solvers.executor.run_units`.
         """
-        found = project_average(
-            self.data,
-            self.surface,
-            self.design,
-            weights,
-            self.inner[0],
-            checked_taus(self.sizes, self.data.p),
-            most,
-            limits=self.limits,
-            n_jobs=self.settings.n_jobs,
-            tell=Pace(self._tell, self.limits),
-        )
-        self._met(found.proved)
-        return found
+        tell, found = Pace(self._tell, self.limits), dict[int, Any]()
+        with self.interruptible() as limits:
+            for index, one in run_units(
+                unit,
+                shared,
+                tasks,
+                self.settings.n_jobs,
+                allot=lambda rounds: limits.share(rounds + 1.0),
+            ):
+                found[index] = one
+                tell(what, len(found), len(tasks))
+        return [found[index] for index in range(len(tasks))]
 
-    def _met(self, proved: bool) -> None:
+    def note_limit(self, proved: bool) -> None:
         """Remember the limit that was reached where something is not proved."""
         if not proved and (reached := self.limits.reached(0)) is not None:
             self._statuses.append(reached)
 
-    # the model
-
     def model(self, gamma_index: int, tau_index: int) -> FittedModel:
         """The model of all rows at one pair, proved with the time that is left."""
-        result = self.surface
+        result, first = self._first
         gamma = float(result.gammas[gamma_index])
-        assert self._first is not None
-        page = self._first.pages[gamma]
-        self._first.prove_model(gamma, tau_index)
-        one = result.by_gamma[gamma_index] = page.summary()
+        first.prove_model(gamma, tau_index)
+        one = result.by_gamma[gamma_index] = first.pages[gamma].summary()
         return fitted_model(
             self.design,
             self.data.full().replace(gamma=gamma),
@@ -322,35 +355,37 @@ class Study:
         """Optimal, or the worst limit that was met."""
         return worst([self.surface.status, *self._statuses])
 
-    @property
-    def n_nodes(self) -> int:
-        """Nodes of everything evaluated."""
-        return self._nodes
-
     def _evaluate(
-        self, data: FoldData, gammas: Array | None, taus: Any, name: str
+        self,
+        data: FoldData,
+        gammas: Array | None,
+        taus: Any,
+        name: str,
+        after: float,
+        models: Surface | None,
     ) -> tuple[CVResult, Surface]:
+        """h(γ, τ) of one partition.
+
+        name: Put before what is shown of the progress.
+        after: Surfaces that take their share of the time after this one.
+        models: The surface of the first partition, which knows the models of all rows.
+        """
         store = None
         if self.folder is not None:
             store = Checkpoint(self.folder, data.digest(), self._identity(data.folds, taus))
-
-        def tell(what: str, done: int, total: int) -> None:
-            self._tell(name + what, done, total)
-
-        settings, other = self.settings, data is not self.data
-        estimates = self.estimating
+        settings, estimates = self.settings, self.estimating
         if isinstance(settings.time_limit, (int, float)):
-            left = self.limits.share(1.0 + self.pending).remaining()
+            left = self.limits.share(1.0 + after).remaining()
             settings = replace(settings, time_limit=left)
         else:
-            estimates |= other and self._estimates_serve
+            estimates |= models is not None and self._estimates_serve
         surface = Surface(
             data,
             taus,
             settings,
             checkpoint=store,
-            progress=tell,
-            models=self._first,
+            progress=self.progress_of(name),
+            models=models,
             estimates=estimates,
         )
         if gammas is None and not self.averages:
@@ -363,18 +398,18 @@ class Study:
                     surface.order.sort()
                 else:
                     surface.visit(gammas)
-                if not (other and self.estimating):  # nobody asks for bounds
+                if models is None or not self.estimating:  # else nobody asks for bounds
                     surface.prove()
             result = replace(surface.result(), edge=edge)
-        self._nodes += sum(one.n_nodes for one in result.by_gamma)
+        self.n_nodes += sum(one.n_nodes for one in result.by_gamma)
         self._statuses.append(result.status)
         if store is not None:
             self.reused += store.reused
         return result, surface
 
-    def _tell(self, what: str, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress(what, done, total)
+    def progress_of(self, name: str) -> Tell:
+        """Shows the progress of a part of the study, with the name of the part before it."""
+        return lambda what, done, total: self._tell(name + what, done, total)
 
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
         label = folds.label

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from ..design.design import Array
+from ..design.folds import Index
 from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner, largest_tau
@@ -25,20 +26,20 @@ LEARNERS = ("sparse-ridge", "projected", "cart", "xgboost", "svm")
 class Job:
     """A finished selection.
 
-    train, test, (X, y): Rows chosen on, and rows held out; ``test`` is None without.
-    test_error, plain_test_error: Mean test losses of the model chosen, and of the one chosen at λ =
-        0.
-    surface, shape (candidates,), or None: Test losses of every candidate fitted to all training
-        rows (sparse ridge).
+    n_train, n_test: Rows chosen on, and rows held out for a test.
+    test_error, plain_test_error: Mean test losses of the chosen model, and of the model chosen at
+        λ = 0; None without a test.
+    surface, shape (candidates,), or None: Test losses of every candidate of sparse ridge, fitted to
+        all training rows.
     """
 
     search: StabilityCV
     learner: str
-    train: tuple[Array, Array]
-    test: tuple[Array, Array] | None
-    test_error: float | None
-    plain_test_error: float | None
-    surface: Array | None
+    n_train: int
+    n_test: int
+    test_error: float | None = None
+    plain_test_error: float | None = None
+    surface: Array | None = None
 
 
 def recipe(
@@ -51,138 +52,110 @@ def recipe(
     taus: Sequence[int] | None,
     gammas: Sequence[float] | None,
 ) -> Recipe:
-    """A learner by its name, with its grids.
+    """A learner by its name, with its grids, for n rows and p columns.
 
     Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
     Projected: the same τ, and the γ that :class:`sparsecv.SparseRidgeCV` visits.
 
-    learner: "sparse-ridge", "projected", "cart", "xgboost" or "svm".
-    n, p: Rows and columns.
-    seed: Of the learner.
-    taus, gammas: Grids of sparse ridge and of what is projected, in place of their own.
-    Raises InputError: An unknown name, or τ and γ for a learner that has none.
+    taus, gammas: Grids of sparse ridge and of what is projected, in place of their own grids.
+    Raises InputError: An unknown name, or τ and γ for a learner that has neither.
     """
     if learner not in LEARNERS:
         raise InputError(f"--learner must be one of {', '.join(LEARNERS)}; got {learner!r}")
-    if learner in ("sparse-ridge", "projected"):
-        if classification:
-            raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")
-        sizes = list(taus) if taus is not None else list(range(1, largest_tau(n, p) + 1))
-        if learner == "projected":
-            return Recipe(SparseRidgeCV(rule="projected", gammas=gammas), {"taus": sizes})
-        grid: dict[str, list[Any]] = {
-            "gamma": list(gammas) if gammas is not None else np.geomspace(2e-3, 2e3, 20).tolist(),
-            "tau": sizes,
-        }
-        return Recipe(SparseRidge(), grid, {"gamma": 1.0 / np.sqrt(n)})
-    if taus is not None or gammas is not None:
-        raise InputError(f"--tau and --gamma belong to sparse-ridge; {learner} has its own grid")
-    if learner == "cart":
-        return cart(classification, seed)
-    if learner == "xgboost":
-        return xgboost(classification, seed)
-    return svm(classification, p, n, seed)
+    if learner not in ("sparse-ridge", "projected"):
+        if taus is not None or gammas is not None:
+            raise InputError(
+                f"--tau and --gamma belong to sparse-ridge; {learner} has its own grid"
+            )
+        if learner == "svm":
+            return svm(classification, p, n, seed)
+        return (cart if learner == "cart" else xgboost)(classification, seed)
+    if classification:
+        raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")
+    sizes = list(range(1, largest_tau(n, p) + 1)) if taus is None else list(taus)
+    if learner == "projected":
+        return Recipe(SparseRidgeCV(rule="projected", gammas=gammas), {"taus": sizes})
+    weights = np.geomspace(2e-3, 2e3, 20).tolist() if gammas is None else list(gammas)
+    grid = {"gamma": weights, "tau": sizes}
+    return Recipe(SparseRidge(), grid, {"gamma": 1.0 / np.sqrt(n)})
 
 
 def run(
     source: RowSource,
     learner: str,
     *,
-    folds: str = "5",
     taus: Sequence[int] | None = None,
     gammas: Sequence[float] | None = None,
     search: str | None = None,
     classify: bool = False,
     test: float = 0.0,
     seed: int = 0,
-    solver: str = "auto",
     **settings: Any,
 ) -> Job:
     """Select by stability-regularised nested cross-validation.
 
-    folds: "loo", K or "size:M".
-    taus, gammas: Sparse ridge only.
-    search: "grid", or "coordinate". A grid for sparse ridge and SVM, descent for trees by default.
+    taus, gammas: Grids of sparse ridge and of what is projected.
+    search: "grid" or "coordinate"; by default a descent for trees, else a grid.
     classify: The response holds labels.
     test: Share of the rows that is held out for a test.
     seed: Of the folds and the test rows.
-    solver: Of sparse ridge; see :class:`StabilityCV`.
-    **settings: ``lambdas``, ``loss``, ``n_jobs``, ``checkpoint`` and ``client`` of
-        :class:`StabilityCV`.
-    Raises InputError: Bad options, or labels that are none.
+    **settings: Of :class:`StabilityCV`.
+    Raises InputError: Options that do not go together, or labels that are continuous.
     """
     X, y = source.load()
     if not 0.0 <= test < 1.0:
         raise InputError(f"--test must be a share in [0, 1); got {test}")
     if classify and type_of_target(y) not in ("binary", "multiclass"):
         raise InputError("--classify needs a response of labels; this one is continuous")
-    if classify:  # numbered 0, 1, …: some learners take nothing else
+    if classify:  # Some learners take labels 0, 1, … alone.
         y = np.unique(y, return_inverse=True)[1].astype(np.float64)
     order = np.random.default_rng(seed).permutation(y.size)
-    held = np.sort(order[: round(test * y.size)])
-    rows = np.setdiff1d(np.arange(y.size), held)
-    n, p = rows.size, X.shape[1]
-    made = recipe(learner, n, p, classification=classify, seed=seed, taus=taus, gammas=gammas)
+    n_test = round(test * y.size)
+    held, rows = np.sort(order[:n_test]), np.sort(order[n_test:])
+    size = rows.size, X.shape[1]
+    made = recipe(learner, *size, classification=classify, seed=seed, taus=taus, gammas=gammas)
     way = search or ("coordinate" if learner in ("cart", "xgboost") else "grid")
+    start = made.start if way == "coordinate" else None
     chosen = StabilityCV(
-        made.estimator,
-        made.param_grid,
-        cv=int(folds) if folds.isdecimal() else folds,
-        search=way,
-        start=made.start if way == "coordinate" else None,
-        random_state=seed,
-        solver=solver,
-        **settings,
+        made.estimator, made.param_grid, search=way, start=start, random_state=seed, **settings
     )
-    chosen.fit(X[rows], y[rows])
-    train = (X[rows], y[rows])
-    if not held.size:
-        return Job(chosen, learner, train, None, None, None, None)
-    return _tested(chosen, made, learner, train, (X[held], y[held]))
+    job = Job(chosen.fit(X[rows], y[rows]), learner, rows.size, n_test)
+    if n_test:
+        _test(job, made, X, y, rows, held)
+    return job
 
 
-def _tested(
-    chosen: StabilityCV,
-    made: Recipe,
-    learner: str,
-    train: tuple[Array, Array],
-    test: tuple[Array, Array],
-) -> Job:
-    """The choice, and that without stability, on rows kept apart."""
+def _test(job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index) -> None:
+    """Test losses of the chosen model, of the model chosen without stability, and of the grid."""
+    chosen, sparse = job.search, job.learner == "sparse-ridge"
+    params = dict(chosen.params_without_stability_)
+    if sparse:
+        params["time_limit"] = chosen.best_estimator_.time_limit
+    plain = made.estimator.set_params(**params).fit(X[rows], y[rows])
     measure = checked_loss(chosen.loss_)
-    error = float(measure(chosen.best_estimator_, *test).mean())
-    limits = {"time_limit": getattr(chosen.best_estimator_, "time_limit", None)}
-    own = limits if learner == "sparse-ridge" else {}
-    plain = made.estimator.set_params(**chosen.params_without_stability_, **own).fit(*train)
-    plain_error = float(measure(plain, *test).mean())
-    surface = None
-    if learner == "sparse-ridge":
-        surface = _surface(made, train, *test, chosen.solver)
-    return Job(chosen, learner, train, test, error, plain_error, surface)
-
-
-def _surface(made: Recipe, train: tuple[Array, Array], X: Array, y: Array, solver: str) -> Array:
-    """Test errors of every (γ, τ) fitted to all training rows."""
-    grid, n = made.param_grid, train[1].size
-    path = SparseRidgeLearner(
-        np.vstack([train[0], X]), np.append(train[1], y), grid["tau"], grid["gamma"], solver=solver
-    )
-    losses = path(np.arange(n), range(path.size))
-    return np.asarray(losses[:, n:].mean(axis=1))
+    job.test_error = float(measure(chosen.best_estimator_, X[held], y[held]).mean())
+    job.plain_test_error = float(measure(plain, X[held], y[held]).mean())
+    if sparse:
+        grid = made.param_grid
+        path = SparseRidgeLearner(X, y, grid["tau"], grid["gamma"], solver=chosen.solver)
+        job.surface = np.asarray(path(rows, range(path.size))[:, held].mean(axis=1))
 
 
 def document(job: Job) -> dict[str, Any]:
     """The results as JSON has them."""
     found = job.search
     results, weights = found.cv_results_, found.lambda_results_
+    names = ("cv_error", "stability", "corrected")
+    errors = zip(*(results[name].tolist() for name in names), strict=True)
+    nested = np.asarray(weights.get("nested_error", [])).tolist()
     return {
         "learner": job.learner,
         "search": found.search,
         "solver": found.solver if job.learner == "sparse-ridge" else None,
         "loss": found.loss_,
         "folds": {"kind": found.folds_.kind, "k": found.folds_.k},
-        "n_train": int(job.train[1].size),
-        "n_test": 0 if job.test is None else int(job.test[1].size),
+        "n_train": job.n_train,
+        "n_test": job.n_test,
         "lambda": found.lambda_,
         "nested_error": found.nested_error_,
         "best_params": found.best_params_,
@@ -193,19 +166,11 @@ def document(job: Job) -> dict[str, Any]:
         "test_error_without_stability": job.plain_test_error,
         "n_fits": int(found.n_fits_),
         "candidates": [
-            {**params, "cv_error": float(error), "stability": float(change), "corrected": float(c)}
-            for params, error, change, c in zip(
-                results["params"],
-                results["cv_error"],
-                results["stability"],
-                results["corrected"],
-                strict=True,
-            )
+            {**params, **dict(zip(names, line, strict=True))}
+            for params, line in zip(results["params"], errors, strict=True)
         ],
         "lambdas": [
-            {"lambda": float(weight), "nested_error": float(error)}
-            for weight, error in zip(
-                weights["lambda"], weights.get("nested_error", []), strict=False
-            )
+            {"lambda": weight, "nested_error": error}
+            for weight, error in zip(weights["lambda"].tolist(), nested, strict=False)
         ],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from numbers import Integral
 from typing import Any
@@ -17,35 +17,62 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from .. import __version__
 from ..errors import InputError
-from ..selection.criterion import Selection, checked_lambdas, criterion, select
-from ..selection.learner import SOLVERS
+from ..selection.criterion import checked_lambdas, criterion, select
+from ..selection.learner import SOLVERS, SparseRidgeLearner
 from ..selection.partial_errors import (
     Array,
+    FoldLosses,
     Index,
-    Learner,
-    PartialErrors,
-    Subset,
+    Task,
     checked_partition,
-    partial_errors,
-    training_rows,
+    subsets,
 )
 from ..solvers.executor import on_client
-from .coordinate import Adaptive, Grid, Runner
-from .learners import Renumbered, default_loss, folds_for, learner_of
+from .coordinate import Descent, Grid
+from .kept_losses import KeptLosses, kept_losses
+from .learners import folds_for, learner_of
 from .losses import Loss, checked_loss
-from .resume import Shelf, kept_losses
 
 SEARCHES = ("grid", "coordinate")
-REFIT_SECONDS = 10.0  # for the final sparse ridge model where the folds' were not proved
+# The final sparse ridge model is searched for at most so long where the folds' models were not
+# proved, which bounds the time of a fit. Twice the seconds prove few models more.
+REFIT_SECONDS = 10.0
+
+
+def _fitted(search: Any) -> Any:
+    """The chosen model; before a fit, or without ``refit``, an AttributeError says what to do."""
+    check_is_fitted(search, "best_estimator_")
+    return search.best_estimator_
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    def check(self: Any) -> bool:
-        model = getattr(self, "best_estimator_", self.estimator)
-        getattr(model, name)  # an AttributeError says what is missing
+    """A check that the model of a search has a method; an AttributeError says what is missing."""
+
+    def check(search: Any) -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
     return check
+
+
+def _delegated(name: str) -> Any:
+    """A method of the chosen model, for searches over models that have the method."""
+
+    @available_if(_has(name))  # type: ignore[untyped-decorator]
+    def method(self: Any, X: Any) -> Any:
+        """What the chosen model's method of this name gives.
+
+        Parameters
+        ----------
+        X : array-like, shape (n, p)
+
+        Returns
+        -------
+        ndarray, shape (n,) or (n, classes)
+        """
+        return getattr(_fitted(self), name)(X)
+
+    return method
 
 
 class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -180,205 +207,116 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             No y.
         """
-        if self.solver not in SOLVERS:
-            raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
-        if self.search not in SEARCHES:
-            raise InputError(f"search must be one of {', '.join(SEARCHES)}; got {self.search!r}")
+        grid, weights, loss = self._checked()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
-        if _num_samples(X) < 2:
-            raise InputError("at least 2 rows are needed; there is 1 (n_samples = 1)")
-        grid = Grid(dict(self.param_grid), self.start)
-        known = self.estimator.get_params()
-        for name in grid.names:
-            if name not in known:
-                raise InputError(f"param_grid names {name!r}, which the estimator does not have")
-        if self.rescale is not None and self.rescale not in grid.names:
-            raise InputError(f"rescale names {self.rescale!r}, which param_grid does not have")
-        weights = checked_lambdas(self.lambdas)
-        loss = checked_loss(default_loss(self.estimator) if self.loss == "auto" else self.loss)
         n = _num_samples(X)
+        if n < 2:
+            raise InputError("at least 2 rows are needed; there is 1 (n_samples = 1)")
         folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
-        label, _ = checked_partition(folds.label, n)
-        if self.checkpoint is not None:
-            self._check_checkpoint(fit_params)
+        label, k = checked_partition(folds.label, n)
+        if weights.size > 1 and k < 3:
+            raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params, self.solver)
+        kept = self._kept_losses(X, y, label, grid, loss, fit_params)
+
+        def fit(tasks: list[Task]) -> Iterator[tuple[int, Array]]:
+            with on_client(self.client):
+                yield from kept_losses(learner, tasks, kept, self.n_jobs, bool(self.verbose))
+
+        at_once = self.search == "grid" and getattr(learner, "at_once", False)
         with warnings.catch_warnings():
             # of a row or a column that a fold happens to lack; the final fit warns
             warnings.simplefilter("ignore", category=UserWarning)
-            self._run(learner, label, grid, weights, self._shelf(X, y, label, loss, grid))
+            self._choose(FoldLosses(label, len(grid), fit, at_once), grid, weights)
         self.__dict__.pop("best_estimator_", None)
         self.folds_, self.loss_ = folds, loss.name
         if self.refit:
             params = dict(self.best_params_)
             if self.rescale is not None:
-                trained = n - float(folds.sizes.mean())
-                params[self.rescale] = params[self.rescale] * n / trained
-            self.best_estimator_ = self._fitted(params, learner, X, y, fit_params)
+                params[self.rescale] *= n / (n - float(folds.sizes.mean()))
+            if isinstance(learner, SparseRidgeLearner) and learner.solver != "exact":
+                params["time_limit"] = REFIT_SECONDS
+            model = clone(self.estimator).set_params(**params)
+            self.best_estimator_ = model.fit(X, y, **fit_params)
         return self
 
-    def _fitted(
-        self, params: dict[str, Any], learner: Learner, X: Any, y: Any, fit_params: dict[str, Any]
-    ) -> Any:
-        """The estimator fitted to all rows; without end only where its folds were solved, too."""
-        model = clone(self.estimator).set_params(**params)
-        if isinstance(learner, Renumbered) and learner.path.solver != "exact":
-            model.set_params(time_limit=REFIT_SECONDS)
-        return model.fit(X, y, **fit_params)
+    def _checked(self) -> tuple[Grid, Array, Loss]:
+        """Candidates, weights λ and the loss, once all parameters are validated."""
+        if self.solver not in SOLVERS:
+            raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
+        if self.search not in SEARCHES:
+            raise InputError(f"search must be one of {', '.join(SEARCHES)}; got {self.search!r}")
+        grid = Grid(dict(self.param_grid), self.start)
+        known = self.estimator.get_params()
+        for name in grid.values:
+            if name not in known:
+                raise InputError(f"param_grid names {name!r}, which the estimator does not have")
+        if self.rescale is not None and self.rescale not in grid.values:
+            raise InputError(f"rescale names {self.rescale!r}, which param_grid does not have")
+        return grid, checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
 
-    def _check_checkpoint(self, fit_params: dict[str, Any]) -> None:
-        """Refuse what stored losses could not be told apart by."""
+    def _kept_losses(
+        self, X: Any, y: Any, label: Index, grid: Grid, loss: Loss, fit_params: dict[str, Any]
+    ) -> KeptLosses | None:
+        """The checkpoint, unless stored losses could not be told apart by it."""
+        if self.checkpoint is None:
+            return None
         random = isinstance(self.cv, (Integral, str)) and self.cv != "loo"
         if random and self.random_state is None:
             raise InputError("a checkpoint needs random_state: without, every run has new folds")
         if callable(self.loss) or fit_params:
             raise InputError("a checkpoint needs a loss by its name and no parameters of fit")
-
-    def _shelf(self, X: Any, y: Any, label: Index, loss: Loss, grid: Grid) -> Shelf | None:
-        if self.checkpoint is None:
-            return None
         kind = type(self.estimator)
         estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
-        settings = (__version__, estimator, loss.name, grid.names, grid.values, self.solver)
-        return Shelf(self.checkpoint, X, y, label, settings)
+        settings = (__version__, estimator, loss.name, list(grid.values.items()), self.solver)
+        return KeptLosses(self.checkpoint, label.size, (X, y, label, settings))
 
-    def _run(
-        self, learner: Learner, label: Index, grid: Grid, weights: Array, shelf: Shelf | None
-    ) -> None:
-
-        def fit(tasks: list[tuple[Index, list[int]]]) -> list[Array]:
-            with on_client(self.client):
-                return kept_losses(learner, tasks, shelf, self.n_jobs, bool(self.verbose))
-
-        nested = weights.size > 1
+    def _choose(self, losses: FoldLosses, grid: Grid, weights: Array) -> None:
+        """Choose λ and θ, and keep what is known of every candidate."""
+        nested, selection = weights.size > 1, None
         if self.search == "grid":
-            errors = self._errors(fit, learner, label, grid, nested)
-            at = list(range(grid.size))
-            self._choose(grid, errors, weights, select(errors, weights) if nested else None, at)
-            return
-        search = Adaptive(learner, label, grid, fit)
-        if nested:
-            selection = search.select(weights)
-            chosen = selection.theta
-            plain = int(selection.choice[0]) if weights[0] == 0.0 else search.outside(0.0)
+            at = list(range(len(grid)))
+            losses.need(subsets(losses.k, nested), at)
+            errors = losses.errors(at, nested)
+            selection = select(errors, weights) if nested else None
+            self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
+            chosen, plain = (int(np.argmin(criterion(errors, w))) for w in (self.lambda_, 0.0))
         else:
-            selection, chosen, plain = None, search.outside(float(weights[0])), search.outside(0.0)
-        at, errors = search.visited()
-        self._choose(grid, errors, weights, selection, at, chosen, plain)
-        self.n_fits_ = search.n_fits
-
-    def _errors(
-        self, fit: Runner, learner: Learner, label: Index, grid: Grid, nested: bool
-    ) -> PartialErrors:
-        """Every candidate with nothing, one fold and two folds left out."""
-        every = list(range(grid.size))
-        # a learner of whole paths gives all at once
-        blocks = [every] if getattr(learner, "at_once", False) else [[c] for c in every]
-        counted = 0
-
-        def run(todo: list[Subset]) -> list[Array]:
-            nonlocal counted
-            counted = len(todo) * grid.size
-            rows = [training_rows(label, subset) for subset in todo]
-            found = fit([(training, block) for training in rows for block in blocks])
-            step = len(blocks)
-            return [np.concatenate(found[i * step : (i + 1) * step]) for i in range(len(todo))]
-
-        errors = partial_errors(learner, label, grid.size, nested=nested, run=run)
-        self.n_fits_ = counted
-        return errors
-
-    def _choose(
-        self,
-        grid: Grid,
-        errors: PartialErrors,
-        weights: Array,
-        selection: Selection | None,
-        at: list[int],
-        chosen: int | None = None,
-        plain: int | None = None,
-    ) -> None:
-        self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
-        self.nested_error_ = (
-            None if selection is None else float(selection.nested_error[selection.best])
-        )
-        if chosen is None:
-            chosen = (
-                int(np.argmin(criterion(errors, self.lambda_)))
-                if selection is None
-                else selection.theta
-            )
-        plain = int(np.argmin(errors.cv_error)) if plain is None else plain
-        self.best_params_, self.best_index_ = grid.params(chosen), at.index(chosen)
-        self.params_without_stability_ = grid.params(plain)
+            search = Descent(losses, grid)
+            selection = search.select(weights) if nested else None
+            self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
+            chosen, plain = search.outside(self.lambda_), search.outside(0.0)
+            at, errors = search.visited()
+        self.n_fits_ = losses.n_fits
+        self.nested_error_ = None if selection is None else float(selection.nested_error.min())
+        self.best_params_, self.best_index_ = grid[chosen], at.index(chosen)
+        self.params_without_stability_ = grid[plain]
         self.cv_results_: dict[str, Any] = {
-            "params": [grid.params(c) for c in at],
+            "params": [grid[c] for c in at],
             "cv_error": errors.cv_error,
             "stability": errors.stability,
             "criterion": criterion(errors, self.lambda_),
             "corrected": errors.corrected,
         }
-        for name in grid.names:
-            self.cv_results_[f"param_{name}"] = np.array(
-                [grid.params(c)[name] for c in at], dtype=object
-            )
+        for name in grid.values:
+            values = np.array([grid[c][name] for c in at], dtype=object)
+            self.cv_results_[f"param_{name}"] = values
         self.lambda_results_: dict[str, Any] = {"lambda": weights}
         if selection is not None:
             self.lambda_results_ |= {
                 "nested_error": selection.nested_error,
                 "outer_error": selection.outer,
-                "params": [grid.params(int(c)) if c >= 0 else None for c in selection.choice],
+                "params": [grid[int(c)] if c >= 0 else None for c in selection.choice],
             }
 
     # the chosen model
 
-    def _model(self, name: str) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return getattr(self.best_estimator_, name)
-
-    @available_if(_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """Predict with the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, p)
-
-        Returns
-        -------
-        ndarray, shape (n,)
-        """
-        return self._model("predict")(X)
-
-    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, p)
-
-        Returns
-        -------
-        ndarray, shape (n, classes)
-        """
-        return self._model("predict_proba")(X)
-
-    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """Decision function of the chosen model.
-
-        Parameters
-        ----------
-        X : array-like, shape (n, p)
-
-        Returns
-        -------
-        ndarray
-        """
-        return self._model("decision_function")(X)
+    predict = _delegated("predict")
+    predict_proba = _delegated("predict_proba")
+    decision_function = _delegated("decision_function")
 
     @available_if(_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any) -> float:
@@ -392,21 +330,17 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         float
         """
-        return float(self._model("score")(X, y))
+        return float(_fitted(self).score(X, y))
 
     @property
     def n_features_in_(self) -> int:
         """Columns seen in ``fit``."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("StabilityCV has no n_features_in_ before fit")
-        return int(self.best_estimator_.n_features_in_)
+        return int(_fitted(self).n_features_in_)
 
     @property
     def classes_(self) -> Any:
         """Class labels, for classifiers."""
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("StabilityCV has no classes_ before fit")
-        return self.best_estimator_.classes_
+        return _fitted(self).classes_
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import get_tags

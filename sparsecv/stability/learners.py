@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -13,12 +13,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from ..design.design import Protocol as Layout
-from ..design.design import Summary, make_design
+from ..design.design import Protocol
 from ..design.folds import Folds, make_folds
 from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
-from ..selection.learner import SparseRidgeLearner
+from ..selection.learner import SparseRidgeLearner, quiet_design
 from ..selection.partial_errors import Array, Index, Learner
 from ..solvers.backends.optional_dependencies import missing
 from .coordinate import Grid
@@ -26,12 +25,13 @@ from .losses import LOSSES, Loss
 
 
 class EstimatorLearner:
-    """Losses of clones of an estimator with a candidate's hyperparameters.
+    """Losses of clones of an estimator with the hyperparameters of every candidate.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
-    grid : Grid
+    candidates : sequence of dict
+        Hyperparameters of every candidate.
     X, y : array-like
         All rows.
     loss : Loss
@@ -42,10 +42,11 @@ class EstimatorLearner:
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import Ridge
-    >>> from sparsecv.stability import EstimatorLearner, Grid, checked_loss
+    >>> from sparsecv.stability import EstimatorLearner
+    >>> from sparsecv.stability.losses import checked_loss
     >>> X, y = np.eye(4), np.arange(4.0)
-    >>> grid, loss = Grid({"alpha": [0.1, 1.0]}), checked_loss("squared")
-    >>> learner = EstimatorLearner(Ridge(), grid, X, y, loss)
+    >>> candidates = [{"alpha": 0.1}, {"alpha": 1.0}]
+    >>> learner = EstimatorLearner(Ridge(), candidates, X, y, checked_loss("squared"))
     >>> learner(np.array([0, 1, 2]), [0, 1]).shape  # candidates, all rows
     (2, 4)
     """
@@ -53,17 +54,17 @@ class EstimatorLearner:
     def __init__(
         self,
         estimator: Any,
-        grid: Grid,
+        candidates: Sequence[Mapping[str, Any]],
         X: Any,
         y: Any,
         loss: Loss,
         fit_params: dict[str, Any] | None = None,
     ) -> None:
-        self.estimator, self.grid, self.X, self.y, self.loss = estimator, grid, X, y, loss
-        self.fit_params = fit_params or {}
+        self.estimator, self.candidates, self.X, self.y = estimator, candidates, X, y
+        self.loss, self.fit_params = loss, fit_params or {}
 
-    def model(self, training: Index, params: dict[str, Any]) -> Any:
-        """A fitted clone.
+    def model(self, training: Index, params: Mapping[str, Any]) -> Any:
+        """A clone with some hyperparameters, fitted to some rows.
 
         Parameters
         ----------
@@ -82,13 +83,12 @@ class EstimatorLearner:
         return model.fit(rows, response, **fit_params)
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """See :class:`~sparsecv.partial_errors.Learner`."""
-        models = (self.model(training, self.grid.params(c)) for c in candidates)
+        """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
+        models = (self.model(training, self.candidates[c]) for c in candidates)
         return np.stack([self.loss(model, self.X, self.y) for model in models])
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """A learner with the grids of the papers.
 
     Attributes
@@ -100,8 +100,8 @@ class Recipe:
     """
 
     estimator: Any
-    param_grid: dict[str, list[Any]]
-    start: dict[str, Any] = field(default_factory=dict)
+    param_grid: Mapping[str, list[Any]]
+    start: Mapping[str, Any] = MappingProxyType({})
 
 
 def cart(classification: bool = False, seed: int = 0) -> Recipe:
@@ -128,10 +128,7 @@ def cart(classification: bool = False, seed: int = 0) -> Recipe:
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     kind = DecisionTreeClassifier if classification else DecisionTreeRegressor
-    grid: dict[str, list[Any]] = {
-        "max_depth": list(range(1, 11)),
-        "min_samples_split": list(range(2, 11)),
-    }
+    grid = {"max_depth": list(range(1, 11)), "min_samples_split": list(range(2, 11))}
     return Recipe(kind(random_state=seed), grid, {"max_depth": 5})
 
 
@@ -160,10 +157,8 @@ def xgboost(classification: bool = False, seed: int = 0) -> Recipe:
     from xgboost import XGBClassifier, XGBRegressor
 
     kind = XGBClassifier if classification else XGBRegressor
-    grid: dict[str, list[Any]] = {
-        "max_depth": list(range(1, 11)),
-        "subsample": [round(0.01 * i, 2) for i in range(1, 101)],
-    }
+    shares = [round(0.01 * i, 2) for i in range(1, 101)]
+    grid: dict[str, list[Any]] = {"max_depth": list(range(1, 11)), "subsample": shares}
     return Recipe(kind(random_state=seed, n_jobs=1), grid, {"max_depth": 5})
 
 
@@ -202,11 +197,6 @@ def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -
     return Recipe(make_pipeline(StandardScaler(), machine), grid, {name: grid[name][0]})
 
 
-def default_loss(estimator: Any) -> str:
-    """Squared error, or the share of wrong labels for a classifier."""
-    return "zero-one" if is_classifier(estimator) else "squared"
-
-
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     """Folds a user asked for; K of them are stratified for a classifier.
 
@@ -230,86 +220,56 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
 class ProjectedSizes(EstimatorLearner):
     """Losses of the average's projections onto the sizes of a grid: one fit gives all of them.
 
-    estimator, grid, X, y, loss, fit_params: As for :class:`EstimatorLearner`, the grid over
-        ``taus``, one size each. A size above the number of columns that vary on the training rows
-        counts as that number.
+    The grid is over ``taus``, one size each. A size above the number of columns that vary on the
+    training rows counts as that number.
     """
 
     at_once = True
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """See :class:`~sparsecv.partial_errors.Learner`."""
+        """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
         table = clone(self.estimator)._checked_rows(self.X, self.y)
-        rows = Summary.of(table.X[training], table.y[training])
-        names = [f"column {j}" for j in range(table.X.shape[1])]
-        most = make_design(rows, Layout("honest", "none", intercept=True), names, warn=False).p
-        taus = [min(int(self.grid.params(c)["taus"]), most) for c in candidates]
+        layout = Protocol("honest", "none", intercept=True)
+        most = quiet_design(table.X[training], table.y[training], layout).p
+        taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
         model = self.model(training, {"taus": np.unique(taus)})
         return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
 
 
-class Renumbered:
-    """A path over (γ, τ) behind the numbers of a grid.
-
-    grid: Over "tau" and "gamma", in any order.
-    """
-
-    at_once = True
-
-    def __init__(self, path: SparseRidgeLearner, grid: Grid) -> None:
-        self.path = path
-        b = grid.names.index("tau")
-        points = np.array([np.unravel_index(c, grid.shape) for c in range(grid.size)])
-        self.number = points[:, 1 - b] * path.taus.size + points[:, b]
-
-    def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """See :class:`~sparsecv.partial_errors.Learner`."""
-        return self.path(training, self.number[np.asarray(candidates, dtype=np.intp)].tolist())
-
-
 def learner_of(
-    estimator: Any,
-    grid: Grid,
-    X: Any,
-    y: Any,
-    loss: Loss,
-    fit_params: dict[str, Any],
-    solver: str,
+    estimator: Any, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any], solver: str
 ) -> Learner:
-    """The learner that fits most at once: paths, projections, or clones one by one.
+    """The learner that fits most at once: paths, projections, or clones, each fitted alone.
 
     solver: Of :class:`~sparsecv.estimators.SparseRidge`.
     Raises InputError: A solver for what is not fitted along paths.
     """
-    names = set(grid.names)
-    path = (
+    names = list(grid.values)
+    if (
         type(estimator) is SparseRidge
-        and names == {"tau", "gamma"}
+        and sorted(names) == ["gamma", "tau"]
         and loss is LOSSES["squared"]
         and not fit_params
-        and estimator.backend in ("auto", "native")  # others are asked for a reason
+        and estimator.backend in ("auto", "native")  # another back end is asked for with a reason
         and estimator.time_limit is None
-    )
-    if path:
-        table = clone(estimator)._checked_rows(X, y)  # it notes their number
-        gammas = grid.values[grid.names.index("gamma")]
-        taus = grid.values[grid.names.index("tau")]
-        learner = SparseRidgeLearner(
+    ):
+        table = clone(estimator)._checked_rows(X, y)  # a clone, as the check notes the columns
+        return SparseRidgeLearner(
             table.X,
             table.y,
-            taus,
-            gammas,
+            grid.values["tau"],
+            grid.values["gamma"],
             solver=solver,
             fit_intercept=estimator.fit_intercept,
             standardize=estimator.standardize,
+            gamma_first=names[0] == "gamma",
         )
-        return Renumbered(learner, grid)
     if solver != "auto":
         raise InputError(
             "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
             "loss, and no backend, time limit or parameters of fit"
         )
-    sizes = type(estimator) is SparseRidgeCV and estimator.rule == "projected" and names == {"taus"}
-    if sizes and all(isinstance(tau, Integral) for tau in grid.values[0]):
-        return ProjectedSizes(estimator, grid, X, y, loss, fit_params)
-    return EstimatorLearner(estimator, grid, X, y, loss, fit_params)
+    sizes = type(estimator) is SparseRidgeCV and estimator.rule == "projected" and names == ["taus"]
+    whole = sizes and all(isinstance(tau, Integral) for tau in grid.values["taus"])
+    kind = ProjectedSizes if whole else EstimatorLearner
+    return kind(estimator, grid, X, y, loss, fit_params)

@@ -12,7 +12,7 @@ import pytest
 
 from sparsecv.cv.checkpoint_file import read_sealed, write_sealed
 from sparsecv.errors import CheckpointWarning
-from sparsecv.stability.resume import Shelf, kept_losses
+from sparsecv.stability.kept_losses import KeptLosses, kept_losses
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}
 
@@ -78,10 +78,10 @@ def test_losses_are_those_of_their_rows_and_candidates(tmp_path: Path) -> None:
         return np.outer(np.asarray(candidates) + 0.1, np.arange(6.0)) + len(training)
 
     def kept(settings: Any) -> Any:
-        shelf = Shelf(tmp_path, np.eye(6), np.arange(6.0), label, settings)
+        kept = KeptLosses(tmp_path, 6, (np.eye(6), np.arange(6.0), label, settings))
 
         def one(training: Any, candidates: Any) -> Any:
-            return kept_losses(learner, [(training, candidates)], shelf, None)[0]
+            return dict(kept_losses(learner, [(training, candidates)], kept, None))[0]
 
         return one
 

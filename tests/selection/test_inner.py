@@ -18,10 +18,15 @@ from sparsecv.design.fold_data import MomentFolds, RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
-from sparsecv.selection.averaging import averaged_coefficients
-from sparsecv.selection.inner import inner_weights, refuse_inner
-from sparsecv.selection.projection import project_fold
+from sparsecv.selection.averaging import averaged_coefficients, inner_weights
+from sparsecv.selection.projection import FoldAverages, project_fold
+from sparsecv.selection.rules import RULES
 from sparsecv.solvers.core.limits import Limits
+
+
+def run(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
+    """Units of work one after the other, without limits."""
+    return [unit(shared, *task, Limits()) for task in tasks]
 
 
 @pytest.mark.parametrize("p", [5, 50])
@@ -42,9 +47,10 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
         data = RowFolds(X, y, folds, intercept)
         solver = Settings(time_limit=0.0) if p > 45 else Settings()
         result = cross_validate(data, gammas, sizes, solver)
-        weights = inner_weights(data, gammas, sizes, limits=Limits())[0][j]
+        weights = inner_weights(data, gammas, sizes, run)[0][j]
         coef = averaged_coefficients(data.training(j), result, weights, j)
-        return weights, coef, project_fold(data, coef, gammas, sizes, j)
+        shared = FoldAverages(data, [coef] * folds.k, gammas, sizes)
+        return weights, coef, project_fold(shared, j, Limits())
 
     weights, coef, sums = fold(X, y)
     other_X, other_y = X.copy(), y.copy()
@@ -53,7 +59,7 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
     _, _, far = fold(X, other_y)
     np.testing.assert_array_equal(far_weights, weights)
     np.testing.assert_array_equal(far_coef, coef)
-    np.testing.assert_array_equal(far.distance, sums.distance)
+    np.testing.assert_array_equal(far[0], sums[0])
     assert np.unique(weights).size > 1
 
 
@@ -67,7 +73,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
     chunks = MomentFolds(FoldMoments(parts, low, high), design, replace(folds, label=None))
     gammas, sizes = np.array([0.5, 20.0]), np.arange(1, 6)
-    found, same = (inner_weights(one, gammas, sizes, limits=Limits())[0] for one in (rows, chunks))
+    found, same = (inner_weights(one, gammas, sizes, run)[0] for one in (rows, chunks))
     for one, other in zip(found, same, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-7)
     np.testing.assert_array_equal(found[0], found[5])  # folds of one block
@@ -76,7 +82,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
         FoldMoments(parts[:2], low, high), design, replace(folds, sizes=folds.sizes[:2])
     )
     with pytest.raises(InputError, match="at least 3 folds"):
-        refuse_inner(two)
+        RULES["averaged"].refuse(two)
 
 
 def test_the_error_of_noise_is_not_below_its_variance() -> None:

@@ -103,7 +103,7 @@ def test_held_out_rows_leave_no_trace(rule: str, monkeypatch: pytest.MonkeyPatch
         z, Z = y.copy(), X.copy()
         z[held] += change
         Z[held] *= 1.0 + change
-        nested.nested_error(study_of(Z, z, repeats=2, time_limit="auto"), rule, 5, 3)
+        nested.nested_error(study_of(Z, z, rule=rule, repeats=2, time_limit="auto"), 5, 3)
     np.testing.assert_array_equal(models[1], models[4])
     assert (models[0] != models[3]).any()
 
@@ -175,11 +175,11 @@ def test_a_time_limit_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nested, "Study", Seen)
     X, y = made(20, 3)
     study = study_of(X, y, time_limit=600.0)
-    nested.nested_error(study, "minimum", 5, 4)
+    nested.nested_error(study, 5, 4)
     assert all(0.0 < seconds <= 600.0 / (4 - j) for j, (seconds, _) in enumerate(limits))
     assert limits[0][0] < 151.0
     limits.clear()
-    nested.nested_error(study_of(X, y, time_limit="auto"), "minimum", 5, 4)
+    nested.nested_error(study_of(X, y, time_limit="auto"), 5, 4)
     assert limits == [("auto", 15.0)] * 4
 
 

@@ -17,6 +17,7 @@ from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import rules
 from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
+from sparsecv.selection.choice import choose
 from sparsecv.selection.criterion import select
 from sparsecv.selection.partial_errors import partial_errors
 from sparsecv.selection.study import partition_again
@@ -71,9 +72,9 @@ def test_the_reason_for_a_rule() -> None:
 @pytest.mark.parametrize("cv", [KFold(3), [(np.arange(10, 30), np.arange(10))]])
 def test_folds_that_are_given_are_the_only_ones(cv: Any) -> None:
     X, y = made(30, 50)
-    study = study_of(X, y, cv, 100.0, [1, 2], time_limit="auto", repeats=3)
-    rule, choices = rules.choose(study, "auto")
-    assert rule == "projected"
+    study = study_of(X, y, cv, 100.0, [1, 2], rule="auto", time_limit="auto", repeats=3)
+    choices = choose(study)
+    assert study.rule == "projected"
     assert study.others == []
     assert "repeated" not in choices
     assert choices["averaged"].cv_error == pytest.approx(study.average_error[0])
@@ -173,7 +174,7 @@ def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercep
     assert 3 * choice.gamma_index + choice.tau_index == reference.theta
     # a block of one candidate at a time gives the same
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study_module, "BLOCK", 1)
+        patch.setattr(study_module, "MAX_LOSSES", 1)
         same = SparseRidgeCV(
             cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
         ).fit(X, y)

@@ -20,7 +20,8 @@ from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
 from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
-from sparsecv.selection.rules import RULES, choose
+from sparsecv.selection.choice import CHOOSERS, choose
+from sparsecv.selection.rules import RULES
 from sparsecv.selection.study import Study, partition_again
 from sparsecv.solvers.core.limits import Limits
 
@@ -97,22 +98,23 @@ def test_a_rule_evaluates_what_it_needs_and_no_more() -> None:
     def refuse(study: Study) -> Any:
         raise AssertionError("nobody asked for it")
 
+    averages = {"others", "gamma_subset", "mean_surface", "inner", "average_error"}
     needs: dict[str, set[str]] = {
         "minimum": set(),
         "one-se": set(),
         "stability": {"stability"},
         "corrected": {"corrected"},
-        "repeated": {"others", "apart", "mean_surface"},
-        "averaged": {"others", "apart", "mean_surface", "inner", "average_error"},
-        "projected": {"others", "apart", "mean_surface", "inner", "average_error"},
+        "repeated": {"others", "gamma_subset", "mean_surface"},
+        "averaged": averages,
+        "projected": averages,
     }
     for rule, wanted in needs.items():
-        study = study_of(X, y, repeats=2)
+        study = study_of(X, y, rule=rule, repeats=2)
         refused = {name: property(refuse) for name in set().union(*needs.values()) - wanted}
         study.__class__ = type("Refusing", (Study,), refused)
-        choose(study, rule)
+        choose(study)
         first, known = study.surface, {name: getattr(study, name) for name in wanted}
-        choose(study, rule)
+        choose(study)
         assert study.surface is first
         for name in wanted:
             assert getattr(study, name) is known[name]
@@ -226,27 +228,25 @@ def test_a_table_read_in_one_pass(
 def test_partitions_there_was_no_time_for() -> None:
     """They are missing from the mean, and nothing is certified by the others."""
     X, y = made(40, 5)
-    study = study_of(X, y, repeats=3, time_limit=1000.0)
+    study = study_of(X, y, rule="repeated", repeats=3, time_limit=1000.0)
     first = study.surface
     study.limits = Limits(0.0)
     assert study.others == []
     assert str(study.status) == "time limit"
-    rule, choices = choose(study, "repeated")
-    assert rule == "repeated"
-    choice = choices["repeated"]
+    choice = choose(study)["repeated"]
     assert (choice.tau, choice.gamma) == (first.best().tau, first.best().gamma)
     assert choice.criterion == pytest.approx(first.table("cv_error").min())
     assert not choice.certified
-    assert not RULES["averaged"].choose(study).certified
-    whole = study_of(X, y, repeats=3, time_limit=1000.0)
-    assert choose(whole, "repeated")[1]["repeated"].certified
+    assert not CHOOSERS["averaged"](study).certified
+    whole = study_of(X, y, rule="repeated", repeats=3, time_limit=1000.0)
+    assert choose(whole)["repeated"].certified
     assert len(whole.others) == 2
 
 
 def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     X, y = made(40, 5)
-    study = study_of(X, y, repeats=2)
-    honest = choose(study, "repeated")[1]["repeated"]
+    study = study_of(X, y, rule="repeated", repeats=2)
+    honest = choose(study)["repeated"]
     assert honest.certified
     other = deepcopy(study.others[0])
     for one in other.by_gamma:
@@ -256,9 +256,9 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     del study.mean_surface
     study.others = [other]
     for rule in ("repeated", "averaged"):
-        choice = RULES[rule].choose(study)
+        choice = CHOOSERS[rule](study)
         assert not choice.certified
-    again = RULES["repeated"].choose(study)
+    again = CHOOSERS["repeated"](study)
     assert (again.tau, again.gamma) == (honest.tau, honest.gamma)
     assert again.criterion == honest.criterion
 
@@ -266,17 +266,17 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
 def test_every_model_counts_for_the_proof() -> None:
     X, y = made(40, 5)
     study = study_of(X, y, taus=[1, 2, 3])
-    assert RULES["corrected"].choose(study).certified
+    assert CHOOSERS["corrected"](study).certified
     study.surface.by_gamma[0].model_proved = np.array([True, False, True])
-    assert not RULES["corrected"].choose(study).certified
-    assert RULES["minimum"].choose(study).certified
+    assert not CHOOSERS["corrected"](study).certified
+    assert CHOOSERS["minimum"](study).certified
 
 
 def test_other_partitions_skip_gammas_that_are_close() -> None:
     X, y = made(40, 5)
     found = SparseRidgeCV(random_state=0, rule="repeated", repeats=2).fit(X, y)
-    study = study_of(X, y, gammas=None, repeats=2)
-    every, at = study.surface, study.apart
+    study = study_of(X, y, gammas=None, rule="repeated", repeats=2)
+    every, at = study.surface, study.gamma_subset
     walked = alternate(study.data, np.arange(1, 6))
     np.testing.assert_array_equal(every.gammas, walked.gammas)
     assert 8 <= at.size < every.gammas.size
@@ -322,23 +322,23 @@ def test_choices_go_by_estimates_and_say_what_is_not_proved() -> None:
     """An interval left open is judged by the error at the best supports known."""
     X, y = made(40, 5)
     study = study_of(X, y, taus=[1, 2, 3], repeats=2)
-    honest = choose(study, "minimum")[1]["minimum"]
+    honest = choose(study)["minimum"]
     assert honest.certified
     result = study.surface
     late = result.by_gamma[1 - honest.gamma_index]
     late.lower[:] = 0.0
     late.upper[:] = np.inf
     late.exact[:] = False
-    open_elsewhere = RULES["minimum"].choose(study)
+    open_elsewhere = CHOOSERS["minimum"](study)
     assert (open_elsewhere.tau, open_elsewhere.gamma) == (honest.tau, honest.gamma)
     assert not open_elsewhere.certified
     late.cv_error[1] = 0.5 * honest.cv_error
-    by_estimate = RULES["minimum"].choose(study)
+    by_estimate = CHOOSERS["minimum"](study)
     assert (by_estimate.gamma, by_estimate.tau) == (late.gamma, 2)
     assert (by_estimate.lower, by_estimate.upper) == (0.0, np.inf)
     assert not by_estimate.certified
     for rule in ("one-se", "corrected", "repeated", "averaged"):
-        assert not RULES[rule].choose(study).certified
+        assert not CHOOSERS[rule](study).certified
 
 
 @pytest.mark.parametrize("rule", ["averaged", "projected"])
@@ -347,12 +347,12 @@ def test_beyond_trees_other_partitions_are_asked_what_counts(rule: str) -> None:
     X = rng.standard_normal((100, 50))
     y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
     gammas, taus = np.array([1.0, 20.0, 1e6]), np.arange(1, 41)
-    study = study_of(X, y, 5, gammas, taus, time_limit="auto", repeats=3)
-    _, choices = choose(study, rule)
+    study = study_of(X, y, 5, gammas, taus, rule=rule, time_limit="auto", repeats=3)
+    choices = choose(study)
     first = study.surface
     weights = model_weights(first.table("cv_error"), gammas, 100)
     assert not weights[2].any()  # a model of nothing
-    np.testing.assert_array_equal(study.apart, [0, 1])
+    np.testing.assert_array_equal(study.gamma_subset, [0, 1])
     reach = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
     assert len(study.others) == 2
     assert all(one.taus.tolist() == first.taus[:reach].tolist() for one in study.others)

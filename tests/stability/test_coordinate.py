@@ -10,8 +10,9 @@ import pytest
 from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import StabilityCV
+from sparsecv.selection.partial_errors import FoldLosses, losses_of
 from sparsecv.stability import EstimatorLearner, cart, partial_errors
-from sparsecv.stability.coordinate import Adaptive, Grid, descend
+from sparsecv.stability.coordinate import Descent, Grid, descend
 from sparsecv.stability.losses import checked_loss
 
 
@@ -24,7 +25,7 @@ def test_coordinate_descent_visits_lines() -> None:
         asked.append(candidates)
         return table.ravel()[candidates]
 
-    assert grid.params(descend(grid, value)) == {"a": 1, "b": 2}
+    assert grid[descend(grid, value)] == {"a": 1, "b": 2}
     assert asked[0] == [6, 7, 8]  # b at a = 2 first: a has a start
     assert asked[1] == [2, 5, 8, 11]
     assert len(asked) == 4  # another round, in which nothing moves
@@ -37,8 +38,9 @@ def test_coordinate_descent_equals_a_plain_one(model: Any, values: dict[str, Any
     label = label_of(30, 3)
     grid = Grid(values, {next(iter(values)): values[next(iter(values))][1]})
     learner = EstimatorLearner(model, grid, X, y, checked_loss("squared"))
-    errors = partial_errors(learner, label, grid.size)
-    search = Adaptive(learner, label, grid)
+    errors = partial_errors(learner, label, len(grid))
+    losses = FoldLosses(label, len(grid), lambda tasks: losses_of(learner, tasks), False)
+    search = Descent(losses, grid)
     found = search.select(LAMBDAS)
     assert errors.inner is not None
     assert errors.inner_stability is not None
@@ -49,7 +51,7 @@ def test_coordinate_descent_equals_a_plain_one(model: Any, values: dict[str, Any
         assert found.outer[a, t] == pytest.approx(errors.held_out[chosen, t], rel=1e-12)
     outside = errors.cv_error + found.lambda_ * errors.stability
     assert found.theta == descend(grid, lambda c: outside[c])
-    assert search.n_fits <= grid.size * 7  # kept, so never more than all of them
+    assert losses.n_fits <= len(grid) * 7  # kept, so never more than all of them
 
 
 def test_descent_in_the_estimator() -> None:

@@ -117,7 +117,7 @@ def test_nothing_inside_an_outer_fold_has_seen_it() -> None:
                 )
             else:
                 learner = EstimatorLearner(model, grid, X, y, checked_loss("squared"))
-            return partial_errors(learner, label, grid.size)
+            return partial_errors(learner, label, len(grid))
 
         before = errors(X, y)
         for t in range(3):

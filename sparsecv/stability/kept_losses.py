@@ -1,0 +1,75 @@
+"""Losses of finished fits on disk: a run that is cut short goes on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from ..cv.checkpoint_file import checked_array, made_folder, read_sealed, write_sealed
+from ..selection.partial_errors import Array, Learner, Task, losses_of
+
+
+class KeptLosses:
+    """A folder of losses, one file for every (rows, candidates) of one problem.
+
+    folder: Made where it does not exist.
+    problem: Everything that the losses depend on beside rows and candidates.
+    Raises InputError: The folder cannot be made.
+    """
+
+    def __init__(self, folder: Any, n: int, problem: Any) -> None:
+        self.folder, self.n, self.key = made_folder(folder), n, joblib.hash(problem)
+
+    def find(self, task: Task) -> Array | None:
+        """Losses (c, n) that are kept in the folder."""
+        empty = np.empty((len(task[1]), self.n))
+        return read_sealed(
+            *self._place(task),
+            lambda content: checked_array("the losses", content, empty),
+            "its fits are made anew",
+        )
+
+    def keep(self, task: Task, losses: Array) -> None:
+        """Store losses (c, n).
+
+        Raises InputError: The file cannot be written.
+        """
+        write_sealed(*self._place(task), losses.tolist())
+
+    def _place(self, task: Task) -> tuple[Path, str]:
+        key = str(joblib.hash((self.key, task)))
+        return self.folder / f"stability-{key}.json", key
+
+
+def kept_losses(
+    learner: Learner,
+    tasks: Sequence[Task],
+    kept: KeptLosses | None,
+    n_jobs: int | None,
+    verbose: bool = False,
+) -> Iterator[tuple[int, Array]]:
+    """Losses of models: those that a folder keeps, and others, fitted and put there as they come.
+
+    verbose: Print how many losses are there.
+    Yields: The number of a task and its losses (c, n).
+    """
+    there = 0
+    left = []
+    for index, task in enumerate(tasks):
+        found = None if kept is None else kept.find(task)
+        if found is None:
+            left.append(index)
+        else:
+            there += 1
+            yield index, found
+    for number, losses in losses_of(learner, [tasks[index] for index in left], n_jobs):
+        there += 1
+        if kept is not None:
+            kept.keep(tasks[left[number]], losses)
+        if verbose:
+            print(f"fits: {there} of {len(tasks)}")
+        yield left[number], losses

@@ -125,15 +125,15 @@ class Study:
     # surfaces
 
     @cached_property
-    def _first(self) -> tuple[CVResult, Surface]:
+    def _first(self) -> Surface:
         after = self._n_others + self._n_after
         name = f"partition 1 of {self.repeats}, " if self._n_others else ""
-        return self._evaluate(self.data, self.gammas, self.taus, name, after, None)
+        return self._unvisited(self.data, self.taus, name, after, None)
 
-    @property
+    @cached_property
     def surface(self) -> CVResult:
         """h(γ, τ) of the first partition."""
-        return self._first[0]
+        return self._evaluate(self._first, self.gammas)
 
     @cached_property
     def others(self) -> list[CVResult]:
@@ -149,7 +149,8 @@ class Study:
             name = f"partition {number + 1} of {self.repeats}, "
             after = self.repeats - 1 - number + self._n_after
             data = self.data.with_folds(folds)
-            found.append(self._evaluate(data, gammas, taus, name, after, self._first[1])[0])
+            surface = self._unvisited(data, taus, name, after, self._first)
+            found.append(self._evaluate(surface, gammas))
         return found
 
     @property
@@ -338,10 +339,10 @@ class Study:
 
     def model(self, gamma_index: int, tau_index: int) -> FittedModel:
         """The model of all rows at one pair, proved with the time that is left."""
-        result, first = self._first
+        result = self.surface
         gamma = float(result.gammas[gamma_index])
-        first.prove_model(gamma, tau_index)
-        one = result.by_gamma[gamma_index] = first.pages[gamma].summary()
+        self._first.prove_model(gamma, tau_index)
+        one = result.by_gamma[gamma_index] = self._first.pages[gamma].summary()
         return fitted_model(
             self.design,
             self.data.full().replace(gamma=gamma),
@@ -355,16 +356,10 @@ class Study:
         """Optimal, or the worst limit that was met."""
         return worst([self.surface.status, *self._statuses])
 
-    def _evaluate(
-        self,
-        data: FoldData,
-        gammas: Array | None,
-        taus: Any,
-        name: str,
-        after: float,
-        models: Surface | None,
-    ) -> tuple[CVResult, Surface]:
-        """h(γ, τ) of one partition.
+    def _unvisited(
+        self, data: FoldData, taus: Any, name: str, after: float, models: Surface | None
+    ) -> Surface:
+        """The surface of one partition, of which nothing is known yet.
 
         name: Put before what is shown of the progress.
         after: Surfaces that take their share of the time after this one.
@@ -379,7 +374,7 @@ class Study:
             settings = replace(settings, time_limit=left)
         else:
             estimates |= models is not None and self._estimates_serve
-        surface = Surface(
+        return Surface(
             data,
             taus,
             settings,
@@ -388,24 +383,27 @@ class Study:
             models=models,
             estimates=estimates,
         )
+
+    def _evaluate(self, surface: Surface, gammas: Array | None) -> CVResult:
+        """h(γ, τ) of one partition at some γ; with None at the γ of the default grid."""
         if gammas is None and not self.averages:
             result = alternation(surface)
         else:
-            edge, n = "", data.folds.n
+            edge, n = "", surface.data.folds.n
             with surface:
                 if gammas is None:
                     edge = visit_default_grid(surface, lambda errors: soft_least(errors, n))
                     surface.order.sort()
                 else:
                     surface.visit(gammas)
-                if models is None or not self.estimating:  # else nobody asks for bounds
+                if surface is self._first or not self.estimating:  # else nobody asks for bounds
                     surface.prove()
             result = replace(surface.result(), edge=edge)
         self.n_nodes += sum(one.n_nodes for one in result.by_gamma)
         self._statuses.append(result.status)
-        if store is not None:
-            self.reused += store.reused
-        return result, surface
+        if surface.checkpoint is not None:
+            self.reused += surface.checkpoint.reused
+        return result
 
     def progress_of(self, name: str) -> Tell:
         """Shows the progress of a part of the study, with the name of the part before it."""

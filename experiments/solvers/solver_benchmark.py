@@ -30,8 +30,8 @@ import numpy as np
 from experiments.common import RESULTS, ROOT, machine
 from experiments.instances import Instance, benchmark
 from sparsecv.solvers import SparseRidgeProblem, solve
+from sparsecv.solvers.supports.beam import LocalSearch
 from sparsecv.solvers.supports.greedy import forward_order
-from sparsecv.solvers.supports.swaps import improve
 
 STORE = RESULTS / "solver_benchmark.csv"
 FIELDS = ["instance", "solver", "seconds", "proved", "objective", "lower_bound"]
@@ -58,7 +58,9 @@ def case_of(problem: SparseRidgeProblem, rows: tuple[np.ndarray, np.ndarray]) ->
     """What the solvers are handed: the data, an incumbent, the λ of the penalised form and an M."""
     X, y = rows
     G, b, ridge, p = problem.G, problem.b, problem.gamma / 2.0, problem.p
-    start = improve(G, b, ridge, np.sort(forward_order(X, y, problem.tau, problem.gamma)))
+    search = LocalSearch(G, b, ridge, problem.tau)
+    search.enter(forward_order(X, y, problem.tau, problem.gamma))
+    start = search.best
     fit = problem.fit(start)
     coef = np.zeros(p)
     coef[start] = fit.coef

@@ -31,7 +31,7 @@ from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import gram as root_module
 from sparsecv.solvers.relaxation.root import Incumbent, reduced_root
-from sparsecv.solvers.supports.swaps import improve
+from sparsecv.solvers.supports.beam import LocalSearch
 from sparsecv.tables.synthetic import make_synthetic
 
 
@@ -187,7 +187,9 @@ def test_swaps_end_where_no_swap_helps() -> None:
         X, y = rng.normal(size=(30, 12)), rng.normal(size=30)
         problem = SparseRidgeProblem(X, y, gamma=0.5, tau=4)
         start = rng.choice(12, size=4, replace=False)
-        support = improve(problem.G, problem.b, 0.25, start)
+        search = LocalSearch(problem.G, problem.b, 0.25, 4)
+        search.enter(start)
+        support = search.best
         value = problem.objective(support)
         assert value <= problem.objective(start) * (1 + 1e-12)
         for out, new in itertools.product(support, np.setdiff1d(np.arange(12), support)):

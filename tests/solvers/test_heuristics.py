@@ -77,7 +77,8 @@ def test_beam_by_its_definition(seed: int, width: int) -> None:
 def test_pairs_leave_no_better_exchange(
     seed: int, offered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heuristics, "PAIR_COLUMNS", offered)
+    few = heuristics.SETTINGS._replace(pair_columns=offered)
+    monkeypatch.setattr(heuristics, "SETTINGS", few)
     problem = correlated(seed, 12, 11, 4, gamma=0.05)
     search = LocalSearch(problem.G, problem.b, 0.025, 4)
     search.enter(np.arange(4))
@@ -109,7 +110,8 @@ def test_warm_starts_are_never_lost() -> None:
 
 
 def test_many_columns_are_narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heuristics, "PROMISING", 30)
+    few = heuristics.SETTINGS._replace(promising_columns=30)
+    monkeypatch.setattr(heuristics, "SETTINGS", few)
     rng = np.random.default_rng(1)
     X = rng.standard_normal((50, 120))
     y = X[:, [100, 7, 55]] @ np.array([5.0, -4.0, 3.0]) + 0.1 * rng.standard_normal(50)

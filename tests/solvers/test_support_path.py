@@ -76,18 +76,15 @@ def test_exchanges_keep_what_is_kept_of_a_support(seed: int, ridge: float) -> No
     X = rng.standard_normal((12, p))
     X[:, 8] = X[:, 0]  # a duplicate: G alone is singular
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
-    support = np.arange(k, dtype=np.int64)
-    A, V = np.empty((k, k)), np.empty((k, p))
-    beta, c, d = np.empty(k), np.empty(p), np.empty(p)
-    inverse = np.linalg.inv(G[:k, :k] + ridge * np.eye(k))
-    A[:], V[:] = inverse, inverse @ G[:k]
-    beta[:], c[:] = A @ b[:k], b - G[:, :k] @ (A @ b[:k])
-    d[:] = np.diag(G) + ridge - np.einsum("aj,aj->j", G[:k], V)
+    s = swaps.new_swaps(G, b, k)
+    _, _, support, A, beta, V, c, d = s
+    support[:] = np.arange(k)
+    swaps.afresh(s, ridge, k)
     for _ in range(10):
         place = int(rng.integers(k))
         column = int(rng.choice(np.setdiff1d(np.arange(p), support)))
-        swaps.leave.py_func(k, place, A, beta, V, c, d)
-        swaps.join.py_func(G, ridge, support, k, place, column, A, beta, V, c, d)
+        swaps.leave.py_func(s, k, place)
+        swaps.join.py_func(s, ridge, k, place, column)
         assert support[place] == column
         inverse = np.linalg.inv(G[np.ix_(support, support)] + ridge * np.eye(k))
         np.testing.assert_allclose(A, inverse, rtol=1e-6, atol=1e-7 * abs(inverse).max())
@@ -104,20 +101,10 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
     problem = ugly_problem(seed, 8)
     k = min(3, problem.p)
     for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
-        support = np.array(start, dtype=np.int64)
-        work = np.empty((k, k)), np.empty(k), np.empty((k, problem.p))
-        gain = swaps.swap_search(
-            np.ascontiguousarray(problem.G),
-            problem.b,
-            problem.gamma / 2.0,
-            support,
-            k,
-            np.ones(problem.p, dtype=np.int8),
-            *work,
-            np.empty(problem.p),
-            np.empty(problem.p),
-            50,
-        )
+        s, anywhere = swaps.new_swaps(problem.G, problem.b, k), np.ones(problem.p, dtype=np.int8)
+        support = s.support
+        support[:] = start
+        gain = swaps.swap_search(s, problem.gamma / 2.0, k, anywhere, 50)
         objective = problem.objective(np.sort(support))
         assert problem.yy - gain >= objective - 1e-6 * problem.yy - 1e-12
         assert problem.yy - gain <= objective + 1e-6 * problem.yy + 1e-12

@@ -23,7 +23,7 @@ from ..relaxation.dual_bound import (
     list_allowed,
     raised,
 )
-from ..supports.swaps import swap_search
+from ..supports.swaps import Swaps, swap_search
 from .settings import SETTINGS
 
 FREE, IN, OUT = 0, 1, 2
@@ -98,8 +98,8 @@ def enter(st, most):  # type: ignore[no-untyped-def]
     Returns: The objective of the swapped support.
     """
     now, tau, work = st.now[0], st.support.shape[0], st.work
-    here = (st.anywhere, work.L, st.scratch, work.V, work.c, work.d)
-    gain = swap_search(st.G, st.terms.b, now.ridge, st.found, tau, *here, most)
+    here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, work.c, work.d)
+    gain = swap_search(here, now.ridge, tau, st.anywhere, most)
     value = st.terms.yy - gain
     if value < now.upper:
         now.upper = value

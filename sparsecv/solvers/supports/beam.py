@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +13,32 @@ from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
-from .beam_kernels import pair_swap
 from .greedy import complete_support, forward_order
 from .rounding import largest
-from .swaps import swap_search
-
-WIDTH = 10  # supports the beam carries side by side
-PAIR_COLUMNS = 300  # columns offered when two members are exchanged at once
-SWAPS = 200  # of one column, at most, from a start
-RESTARTS = 40  # without improvement before the search gives up
-PROMISING = 5000  # columns beyond which the search is confined to the most promising ones
+from .swaps import afresh, new_swaps, pair_swap, swap_search
 
 Support = NDArray[np.intp]
+
+
+class LocalSearchSettings(NamedTuple):
+    """Tuning numbers of the search for one good support, measured by experiments/incumbents."""
+
+    # Supports that the beam search carries side by side; its time is proportional.
+    beam_width: int = 10
+    # Columns offered beside the members when two members are exchanged at once. The time of one
+    # exchange grows with the square.
+    pair_columns: int = 300
+    # Single swaps from one start, at most. Where a search needs more its support is improved when
+    # a later start comes upon it.
+    swaps: int = 200
+    # Restarts in a row that do not improve the support, before the search ends.
+    failed_restarts: int = 40
+    # Problems of more columns are searched on this many columns most correlated with y. The Gram
+    # matrix of so many takes 200 MB; of twice as many, four times that.
+    promising_columns: int = 5000
+
+
+SETTINGS = LocalSearchSettings()
 
 
 @on_one_thread
@@ -31,7 +46,7 @@ def heuristic_support(
     problem: SparseRidgeProblem,
     *,
     warm_starts: Sequence[Support] = (),
-    width: int = WIDTH,
+    width: int = SETTINGS.beam_width,
     time_limit: float | None = None,
 ) -> Support:
     """Search for a good support of τ columns; deterministic unless the time limit cuts it short.
@@ -81,10 +96,10 @@ def promising_columns(
 
     head, y, shape (r, p) and (r,).
     needed: Columns that stay in any case.
-    most: How many of the others do, at most; ``PROMISING`` by default.
+    most: How many of the others do, at most; by default those of ``SETTINGS``.
     Returns: Increasing.
     """
-    p, most = head.shape[1], PROMISING if most is None else most
+    p, most = head.shape[1], SETTINGS.promising_columns if most is None else most
     if p <= most:
         return np.arange(p)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
@@ -92,7 +107,7 @@ def promising_columns(
 
 
 def beam(
-    G: Array, b: Array, ridge: float, tau: int, width: int = WIDTH, limits: Limits | None = None
+    G: Array, b: Array, ridge: float, tau: int, width: int, limits: Limits | None = None
 ) -> list[Support]:
     """Forward selection that carries the ``width`` best supports of every size.
 
@@ -152,15 +167,13 @@ class LocalSearch:
     """
 
     def __init__(self, G: Array, b: Array, ridge: float, tau: int) -> None:
-        self.G, self.b = np.ascontiguousarray(G), np.ascontiguousarray(b)
-        self.ridge, self.tau, p = ridge, tau, b.size
+        self.swaps, self.ridge, self.tau = new_swaps(G, b, tau), ridge, tau
+        self.G, self.b = self.swaps.G, self.swaps.b
         self.best, self.gain = np.arange(tau, dtype=np.int64), -np.inf
-        self.anywhere = np.ones(p, dtype=np.int8)
-        self.A, self.beta = np.empty((tau + 1, tau + 1)), np.empty(max(p, tau + 1))
-        self.V, self.c, self.d = np.empty((tau + 1, p)), np.empty(p), np.empty(p)
+        self.anywhere = np.ones(b.size, dtype=np.int8)
 
     def enter(
-        self, start: Support, allowed: NDArray[np.int8] | None = None, swaps: int = SWAPS
+        self, start: Support, allowed: NDArray[np.int8] | None = None, swaps: int = SETTINGS.swaps
     ) -> bool:
         """Improve a start by swaps of one; whether it is the new best.
 
@@ -168,36 +181,28 @@ class LocalSearch:
         allowed, shape (p,), optional: 0 for columns that are not added at first.
         swaps: At most.
         """
-        support = self._filled(start)
-        gain = self._swaps(support, self.anywhere if allowed is None else allowed, swaps)
+        support = self.swaps.support
+        support[:] = complete_support(self.G, self.b, self.ridge, start, self.tau)
+        first = self.anywhere if allowed is None else allowed
+        gain = float(swap_search(self.swaps, self.ridge, self.tau, first, swaps))
         if allowed is not None and gain < self.gain:
-            gain = self._swaps(support, self.anywhere, swaps)
+            gain = float(swap_search(self.swaps, self.ridge, self.tau, self.anywhere, swaps))
         if gain > self.gain * (1.0 + 1e-12):
             self.best, self.gain = np.sort(support), gain
             return True
         return False
 
-    def improve(self, starts: Sequence[Support], limits: Limits, width: int = WIDTH) -> None:
-        """Swaps from every start and from the beam, then pair swaps and restarts from the best.
-
-        width: Of the beam.
-        """
+    def improve(
+        self, starts: Sequence[Support], limits: Limits, width: int = SETTINGS.beam_width
+    ) -> None:
+        """Swaps from every start and from the beam, then pair swaps and restarts from the best."""
         for start in starts:  # none is lost where the time is up
-            self.enter(start, swaps=SWAPS if limits.reached(0) is None else 0)
+            self.enter(start, swaps=SETTINGS.swaps if limits.reached(0) is None else 0)
         for start in beam(self.G, self.b, self.ridge, self.tau, width, limits):
             if limits.reached(0) is None:
                 self.enter(start)
         self.pairs(limits)
         self.restart(limits)
-
-    def _filled(self, start: Support) -> NDArray[np.int64]:
-        filled = complete_support(self.G, self.b, self.ridge, start, self.tau)
-        return filled.astype(np.int64)
-
-    def _swaps(self, support: NDArray[np.int64], allowed: NDArray[np.int8], most: int) -> float:
-        work = (self.A, self.beta, self.V, self.c, self.d)
-        found = swap_search(self.G, self.b, self.ridge, support, self.tau, allowed, *work, most)
-        return float(found)
 
     def pairs(self, limits: Limits) -> None:
         """Exchange two members at once while that helps, among the most promising columns."""
@@ -206,18 +211,13 @@ class LocalSearch:
         p, tau = self.b.size, self.tau
         while True:
             offered = self._offered()
-            work = (
-                completion_work(tau, min(p, PAIR_COLUMNS + tau), 1),
-                np.zeros(tau, dtype=np.int64),
-                np.zeros(p, dtype=np.int64),
-            )
+            room = completion_work(tau, int(offered.sum()), 1)
+            work = (room, np.zeros(tau, dtype=np.int64), np.zeros(p, dtype=np.int64))
             support, gain = self.best.copy(), self.gain
             for number in range(tau * (tau - 1) // 2):
                 if limits.reached(0) is not None:
                     return
-                new = pair_swap(
-                    self.G, self.b, self.ridge, support, tau, gain, number, offered, work
-                )
+                new = pair_swap(self.G, self.b, self.ridge, support, gain, number, offered, work)
                 if new > gain:
                     break
             else:
@@ -226,22 +226,17 @@ class LocalSearch:
                 return
 
     def _offered(self) -> NDArray[np.int8]:
-        """Columns worth offering beside the members: those that would help most alone."""
-        p = self.b.size
-        offered = np.ones(p, dtype=np.int8)
-        if p > PAIR_COLUMNS + self.tau:
-            S = self.best
-            inverse = np.linalg.inv(self.G[np.ix_(S, S)] + self.ridge * np.eye(self.tau))
-            residual = self.b - self.G[:, S] @ (inverse @ self.b[S])
-            left = np.diag(self.G) + self.ridge
-            left = left - np.einsum("ij,ij->i", self.G[:, S] @ inverse, self.G[:, S])
-            value = residual**2 / np.maximum(left, 1e-12 * np.diag(self.G) + 1e-300)
-            value[S] = np.inf
-            offered[:] = 0
-            offered[largest(value, PAIR_COLUMNS + self.tau)] = 1
+        """1 for the members of the best support and the columns that would help it most alone."""
+        s, full = self.swaps, np.diag(self.G) + self.ridge
+        s.support[:] = self.best
+        afresh(s, self.ridge, self.tau)
+        value = s.c**2 / np.maximum(s.d, 1e-12 * full)
+        value[self.best] = np.inf
+        offered = np.zeros(self.b.size, dtype=np.int8)
+        offered[largest(value, SETTINGS.pair_columns + self.tau)] = 1
         return offered
 
-    def restart(self, limits: Limits, most: int = RESTARTS) -> None:
+    def restart(self, limits: Limits, most: int = SETTINGS.failed_restarts) -> None:
         """Drop some members, bar them, refill and swap; until ``most`` in a row did not help."""
         if self.tau < 2 or self.b.size <= self.tau:
             return

@@ -1,8 +1,8 @@
 """Good supports of every size up to τ: a few of each, led up and down the sizes and improved.
 
-Kept are the best local optima of every size under swaps of one. Each leads to a support of the size
-above, by the column that helps it most, and to one of the size below. A size that lies above the
-line between its neighbours has probably missed something: it is shaken.
+The best local optima of every size under single swaps are kept. Each support leads to one of the
+size above, by the column that helps it most, and to one of the size below. A size whose objective
+lies above the line between its neighbours' has probably missed a support: its best one is shaken.
 """
 
 from __future__ import annotations
@@ -17,23 +17,44 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from .beam import PROMISING, promising_columns
+from .beam import SETTINGS as LOCAL
+from .beam import promising_columns
 from .greedy import complete_support, forward_order
-from .swaps import afresh, join, leave, settled_gain, swap_from
+from .swaps import Swaps, afresh, attained_gain, join, leave, new_swaps, swap_from
 
 Support = NDArray[np.intp]
-SWAPS = 30  # at most, at every size
-FEW_COLUMNS, COLUMNS_PER_SIZE = 600, 100  # that are looked at
-SAME = 1e-12  # relative difference of gains that counts as none
-SLACK = 2.0  # times the best objective of a size: above that a start is not tried
-PASSES = 2  # down the sizes, at most, each time supports are led on; up once more
-# Up to so many columns times sizes, so many supports are kept of every size, and so many rounds of
-# shaking follow. The last entry is for all larger problems. Measured by heuristic_path.py.
-EFFORTS = ((5_000, 3, 4), (30_000, 1, 1), (np.inf, 2, 0))
-OFF_LINE = 1e-3  # relative distance above the neighbours' mean from which a size is shaken
-SHAKEN = 3  # members that are exchanged when it is
-NEAR = 2.5  # exchanges that cost what a support made afresh does are its size over this
-STEPS = 100_000  # squared sizes times columns between two looks at the clock, about
+
+
+class GrowerSettings(NamedTuple):
+    """Tuning numbers of the supports of every size, measured by experiments/heuristic_path."""
+
+    # Swaps from one start, at most. Where a search needs more its support is no local optimum.
+    swaps: int = 30
+    # The search is confined to this many promising columns for each size up to the largest, and
+    # to ``least_columns`` at least. Twice as many take four times the memory of the Gram matrix.
+    columns_per_size: int = 100
+    least_columns: int = 600
+    # Two supports of a size whose gains differ by at most this share count as one.
+    same_share: float = 1e-12
+    # A start is tried where its objective is at most this many times the best of its size.
+    most_ratio: float = 2.0
+    # Passes down the sizes, at most, each time supports lead on; one more goes up.
+    passes: int = 2
+    # For each row: up to so many columns times sizes, so many supports of every size are kept and
+    # so many rounds of exchanges (:func:`shake`) follow.
+    efforts: tuple[tuple[float, int, int], ...] = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
+    # A size is shaken where its objective exceeds the mean of its two neighbours by this share.
+    excess_share: float = 1e-3
+    # Members that are exchanged when a size is shaken.
+    shaken_members: int = 3
+    # A support is reached by exchanges from the one at hand where fewer than its size over this
+    # number are needed: beyond, forming all arrays afresh costs less.
+    sizes_per_exchange: float = 2.5
+    # Columns times sizes of the work between two looks at the clock.
+    clock_work: int = 100_000
+
+
+SETTINGS = GrowerSettings()
 
 
 class SupportGrower:
@@ -64,7 +85,8 @@ class SupportGrower:
         most = self.wanted[-1]
         needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
         # the Gram matrix should not take longer than the supports that are made from it
-        share = min(PROMISING, max(FEW_COLUMNS, COLUMNS_PER_SIZE * most))
+        per_size = SETTINGS.columns_per_size * most
+        share = min(LOCAL.promising_columns, max(SETTINGS.least_columns, per_size))
         columns = promising_columns(head, y, needed, share)
         if columns.size < p:
             order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)
@@ -74,12 +96,10 @@ class SupportGrower:
         self.columns, m = columns, columns.size
         self.G, self.b = _products(head if m == p else head[:, columns], y)
         self.yy = problem.yy
-        width, self.rounds = next(effort[1:] for effort in EFFORTS if m * most <= effort[0])
-        self.chunk = max(1, STEPS // (m * most))
+        width, self.rounds = next(e[1:] for e in SETTINGS.efforts if m * most <= e[0])
+        self.chunk = max(1, SETTINGS.clock_work // (m * most))
         of_size, room = (most + 1, width), most + 1
         self.sizes = Sizes(
-            G=self.G,
-            b=self.b,
             allowed=np.ones(m, dtype=np.int8),
             supports=np.full((*of_size, most), -1, dtype=np.int64),
             gains=np.empty(of_size),
@@ -87,14 +107,9 @@ class SupportGrower:
             step=np.empty((*of_size, 2), dtype=np.int64),
             fresh=np.empty((*of_size, 2), dtype=np.int8),
             aim=np.empty(room, dtype=np.int64),
-            trial=np.empty(room, dtype=np.int64),
             mark=np.zeros(m, dtype=np.int8),
             now=np.zeros(1, dtype=np.int64),
-            A=np.empty((room, room)),
-            beta=np.empty(max(m, room)),
-            V=np.empty((room, m)),
-            c=np.empty(m),
-            d=np.empty(m),
+            at=new_swaps(self.G, self.b, room),
         )
 
     def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
@@ -111,13 +126,13 @@ class SupportGrower:
             k = start.size
             if 1 <= k <= most and np.isin(start, columns).all() and limits.reached(0) is None:
                 known.aim[:k] = np.searchsorted(columns, np.sort(start))
-                enter(known, ridge, k, SWAPS)
+                enter(known, ridge, k, SETTINGS.swaps)
         self._lead_on(ridge, limits)
         for number in range(self.rounds):
             for first in range(2, most, self.chunk):
                 if limits.reached(0) is None:
                     last = min(first + self.chunk, most)
-                    shake(known, ridge, self.yy, first, last, SWAPS, number)
+                    shake(known, ridge, self.yy, first, last, number)
             self._lead_on(ridge, limits)
         supports = known.supports[:, 0]
         missing = np.flatnonzero(known.gains[:, 0] == -np.inf)
@@ -132,18 +147,17 @@ class SupportGrower:
     def _lead_on(self, ridge: float, limits: Limits) -> None:
         """Up and down the sizes while there are supports that have not led to their neighbours."""
         most, known = self.wanted[-1], self.sizes
-        for number in range(2 * PASSES + 1):
+        for number in range(2 * SETTINGS.passes + 1):
             if not known.fresh.any():
                 return
-            up = number % 2 == 0
             for first in range(1, most + 1, self.chunk):
                 if limits.reached(0) is not None:
                     return
                 last = min(first + self.chunk, most + 1)
-                if up:
-                    upwards(known, ridge, self.yy, first, last, SWAPS)
+                if number % 2 == 0:
+                    lead(known, ridge, self.yy, first, last, 1)
                 else:
-                    downwards(known, ridge, self.yy, most - first, most - last, SWAPS)
+                    lead(known, ridge, self.yy, most - first, most - last, -1)
 
 
 def _products(within: Array, y: Array) -> tuple[Array, Array]:
@@ -152,75 +166,69 @@ def _products(within: Array, y: Array) -> tuple[Array, Array]:
 
 
 class Sizes(NamedTuple):
-    """The best supports of every size, where each leads, and what is kept of the one at hand."""
+    """The best supports of every size, where each leads, and what is kept of the one at hand.
 
-    G: Array
-    b: Array
-    allowed: NDArray[np.int8]  # 0: a column that may not join for now
-    # by size and rank
-    supports: NDArray[np.int64]  # (most + 1, width, most)
-    gains: Array  # (most + 1, width), −∞ where nothing is known
-    near: Array  # (most + 1, width, 2) gain with one column more, and with one less
+    Entries [..., 0] of the arrays of two lead to the size above, entries [..., 1] to the one below.
+    """
+
+    allowed: NDArray[np.int8]  # (p,) 0 for a column that may not join for now
+    supports: NDArray[np.int64]  # (most + 1, width, most) by size and rank
+    gains: Array  # (most + 1, width) −∞ where no support is known
+    near: Array  # (most + 1, width, 2) gain with one column more, and with one column less
     step: NDArray[np.int64]  # (most + 1, width, 2) which column that is
-    fresh: NDArray[np.int8]  # (most + 1, width, 2) whether it has not led there yet
-    aim: NDArray[np.int64]  # a support to go to
+    fresh: NDArray[np.int8]  # (most + 1, width, 2) whether the support has not led there yet
+    aim: NDArray[np.int64]  # (most + 1,) a support to go to
     mark: NDArray[np.int8]  # (p,) zeros between two calls
-    # the support at hand, ``now[0]`` columns, as in ``swaps``
-    trial: NDArray[np.int64]
-    now: NDArray[np.int64]
-    A: Array
-    beta: Array
-    V: Array
-    c: Array
-    d: Array
+    now: NDArray[np.int64]  # (1,) columns of the support at hand
+    at: Swaps  # the support at hand
 
 
 @kernel(inner=True)
 def go(s, ridge, k):  # type: ignore[no-untyped-def]
-    """Have the support at hand be ``aim[:k]``, by exchanges where it is near; returns its gain."""
-    n, trial, mark, aim = s.now[0], s.trial, s.mark, s.aim
+    """Have the support at hand be ``aim[:k]``, by exchanges where few do; returns its gain."""
+    n, trial, mark, aim = s.now[0], s.at.support, s.mark, s.aim
     for a in range(k):
         mark[aim[a]] = 1
-    apart = k - n
+    exchanges = k - n
     for a in range(n):
-        apart += 2 * (mark[trial[a]] == 0)
+        exchanges += 2 * (mark[trial[a]] == 0)
         mark[trial[a]] += 2
     s.now[0] = k
-    if n == 0 or NEAR * apart > k:
+    if n == 0 or SETTINGS.sizes_per_exchange * exchanges > k:
         for a in range(n):
             mark[trial[a]] = 0
         for a in range(k):
             mark[aim[a]], trial[a] = 0, aim[a]
-        return afresh(s.G, s.b, ridge, trial, k, s.A, s.beta, s.V, s.c, s.d)
+        return afresh(s.at, ridge, k)
     place = 0
     for e in range(k):
         if mark[aim[e]] == 1:
             while place < n and mark[trial[place]] != 2:
                 place += 1
             if place < n:
-                leave(n, place, s.A, s.beta, s.V, s.c, s.d)
+                leave(s.at, n, place)
                 mark[trial[place]] = 0
             else:
                 n += 1
-            join(s.G, ridge, trial, n, place, aim[e], s.A, s.beta, s.V, s.c, s.d)
+            join(s.at, ridge, n, place, aim[e])
             mark[aim[e]] = 3
             place += 1
     while n > k:
         while mark[trial[place]] != 2:
             place += 1
-        leave(n, place, s.A, s.beta, s.V, s.c, s.d)
+        leave(s.at, n, place)
         mark[trial[place]] = 0
         n -= 1
-        take_place(s, n, place)
+        take_place(s.at, n, place)
     for a in range(k):
         mark[aim[a]] = 0
-    return settled_gain(s.G, s.b, ridge, trial, k, s.A, s.beta, s.V, s.c, s.d)
+    return attained_gain(s.at, ridge, k)
 
 
 @kernel(inner=True)
 def take_place(s, n, place):  # type: ignore[no-untyped-def]
     """Move member n into the free place."""
-    s.trial[place], s.beta[place] = s.trial[n], s.beta[n]
+    s.support[place], s.beta[place] = s.support[n], s.beta[n]
     for j in range(s.c.shape[0]):
         s.V[place, j] = s.V[n, j]
     for e in range(n + 1):
@@ -231,29 +239,30 @@ def take_place(s, n, place):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def most_helpful(s, ridge, k):  # type: ignore[no-untyped-def]
-    """The column allowed that helps most beside ``trial[:k]``, and by how much; −1 for none."""
+    """The allowed column that adds most to the gain of the k at hand, and how much; −1 for none."""
+    at = s.at
     for a in range(k):
-        s.mark[s.trial[a]] = 1
+        s.mark[at.support[a]] = 1
     best, which = 0.0, -1
-    for j in range(s.b.shape[0]):
-        score = s.c[j] * s.c[j] / max(s.d[j], 1e-12 * (s.G[j, j] + ridge))
+    for j in range(at.b.shape[0]):
+        score = at.c[j] * at.c[j] / max(at.d[j], 1e-12 * (at.G[j, j] + ridge))
         if s.mark[j] == 0 and s.allowed[j] == 1 and (which < 0 or score > best):
             best, which = max(0.0, score), j
     for a in range(k):
-        s.mark[s.trial[a]] = 0
+        s.mark[at.support[a]] = 0
     return which, best
 
 
 @kernel(inner=True)
 def improve_and_keep(s, ridge, k, gain, swaps):  # type: ignore[no-untyped-def]
-    """Swaps from the support at hand; it is kept where it is new and among the best of its size."""
-    trial, gains, width = s.trial, s.gains, s.gains.shape[1]
-    gain = swap_from(s.G, s.b, ridge, trial, k, s.allowed, s.A, s.beta, s.V, s.c, s.d, swaps, gain)
+    """Swaps from the support at hand; a new support among the best of its size is kept."""
+    at, gains, width = s.at, s.gains, s.gains.shape[1]
+    gain = swap_from(at, ridge, k, s.allowed, swaps, gain)
     gain = gain if gain >= 0.0 else 0.0  # NaN included
     rank = width
-    while rank > 0 and not gains[k, rank - 1] * (1.0 + SAME) >= gain:
+    while rank > 0 and not gains[k, rank - 1] * (1.0 + SETTINGS.same_share) >= gain:
         rank -= 1
-    if rank == width or (rank > 0 and gain >= gains[k, rank - 1] * (1.0 - SAME)):
+    if rank == width or (rank > 0 and gain >= gains[k, rank - 1] * (1.0 - SETTINGS.same_share)):
         return
     for r in range(width - 1, rank, -1):
         gains[k, r] = gains[k, r - 1]
@@ -264,15 +273,15 @@ def improve_and_keep(s, ridge, k, gain, swaps):  # type: ignore[no-untyped-def]
             s.supports[k, r, a] = s.supports[k, r - 1, a]
     gains[k, rank] = gain
     for a in range(k):
-        s.supports[k, rank, a] = trial[a]
+        s.supports[k, rank, a] = at.support[a]
     s.fresh[k, rank, 0], s.fresh[k, rank, 1] = k + 1 < gains.shape[0], k > 1
     s.step[k, rank, 0], more = most_helpful(s, ridge, k)
     s.near[k, rank, 0] = gain + more
     least = np.inf
     for a in range(k):
-        loss = s.beta[a] * s.beta[a] / max(s.A[a, a], 1e-300)
+        loss = at.beta[a] * at.beta[a] / max(at.A[a, a], 1e-300)
         if loss < least:
-            least, s.step[k, rank, 1] = loss, trial[a]
+            least, s.step[k, rank, 1] = loss, at.support[a]
     s.near[k, rank, 1] = gain - least
 
 
@@ -286,63 +295,60 @@ def enter(s, ridge, k, swaps):  # type: ignore[no-untyped-def]
 def promising(s, yy, k, gain):  # type: ignore[no-untyped-def]
     """Whether a support of size k with this gain is none of those kept, and near the best."""
     for rank in range(s.gains.shape[1]):
-        if abs(gain - s.gains[k, rank]) <= SAME * gain:
+        if abs(gain - s.gains[k, rank]) <= SETTINGS.same_share * gain:
             return False
-    return s.gains[k, 0] == -np.inf or yy - gain <= SLACK * (yy - s.gains[k, 0])
+    most = SETTINGS.most_ratio * (yy - s.gains[k, 0])
+    return s.gains[k, 0] == -np.inf or yy - gain <= most
 
 
 @kernel
-def upwards(s, ridge, yy, first, last, swaps):  # type: ignore[no-untyped-def]
-    """Sizes first..last − 1 from those of the size below and the column that helps them most."""
-    for k in range(first, last):
+def lead(s, ridge, yy, first, last, way):  # type: ignore[no-untyped-def]
+    """Sizes from ``first`` on, before ``last``, from the supports of the size before each.
+
+    way: 1 up the sizes, where the column that helps a support most joins it; −1 down the sizes,
+        where the column that the support misses least leaves it.
+    """
+    to = (1 - way) // 2
+    for k in range(first, last, way):
+        before = k - way
         for rank in range(s.gains.shape[1]):
-            if s.fresh[k - 1, rank, 0] == 1:
-                s.fresh[k - 1, rank, 0] = 0
-                if promising(s, yy, k, s.near[k - 1, rank, 0]):
-                    for a in range(k - 1):
-                        s.aim[a] = s.supports[k - 1, rank, a]
-                    s.aim[k - 1] = s.step[k - 1, rank, 0]
-                    improve_and_keep(s, ridge, k, go(s, ridge, k), swaps)
+            if s.fresh[before, rank, to] == 0:
+                continue
+            s.fresh[before, rank, to] = 0
+            if promising(s, yy, k, s.near[before, rank, to]):
+                m, column = 0, s.step[before, rank, to]
+                for a in range(before):
+                    if s.supports[before, rank, a] != column:
+                        s.aim[m] = s.supports[before, rank, a]
+                        m += 1
+                if way > 0:
+                    s.aim[m] = column
+                improve_and_keep(s, ridge, k, go(s, ridge, k), SETTINGS.swaps)
 
 
 @kernel
-def downwards(s, ridge, yy, first, last, swaps):  # type: ignore[no-untyped-def]
-    """Sizes first..last + 1 from those of the size above less the column they miss least."""
-    for k in range(first, last, -1):
-        for rank in range(s.gains.shape[1]):
-            if s.fresh[k + 1, rank, 1] == 1:
-                s.fresh[k + 1, rank, 1] = 0
-                if promising(s, yy, k, s.near[k + 1, rank, 1]):
-                    m = 0
-                    for a in range(k + 1):
-                        if s.supports[k + 1, rank, a] != s.step[k + 1, rank, 1]:
-                            s.aim[m] = s.supports[k + 1, rank, a]
-                            m += 1
-                    improve_and_keep(s, ridge, k, go(s, ridge, k), swaps)
+def shake(s, ridge, yy, first, last, number):  # type: ignore[no-untyped-def]
+    """Exchange members of sizes first..last − 1 whose objective is above their neighbours' mean.
 
-
-@kernel
-def shake(s, ridge, yy, first, last, swaps, number):  # type: ignore[no-untyped-def]
-    """Sizes first..last − 1, where off the line, with a few members barred for a moment."""
-    p = s.b.shape[0]
+    The members that leave are barred until the exchange and one swap are done.
+    """
+    at = s.at
     for k in range(first, last):
         middle = 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])
-        if not yy - s.gains[k, 0] > (1.0 + OFF_LINE) * (yy - middle):
+        if not yy - s.gains[k, 0] > (1.0 + SETTINGS.excess_share) * (yy - middle):
             continue
         for a in range(k):
             s.aim[a] = s.supports[k, 0, a]
         go(s, ridge, k)
-        barred = min(SHAKEN, k // 2, p - k)
+        barred = min(SETTINGS.shaken_members, k // 2, at.b.shape[0] - k)
         for e in range(barred):
             a = (7 * number + e * (k // barred)) % k
-            s.aim[e] = s.trial[a]
+            s.aim[e] = at.support[a]
             s.allowed[s.aim[e]] = 0
-            leave(k, a, s.A, s.beta, s.V, s.c, s.d)
+            leave(at, k, a)
             which, _ = most_helpful(s, ridge, k)
-            join(s.G, ridge, s.trial, k, a, which, s.A, s.beta, s.V, s.c, s.d)
-        gain = settled_gain(s.G, s.b, ridge, s.trial, k, s.A, s.beta, s.V, s.c, s.d)
-        work = (s.A, s.beta, s.V, s.c, s.d)
-        gain = swap_from(s.G, s.b, ridge, s.trial, k, s.allowed, *work, 1, gain)
+            join(at, ridge, k, a, which)
+        gain = swap_from(at, ridge, k, s.allowed, 1, attained_gain(at, ridge, k))
         for e in range(barred):
             s.allowed[s.aim[e]] = 1
-        improve_and_keep(s, ridge, k, gain, swaps)
+        improve_and_keep(s, ridge, k, gain, SETTINGS.swaps)

@@ -1,24 +1,60 @@
-"""Swap local search on Gram matrices: O(1) work per candidate swap.
+"""Local search by exchanges of one or two members on Gram matrices: O(1) work per single swap.
 
 What is kept of a support S of k columns: A = (G_S + ridge I)⁻¹ and β = A b_S, and over all columns
 V = A G_{S,·}, c = b − G_{·,S}β and d = diag(G) + ridge − colsum(G_{S,·} ∘ V), the Schur
-complements. A column enters or leaves in O(kp); afresh they cost O(k²p).
+complements. A column enters or leaves in O(kp); formed afresh the arrays cost O(k²p). The gain of
+a support is yᵀy less its objective, b_Sᵀβ.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
+from ..kernels.completion import complete
 from ..kernels.linalg import Array
 
-LOST = 1e-9  # of the largest b_j: a residual of the normal equations that updates may leave
+# The normal equations may be off by this share of the largest b_j after updates of β; above that
+# everything is formed afresh. The gain then errs by the square of that share. Twice as much forms
+# arrays afresh less often and finds gains of fewer digits.
+MAX_RESIDUAL_SHARE = 1e-9
+
+
+class Swaps(NamedTuple):
+    """Gram matrices, a support in the order of its places, and what is kept of that support."""
+
+    G: Array  # (p, p)
+    b: Array  # (p,)
+    support: NDArray[np.int64]  # (room,)
+    A: Array  # (room, room)
+    beta: Array  # (room,)
+    V: Array  # (room, p)
+    c: Array  # (p,)
+    d: Array  # (p,)
+
+
+def new_swaps(G: Array, b: Array, room: int) -> Swaps:
+    """Allocate the record for supports of up to ``room`` columns."""
+    p = b.size
+    return Swaps(
+        G=np.ascontiguousarray(G),
+        b=np.ascontiguousarray(b),
+        support=np.zeros(room, dtype=np.int64),
+        A=np.empty((room, room)),
+        beta=np.empty(room),
+        V=np.empty((room, p)),
+        c=np.empty(p),
+        d=np.empty(p),
+    )
 
 
 @kernel(inner=True)
-def inverse_on(G, b, ridge, support, k, A, beta):  # type: ignore[no-untyped-def]
-    """A = (G_S + ridge I)⁻¹ and β = A b_S by Gauss–Jordan; returns the gain b_Sᵀβ."""
+def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
+    """A and β of the support's k columns by Gauss–Jordan elimination; returns the gain b_Sᵀβ."""
+    G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     for a in range(k):
         for e in range(k):
             A[a, e] = G[support[a], support[e]]
@@ -45,11 +81,12 @@ def inverse_on(G, b, ridge, support, k, A, beta):  # type: ignore[no-untyped-def
     return gain
 
 
-@kernel(inner=True)
-def afresh(G, b, ridge, support, k, A, beta, V, c, d):  # type: ignore[no-untyped-def]
-    """A, β, V, c and d of ``support[:k]``; returns its gain."""
+@kernel
+def afresh(s, ridge, k):  # type: ignore[no-untyped-def]
+    """Form all arrays of the support's k columns; returns the gain."""
+    G, b, support, A, beta, V, c, d = s
     p = b.shape[0]
-    gain = inverse_on(G, b, ridge, support, k, A, beta)
+    gain = invert_on(s, ridge, k)
     for j in range(p):
         c[j] = b[j]
         d[j] = G[j, j] + ridge
@@ -69,8 +106,9 @@ def afresh(G, b, ridge, support, k, A, beta, V, c, d):  # type: ignore[no-untype
 
 
 @kernel(inner=True)
-def leave(k, a, A, beta, V, c, d):  # type: ignore[no-untyped-def]
-    """Take out the member in place a of k; the place stays, without a meaning."""
+def leave(s, k, a):  # type: ignore[no-untyped-def]
+    """Take out the member in place a of k; what the place holds from here on has no meaning."""
+    A, beta, V, c, d = s.A, s.beta, s.V, s.c, s.d
     p = c.shape[0]
     inverse = 1.0 / A[a, a]
     ratio = beta[a] * inverse
@@ -88,8 +126,9 @@ def leave(k, a, A, beta, V, c, d):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def join(G, ridge, support, k, a, column, A, beta, V, c, d):  # type: ignore[no-untyped-def]
+def join(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
     """Put a column into the free place a of k."""
+    G, _, support, A, beta, V, c, d = s
     p = c.shape[0]
     for j in range(p):
         V[a, j] = G[column, j]
@@ -123,11 +162,12 @@ def join(G, ridge, support, k, a, column, A, beta, V, c, d):  # type: ignore[no-
 
 
 @kernel(inner=True)
-def settled_gain(G, b, ridge, support, k, A, beta, V, c, d):  # type: ignore[no-untyped-def]
-    """The gain that β attains after updates; everything afresh where they have lost digits.
+def attained_gain(s, ridge, k):  # type: ignore[no-untyped-def]
+    """The gain that β attains after updates; all arrays afresh where updates have lost digits.
 
-    With r = b_S − (G_S + ridge I)β, β attains b_Sᵀβ + βᵀr: it errs by rᵀAr alone.
+    With r = b_S − (G_S + ridge I)β, β attains b_Sᵀβ + βᵀr, which is off the best gain by rᵀAr.
     """
+    G, b, support, beta = s.G, s.b, s.support, s.beta
     gain, worst, scale = 0.0, 0.0, 0.0
     for a in range(k):
         left = b[support[a]] - ridge * beta[a]
@@ -135,18 +175,19 @@ def settled_gain(G, b, ridge, support, k, A, beta, V, c, d):  # type: ignore[no-
             left -= G[support[a], support[e]] * beta[e]
         gain += beta[a] * (b[support[a]] + left)
         worst, scale = max(worst, abs(left)), max(scale, abs(b[support[a]]))
-    if worst <= LOST * scale:
+    if worst <= MAX_RESIDUAL_SHARE * scale:
         return gain
-    return afresh(G, b, ridge, support, k, A, beta, V, c, d)
+    return afresh(s, ridge, k)
 
 
 @kernel(inner=True)
-def best_swap(support, k, allowed, A, beta, V, c, d, least):  # type: ignore[no-untyped-def]
-    """Place to leave and column to join that gain most, more than ``least``; (−1, −1): none.
+def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
+    """Place to leave and column to join that gain most, more than ``least``; (−1, −1) for none.
 
     Dropping member m and adding column j gains (c_j + V_mj β_m/A_mm)² / (d_j + V_mj²/A_mm) less
     β_m²/A_mm.
     """
+    _, _, support, A, beta, V, c, d = s
     best, drop, add = least, -1, -1
     for a in range(k):
         if allowed[support[a]] == 2:
@@ -154,7 +195,7 @@ def best_swap(support, k, allowed, A, beta, V, c, d, least):  # type: ignore[no-
         inverse = 1.0 / A[a, a]
         ratio = beta[a] * inverse
         cost = beta[a] * ratio
-        better = 0  # by a loop without branches: mostly there is none
+        better = 0  # counted by a loop without branches: mostly no column is better
         for j in range(c.shape[0]):
             left = c[j] + V[a, j] * ratio
             better += left * left > (best + cost) * (d[j] + V[a, j] * V[a, j] * inverse)
@@ -174,61 +215,67 @@ def best_swap(support, k, allowed, A, beta, V, c, d, least):  # type: ignore[no-
 
 
 @kernel(inner=True)
-def swap_from(G, b, ridge, support, k, allowed, A, beta, V, c, d, most, gain):  # type: ignore[no-untyped-def]
+def swap_from(s, ridge, k, allowed, most, gain):  # type: ignore[no-untyped-def]
     """:func:`swap_search` from what is kept of the support, whose gain is known."""
     for _ in range(most):
-        drop, add = best_swap(support, k, allowed, A, beta, V, c, d, 1e-10 * abs(gain))
+        drop, add = best_swap(s, k, allowed, 1e-10 * abs(gain))
         if drop < 0:
             break
-        before = support[drop]
-        leave(k, drop, A, beta, V, c, d)
-        join(G, ridge, support, k, drop, add, A, beta, V, c, d)
-        new = settled_gain(G, b, ridge, support, k, A, beta, V, c, d)
-        if new <= gain:  # rounding only: undo and stop
-            support[drop] = before
-            gain = afresh(G, b, ridge, support, k, A, beta, V, c, d)
+        before = s.support[drop]
+        leave(s, k, drop)
+        join(s, ridge, k, drop, add)
+        new = attained_gain(s, ridge, k)
+        if new <= gain:  # the swap gained by rounding only
+            s.support[drop] = before
+            gain = afresh(s, ridge, k)
             break
         gain = new
     return gain
 
 
 @kernel
-def swap_search(G, b, ridge, support, k, allowed, A, beta, V, c, d, most):  # type: ignore[no-untyped-def]
-    """Best-improvement one-swap search from ``support[:k]``, overwritten; returns its gain.
+def swap_search(s, ridge, k, allowed, most):  # type: ignore[no-untyped-def]
+    """Best-improvement search by at most ``most`` single swaps; returns the gain of the support.
 
-    Columns with ``allowed`` 0 are never added and those with 2 never dropped.
+    allowed, int8 (p,): Columns with 0 are never added and those with 2 never dropped.
     """
     if most == 0:
-        return inverse_on(G, b, ridge, support, k, A, beta)
-    gain = afresh(G, b, ridge, support, k, A, beta, V, c, d)
-    return swap_from(G, b, ridge, support, k, allowed, A, beta, V, c, d, most, gain)
+        return invert_on(s, ridge, k)
+    return swap_from(s, ridge, k, allowed, most, afresh(s, ridge, k))
 
 
-def improve(
-    G: Array, b: Array, ridge: float, support: NDArray[np.intp], most: int = 100
-) -> NDArray[np.intp]:
-    """Improve a support by one-swaps until none helps.
+@kernel
+def pair_swap(G, b, ridge, support, gain, number, offered, work):  # type: ignore[no-untyped-def]
+    """Pair ``number`` of the k(k−1)/2 pairs of members exchanged for the best other pair.
 
-    G, b, shape (p, p) and (p,).
-    ridge: γ/2.
-    support, shape (k,).
-    most: Largest number of swaps.
-    Returns, shape (k,), increasing.
+    The support is overwritten where that raises its ``gain``; columns with ``offered`` 0 are not
+    added. Returns the new gain, or ``gain``.
     """
-    p, k = b.size, support.size
-    members = np.array(support, dtype=np.int64)
-    swap_search(
-        G,
-        b,
-        ridge,
-        members,
-        k,
-        np.ones(p, dtype=np.int8),
-        np.empty((k, k)),
-        np.empty(k),
-        np.empty((k, p)),
-        np.empty(p),
-        np.empty(p),
-        most,
-    )
-    return np.sort(members).astype(np.intp)
+    completion, chosen, columns = work
+    p, k = b.shape[0], support.shape[0]
+    first, second = 0, number + 1
+    while second >= k:  # pairs in the order of the strict upper triangle's rows
+        second -= k - first - 2
+        first += 1
+    m = 0
+    for a in range(k):
+        if a != first and a != second:
+            chosen[m] = support[a]
+            m += 1
+    n = 0
+    for i in range(p):
+        member = offered[i] == 0
+        for a in range(m):
+            member = member or chosen[a] == i
+        if not member:
+            columns[n] = i
+            n += 1
+    least = gain * (1.0 + 1e-10)
+    new = complete(G, b, ridge, chosen, m, columns, n, 2, least, -np.inf, completion)
+    if new <= least:
+        return gain
+    for a in range(m):
+        support[a] = chosen[a]
+    support[m] = columns[completion.found[0]]
+    support[m + 1] = columns[completion.found[1]]
+    return new

@@ -10,8 +10,13 @@ library puts back what is not there and the run ends without a word: a handler i
 """
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -41,6 +46,31 @@ ONE_AFTER_THE_OTHER = {
     "test_parts.py",
     "test_process.py",
 }
+
+
+ROOT = Path(__file__).resolve().parents[1]
+WARMED = "SPARSECV_WARMED_COPY"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the workers of a fresh clone start, compile every kernel once, on all cores.
+
+    A copy of the package and of what was compiled serves test_nothing_is_compiled_after_warmup.
+    """
+    package = ROOT / "sparsecv"
+    several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if not several or "NUMBA_DISABLE_JIT" in os.environ or any(package.rglob("*.nbi")):
+        return
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.check_call([sys.executable, "-m", "sparsecv", "warmup"], env=environment)
+    copy = tempfile.mkdtemp(prefix="sparsecv-warmed-")
+    shutil.copytree(package, Path(copy) / "sparsecv")
+    os.environ[WARMED] = copy  # workers inherit it
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and WARMED in os.environ:
+        shutil.rmtree(os.environ.pop(WARMED), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,13 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.brute_force import (
-    Data,
-    enumerate_size,
-    exact_moments,
-    exact_objective,
-    optimum,
-)
+from support.brute_force import Data, enumerate_size, exact_moments, exact_objective, optimum
 from support.fresh import draws
 from support.problems import hard, plain, problem_of, ugly, ugly_problem
 

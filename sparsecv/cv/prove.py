@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..design.design import Array
 from ..design.fold_data import FoldData
-from ..solvers.branching.certificate import Certificate, certify
 from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -57,7 +56,7 @@ class FoldProof(NamedTuple):
     """What branch and bound found of one training problem.
 
     support: The incumbent; None where there was no time to begin.
-    branched: Not settled by the certificate alone.
+    branched: Whether the fold was searched.
     low, high: Interval of the fold's error where the incumbent is not proved.
     """
 
@@ -97,13 +96,11 @@ def prove_fold(
     folds: FoldForms,
     cell: Cell,
     starts: Sequence[NDArray[np.intp]],
-    certificate: Certificate | None,
     full_bound: float,
     limits: Limits,
 ) -> FoldProof:
     """One training problem: branch and bound, and an interval where that does not end.
 
-    certificate: Leaves of the tree of all rows.
     full_bound: Lower bound on the optimum of all rows; 0 where the fold's rows are not all rows.
     """
     j = cell.fold
@@ -111,11 +108,9 @@ def prove_fold(
         return FoldProof(reached)
     problem = folds.data.training(j).replace(gamma=cell.gamma, tau=cell.tau)
     gram = folds.gram(j, problem)
-    found = branch_and_bound(
-        problem, warm_starts=starts, tol=0.0, limits=limits, gram=gram, certificate=certificate
-    )
+    found = branch_and_bound(problem, warm_starts=starts, tol=0.0, limits=limits, gram=gram)
     support = pad_support(found.support, cell.tau, problem.p)
-    counts = found.n_nodes, certificate is None or found.work.n_branched > 0
+    counts = found.n_nodes, True
     if found.status is Status.OPTIMAL:
         return FoldProof(found.status, support, *counts)
     relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
@@ -341,15 +336,13 @@ class Prover:
             page.whole_trees[t] += 1
             self.stuck[g, t] = status is Status.PRECISION
         else:
-            statuses = self._folds(page, t, self._certificate(page, t, seconds), seconds)
+            statuses = self._folds(page, t, seconds)
             ended = [s for s in statuses if s is not Status.OPTIMAL]
             self.stuck[g, t] = bool(ended) and all(s is Status.PRECISION for s in ended)
         page.narrow_by_objective(t, float(page.model_bound[t]))
         page.seconds += clock.elapsed()
 
-    def _folds(
-        self, page: Page, t: int, certificate: Certificate | None, seconds: float
-    ) -> list[Status]:
+    def _folds(self, page: Page, t: int, seconds: float) -> list[Status]:
         """Branch and bound of every fold of a cell that is open, each within so many seconds."""
         unproved, limits = np.flatnonzero(~page.exact[t]).tolist(), self.limits
         statuses: list[Status] = []
@@ -359,7 +352,7 @@ class Prover:
             failed = any(status is not Status.OPTIMAL for status in statuses)
             return limits.within(0.0 if failed else seconds)
 
-        tasks = [self._task(page, t, j, certificate) for j in unproved]
+        tasks = [self._task(page, t, j) for j in unproved]
         for index, proof in run_units(prove_fold, self._folding, tasks, self.n_jobs, allot=allot):
             statuses.append(proof.status)
             self._enter(page, t, unproved[index], proof)
@@ -368,14 +361,12 @@ class Prover:
                 self._tell(g, t, f"fold {len(statuses)} of {len(unproved)}")
         return statuses
 
-    def _task(
-        self, page: Page, t: int, j: int, certificate: Certificate | None
-    ) -> tuple[Cell, list[NDArray[np.intp]], Certificate | None, float]:
+    def _task(self, page: Page, t: int, j: int) -> tuple[Cell, list[NDArray[np.intp]], float]:
         """What :func:`prove_fold` takes besides the folds and limits."""
         cell = Cell(j, page.gamma, int(page.taus[t]), float(page.best_objective[t, j]))
         starts = [page.support(i, j) for i in (t, t - 1) if i >= 0]
         bound = float(page.model_bound[t]) if self.data.folds.covers(j) else 0.0
-        return cell, starts, certificate, bound
+        return cell, starts, bound
 
     def _enter(self, page: Page, t: int, j: int, proof: FoldProof) -> None:
         """Take over what was found of one fold."""
@@ -427,17 +418,3 @@ class Prover:
             left_out = rows_left_out(self.data, full) if few else None
             self._joint[g] = None if left_out is None else JointFolds(self.data, page, left_out)
         return self._joint[g]
-
-    def _certificate(self, page: Page, t: int, seconds: float) -> Certificate | None:
-        """Leaves of the tree of all rows, for many folds that differ from it by few rows."""
-        k = self.data.folds.k
-        if k < MANY_FOLDS or not page.model_proved[t] or self._whole_gram() is None:
-            return None
-        problem = self.data.full().replace(gamma=page.gamma, tau=int(page.taus[t]))
-        return certify(
-            problem,
-            page.models[t],
-            margin=min(0.01, max(0.002, 2.0 / k)),
-            gram=self._whole_gram(),
-            limits=self.limits.within(10.0 * seconds),
-        )

@@ -23,7 +23,6 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.branching import driver, multi_problem_kernels, node
 from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching.certificate import certify
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
@@ -246,7 +245,3 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
     assert solved.objective == pytest.approx(best, rel=1e-9)
     assert solved.lower_bound <= best * (1.0 + 1e-12)
     assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
-    leaves = certify(given, solved.support, margin=0.05)
-    nearby = given.replace(gamma=1.1)
-    again = branch_and_bound(nearby, certificate=leaves)
-    assert again.objective == pytest.approx(least(nearby, 4), rel=1e-9)

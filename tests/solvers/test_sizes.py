@@ -50,7 +50,7 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
 def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sizes, "BRANCHES", 1)
+    monkeypatch.setattr(sizes, "MAX_NODES_OF_TRIAL", 1)
     monkeypatch.setattr(sizes, "HANDOVER", 500)
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((22, 18)), rng.standard_normal(22)

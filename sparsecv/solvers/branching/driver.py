@@ -27,8 +27,6 @@ from .multi_problem_kernels import close_for_all, inherit
 from .node import (
     IN,
     OUT,
-    RECORD,
-    SETTLE,
     bound_here,
     choose_all,
     count_node,
@@ -276,11 +274,9 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
 def add(st, open_nodes, ch, family, at, bound, fresh, target):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
-    pruned = bound >= target
-    if pruned:
+    if bound >= target:
         now.pruned = min(now.pruned, bound)
-        if now.mode != RECORD:
-            return
+        return
     counts.spare -= 1
     row = open_nodes.spare[counts.spare]
     copy_node(ch.state[at], ch.beta[at], open_nodes.state[row], open_nodes.beta[row])
@@ -288,9 +284,7 @@ def add(st, open_nodes, ch, family, at, bound, fresh, target):  # type: ignore[n
     open_nodes.fresh[row] = fresh
     if family is not None:
         inherit(family, row)
-    if pruned:
-        release(open_nodes, row, True)
-    elif counts.deep > 0 or counts.diving > 0:
+    if counts.deep > 0 or counts.diving > 0:
         open_nodes.stack[counts.diving] = row
         counts.diving += 1
     else:
@@ -316,7 +310,7 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
     Returns: Whether the node is closed; else how many columns are included and free, how many are
         still to choose, and the node's bound.
     """
-    now, tau, mode = st.now[0], st.support.shape[0], st.now[0].mode
+    now, tau = st.now[0], st.support.shape[0]
     gram_gradient(st.Q, st.terms.b, st.beta, st.g)
     m, n = count_node(st)
     while True:
@@ -327,7 +321,7 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
             finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
         most = SETTINGS.enumerated_unsolved_nodes if fresh else SETTINGS.enumerated_nodes
-        if mode != SETTLE and small_enough(st, n, k, most):
+        if now.only_relax == 0 and small_enough(st, n, k, most):
             finish(st, nt.columns, m, k, n)
             return True, m, n, k, bound
         if fresh:
@@ -338,8 +332,6 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
             fresh = False
             m, n = count_node(st)
             continue
-        if mode == RECORD:
-            return False, m, n, k, bound
         here = bound_here(st, nt.columns, k)
         if here >= target:
             now.pruned = min(now.pruned, here)
@@ -380,14 +372,13 @@ def branch(st, nt, ch, open_nodes, family, n, k, bound, target):  # type: ignore
 def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-untyped-def]
     """Search on for at most about ``most_nodes`` nodes.
 
-    Leaves are kept where they are to be recorded, and nodes that stay open where nothing is to be
-    branched on or only few problems of a family are left. While leaves are recorded the bound
-    decides no columns: leaves then are a partition of all supports.
+    Nodes that stay open are kept, not branched on, where the search only relaxes or where few
+    problems of a family are left.
 
     Returns: DONE, PAUSED or FULL.
     """
     now, counts, tau = st.now[0], open_nodes.counts[0], st.support.shape[0]
-    first, mode = now.nodes, now.mode
+    first = now.nodes
     while counts.waiting + counts.diving > 0:
         if now.nodes - first >= most_nodes:
             return PAUSED
@@ -398,14 +389,14 @@ def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-unty
         bound = open_nodes.bound[row]
         if bound >= target:
             now.pruned = min(now.pruned, bound)
-            release(open_nodes, row, mode == RECORD)
+            release(open_nodes, row, False)
             continue
         copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
         st.lam[0] = open_nodes.lam[row]
         if family is None:
             fresh = open_nodes.fresh[row] > 0
             closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
-            keep = (closed and mode == RECORD) or (not closed and mode == SETTLE)
+            keep = not closed and now.only_relax > 0
             if not closed:
                 try_rounding(st, m, k, n)
                 target = now.upper * (1.0 - now.tolerance)

@@ -18,7 +18,7 @@ from ..core.result import Proof, Status, Work
 from ..kernels.linalg import Array, record
 from ..relaxation.dual_bound import first_multiplier
 from ..relaxation.gram import TOLERANCE
-from . import driver, node
+from . import driver
 from . import multi_problem_kernels as kernels
 from .row_deletion import LeftOut
 from .row_deletion_kernels import try_support
@@ -199,7 +199,7 @@ def _below(bound: float, rounding: float) -> float:
 
 def _close_by_relaxations(tree: Tree, limits: Limits) -> Status:
     """Close the nodes that relaxations alone close, again while the incumbent improves."""
-    tree.now["mode"] = node.SETTLE
+    tree.now["only_relax"] = 1
     while True:
         before = float(tree.now["upper"][0])
         while True:

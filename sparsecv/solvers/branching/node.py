@@ -27,11 +27,6 @@ from ..supports.swaps import Swaps, swap_search
 from .settings import SETTINGS
 
 FREE, IN, OUT = 0, 1, 2
-# What becomes of nodes that are not pruned at once. SEARCH branches on them. RECORD branches on
-# them and keeps the leaves. SETTLE neither branches nor enumerates, and keeps the nodes that stay
-# open.
-SEARCH, RECORD, SETTLE = 0, 1, 2
-
 NOW = np.dtype(
     [
         ("upper", "f8"),  # objective of the incumbent
@@ -51,7 +46,7 @@ NOW = np.dtype(
         ("quick", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
         ("swept", "i8"),  # nodes relaxed by coordinate descent
         ("sufficed", "i8"),  # nodes for which coordinate descent was enough
-        ("mode", "i8"),  # SEARCH, RECORD or SETTLE
+        ("only_relax", "i8"),  # 1: nodes are neither branched on nor enumerated, but kept if open
     ]
 )
 
@@ -269,11 +264,9 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
         return True
     if k > st.work.C.shape[0] + 1 or n > st.work.C.shape[1]:
         return False
-    now, node = st.now[0], SETTINGS.min_supports_per_node
-    if now.mode != RECORD:  # Leaves kept for another problem are enumerated by it as well.
-        node = max(node, now.work / max(now.nodes, 1))
-    budget = 0.0
-    if nodes >= 1.0 and now.mode != RECORD:
+    now, budget = st.now[0], 0.0
+    node = max(SETTINGS.min_supports_per_node, now.work / max(now.nodes, 1))
+    if nodes >= 1.0:
         p = st.state.shape[0]
         budget = now.work + min(SETTINGS.first_supports, 30.0 * p * p) - now.spent
     count = combinations(n, k, max(nodes * node, budget))

@@ -1,4 +1,4 @@
-"""Branch-and-bound for one problem at fixed (γ, τ), at any p."""
+"""Branch and bound for one problem at fixed (γ, τ), with any number of columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.beam import LocalSearch
-from .certificate import Certificate, start_from
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .settings import SETTINGS
@@ -36,7 +35,6 @@ def branch_and_bound(
     limits: Limits | None = None,
     gram: GramForm | None = None,
     n_jobs: int | None = None,
-    certificate: Certificate | None = None,
 ) -> Proof:
     """Solve eq. (1), main paper, at the problem's γ and τ.
 
@@ -53,8 +51,6 @@ def branch_and_bound(
     n_jobs : int, optional
         Threads that share the tree, as in joblib; 1 by default. The result is as good with any
         number, but which of several tied supports is returned may change.
-    certificate : Certificate, optional
-        Leaves of a neighbouring problem's tree at the same τ and columns, to start from.
 
     Returns
     -------
@@ -75,193 +71,158 @@ def branch_and_bound(
     if gram is None and wants_gram(problem):
         gram = GramForm.of(problem, limits=limits)
     incumbent = Incumbent(problem, warm_starts, gram)
-    if certificate is not None and gram is not None:
-        return _transferred(problem, incumbent, certificate, gram, tol, limits)
     incumbent.select_forward()
     whole = gram
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
-    work = Work(1, limits.elapsed())
-    if root.bound >= target:
-        return _proof(problem, incumbent, min(root.slack, root.bound), Status.OPTIMAL, work, tol)
-    if root.columns.size <= problem.tau:  # any other support holds a column screened out
-        incumbent.offer(root.columns)
-        return _proof(problem, incumbent, root.slack, Status.OPTIMAL, work, tol)
-    if gram is None:  # out of time before there was anything to branch on
+    bound, status = min(root.slack, root.bound), Status.OPTIMAL
+    if root.bound < target and root.columns.size <= problem.tau:
+        incumbent.offer(root.columns)  # any other support holds a column that was screened out
+        bound = root.slack
+    elif root.bound < target and gram is None:  # the time was up before a tree could begin
         status = limits.reached(0) or Status.TIME_LIMIT
-        return _proof(problem, incumbent, min(root.slack, root.bound), status, work, tol)
-    return _searched(problem, incumbent, root, gram, whole, tol, limits, n_jobs)
+    elif root.bound < target and gram is not None:
+        return _BelowRoot(problem, incumbent, root, gram, tol, limits, n_jobs).run(whole)
+    return _proof(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
 
 
-def _searched(
-    problem: SparseRidgeProblem,
-    incumbent: Incumbent,
-    root: Root,
-    gram: GramForm,
-    whole: GramForm | None,
-    tol: float,
-    limits: Limits,
-    n_jobs: int | None,
-) -> Proof:
-    """The trees below the root, by Gram matrices of its columns and, where at hand, of all."""
-    tree = Tree(gram, problem, tol)
-    inside = np.isin(incumbent.support, root.columns)
-    tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
-    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
-    tree.start(root.beta, root.root_lam, root.bound)
-    tree.now["quick"] = SETTINGS.rough_nodes
-    tree.now["undecided"] = SETTINGS.rough_undecided_share
-    tree.now["wide"] = 1.0
-    first = last = Search(tree)
-    p, searches, relaxed, fitted = root.columns.size, [first], 0.0, None
-    ended = first.run(limits, min(SETTINGS.fitting_supports * p**3, SETTINGS.head_start_supports))
-    if ended is None and not gram.scaled and p <= MOST_COLUMNS:
-        fitted = Fitted(interior(gram), root.beta, root.root_lam, root.bound)
-        fitted = _fit(gram, problem, first, fitted, limits, SETTINGS.trial_steps)
-        if fitted.bound > first.bound:
-            fitted = _fit(gram, problem, first, fitted, limits)
-    if (
-        fitted is not None
-        and fitted.bound > first.bound
-        and _closes(fitted, SETTINGS.refit_share, root, first)
-    ):
-        last = _restarted(RefittedTree, fitted, first, gram, n_jobs)
-        searches.append(last)
-        ended = last.run(limits)
-    else:
-        ended = ended or first.run(limits, SETTINGS.head_start_supports)
-        if ended is not Status.OPTIMAL:
-            relaxed = _relaxed(problem, whole, limits)
-        if ended is None:  # not an easy one: worth a better support and a better diagonal first
-            last = _better_start(problem, first, root, gram, fitted, limits, n_jobs)
-            # one that goes on with the first tree deals its nodes out: what it knows is all
-            searches = [last] if last.trees[0] is first.trees[0] else [first, last]
+class _BelowRoot:
+    """The search of one problem below its root, on the columns that the root has left.
+
+    The plain tree goes first. Where it does not end soon, a fitted diagonal, a better incumbent and
+    a new tree are tried, in the order of what they cost.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        incumbent: Incumbent,
+        root: Root,
+        gram: GramForm,
+        tol: float,
+        limits: Limits,
+        n_jobs: int | None,
+    ) -> None:
+        self.problem, self.incumbent, self.root, self.gram = problem, incumbent, root, gram
+        self.tol, self.limits, self.n_jobs = tol, limits, n_jobs
+        self.tree = Tree(gram, problem, tol)
+        inside = np.isin(incumbent.support, root.columns)
+        self.tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
+        self.tree.now["upper"] = np.minimum(self.tree.now["upper"], incumbent.objective)
+        self.tree.start(root.beta, root.root_lam, root.bound)
+        self.tree.now["quick"] = SETTINGS.rough_nodes
+        self.tree.now["undecided"] = SETTINGS.rough_undecided_share
+        self.tree.now["wide"] = 1.0
+        self.first = Search(self.tree)
+        self.fitted: Fitted | None = None  # a diagonal fitted to (γ, τ), and its relaxation
+
+    @property
+    def upper(self) -> float:
+        """Objective of the first tree's incumbent."""
+        return float(self.tree.now["upper"][0])
+
+    def run(self, whole: GramForm | None) -> Proof:
+        """Search until the optimum is proved or a limit is reached.
+
+        whole: Gram matrices of all columns, where they are at hand.
+        """
+        first, limits, p, relaxed = self.first, self.limits, self.root.columns.size, 0.0
+        last, head_start = first, SETTINGS.head_start_supports
+        ended = first.run(limits, min(SETTINGS.fitting_supports * p**3, head_start))
+        if ended is None and not self.gram.scaled and p <= MOST_COLUMNS:
+            root_lam, inside = self.root.root_lam, interior(self.gram)
+            self.fitted = Fitted(inside, self.root.beta, root_lam, self.root.bound)
+            self.fit(SETTINGS.trial_steps)
+            if self.fitted.bound > first.bound:
+                self.fit()
+        if self.gains(SETTINGS.refit_share) and self.fitted and self.fitted.bound > first.bound:
+            last = self.restarted(RefittedTree, self.fitted)
             ended = last.run(limits)
-    status = ended or Status.TIME_LIMIT
-    incumbent.offer(root.columns[last.support])
-    bound = min(root.slack, max(search.bound for search in searches))
-    bound = max(min(bound, _overlooked(problem, gram, searches)), relaxed)
-    if relaxed == 0.0 and relative_gap(incumbent.objective, bound) > max(tol, WORST_GAP):
-        bound = max(bound, _relaxed(problem, whole, limits))
-    nodes = 1 + sum(search.n_nodes for search in searches)
-    branched = sum(search.n_branched for search in searches)
-    work = Work(nodes, limits.elapsed(), branched, tuple(last.history))
-    return _proof(problem, incumbent, bound, status, work, tol)
+        else:
+            ended = ended or first.run(limits, head_start)
+            if ended is not Status.OPTIMAL:
+                relaxed = self.relaxed(whole)
+            if ended is None:
+                last = self.better_start()
+                ended = last.run(limits)
+        # A search that goes on with the first tree deals its nodes out to other threads' trees.
+        searches = [last] if last.trees[0] is self.tree else [first, last]
+        self.incumbent.offer(self.root.columns[last.support])
+        bound = min(self.root.slack, max(search.bound for search in searches))
+        bound = max(min(bound, self.not_overlooked(searches)), relaxed)
+        gap = relative_gap(self.incumbent.objective, bound)
+        if relaxed == 0.0 and gap > max(self.tol, WORST_GAP):
+            bound = max(bound, self.relaxed(whole))
+        nodes = 1 + sum(search.n_nodes for search in searches)
+        branched = sum(search.n_branched for search in searches)
+        work = Work(nodes, limits.elapsed(), branched, tuple(last.history))
+        status = ended or Status.TIME_LIMIT
+        return _proof(self.problem, self.incumbent, bound, status, work, self.tol)
 
+    def relaxed(self, gram: GramForm | None) -> float:
+        """The bound of the converged relaxation, from the rows where they keep more digits."""
+        left, bound, p = self.limits.remaining(), 0.0, self.problem.p
+        seconds = None if left is None else SETTINGS.relaxation_share * left
+        for extract in (True, False) if gram is None or not gram.scaled else (False,):
+            within = Limits(seconds, None, self.limits.stop)
+            if within.affords(SETTINGS.operations_per_entry * p * p):
+                found = perspective_relaxation(
+                    self.problem, extract=extract, gram=gram, limits=within
+                )
+                bound = max(bound, found.bound)
+        return bound
 
-def _relaxed(problem: SparseRidgeProblem, gram: GramForm | None, limits: Limits) -> float:
-    """What the relaxation proves alone, converged and from the rows: it may keep more digits."""
-    left, bound, p = limits.remaining(), 0.0, problem.p
-    for extract in (True, False) if gram is None or not gram.scaled else (False,):
-        within = Limits(
-            None if left is None else SETTINGS.relaxation_share * left, None, limits.stop
-        )
-        if within.affords(SETTINGS.operations_per_entry * p * p):
-            found = perspective_relaxation(problem, extract=extract, gram=gram, limits=within)
-            bound = max(bound, found.bound)
-    return bound
+    def fit(self, steps: int = STEPS) -> None:
+        """Fit the diagonal of the root's relaxation to (γ, τ), from the diagonal fitted before."""
+        if self.fitted is None:
+            return
+        problem, free = self.problem, np.zeros(self.gram.b.size, dtype=np.int8)
+        here = (self.gram, problem.gamma / 2.0, free, problem.tau, self.fitted, self.upper)
+        self.fitted = fit_diagonal(*here, steps, self.limits)
 
+    def gains(self, share: float) -> bool:
+        """Whether the fitted diagonal closes more than this share of the root's gap."""
+        below = self.root.bound
+        return self.fitted is not None and self.fitted.bound - below > share * (self.upper - below)
 
-def _fit(
-    gram: GramForm,
-    problem: SparseRidgeProblem,
-    first: Search,
-    start: Fitted,
-    limits: Limits,
-    steps: int = STEPS,
-) -> Fitted:
-    """The root's relaxation with its diagonal fitted to (γ, τ)."""
-    free, upper = np.zeros(gram.b.size, dtype=np.int8), float(first.trees[0].now["upper"][0])
-    here = gram, problem.gamma / 2.0, free, problem.tau, start, upper
-    return fit_diagonal(*here, steps, limits)
+    def searching(self, tree: Tree) -> Search:
+        """A search of a tree that goes on with the history so far."""
+        search = Search(tree, self.n_jobs)
+        search.history = self.first.history
+        return search
 
+    def restarted(self, kind: type[Tree], fitted: Fitted) -> Search:
+        """A search from the root with another diagonal and the incumbent so far."""
+        tree = kind(replace(self.gram, D=fitted.D), self.problem, self.tol)
+        tree.take_incumbent(self.tree)
+        if kind is Tree:
+            tree.now["quick"] = SETTINGS.rough_nodes
+        tree.start(fitted.beta, fitted.root_lam, fitted.bound)
+        return self.searching(tree)
 
-def _closes(fitted: Fitted, share: float, root: Root, first: Search) -> bool:
-    """Whether a fitted diagonal closes so much of the root's gap."""
-    upper = float(first.trees[0].now["upper"][0])
-    return fitted.bound - root.bound > share * (upper - root.bound)
+    def better_start(self) -> Search:
+        """A search with an incumbent from local search and, where it helps, a fitted diagonal."""
+        root, left, seconds = self.root, self.limits.remaining(), SETTINGS.local_search_seconds
+        if left is not None:
+            seconds = min(seconds, SETTINGS.local_search_share * left)
+        local = LocalSearch(self.gram.G, self.gram.b, self.problem.gamma / 2.0, self.problem.tau)
+        local.improve([self.first.support], Limits(seconds))
+        self.tree.enter(local.best)
+        closed = self.first.bound - root.bound
+        if closed >= SETTINGS.max_share_closed * (self.upper - root.bound):
+            return self.searching(self.tree)
+        # A new tree, as what rough nodes have taught of columns misleads.
+        self.fit()
+        start = Fitted(self.gram.D, root.beta, root.root_lam, root.bound)
+        if self.fitted is not None and self.gains(SETTINGS.min_share_gained):
+            start = self.fitted
+        return self.restarted(RefittedTree if self.gains(SETTINGS.refit_share) else Tree, start)
 
-
-def _restarted(
-    kind: type[Tree], fitted: Fitted, first: Search, gram: GramForm, n_jobs: int | None
-) -> Search:
-    """A search from the root with a fitted diagonal, and the record so far."""
-    old = first.trees[0]
-    tree = kind(replace(gram, D=fitted.D), old.problem, old.tol)
-    tree.take_incumbent(old)
-    if kind is Tree:
-        tree.now["quick"] = SETTINGS.rough_nodes
-    tree.start(fitted.beta, fitted.root_lam, fitted.bound)
-    search = Search(tree, n_jobs)
-    search.history = first.history
-    return search
-
-
-def _better_start(
-    problem: SparseRidgeProblem,
-    first: Search,
-    root: Root,
-    gram: GramForm,
-    fitted: Fitted | None,
-    limits: Limits,
-    n_jobs: int | None,
-) -> Search:
-    """A search with a support from local search and, where it helps, a fitted diagonal."""
-    ridge, tree = problem.gamma / 2.0, first.trees[0]
-    remaining = limits.remaining()
-    seconds = SETTINGS.local_search_seconds
-    if remaining is not None:
-        seconds = min(seconds, SETTINGS.local_search_share * remaining)
-    local = LocalSearch(gram.G, gram.b, ridge, problem.tau)
-    local.improve([first.support], Limits(seconds))
-    tree.enter(local.best)
-    gap = float(tree.now["upper"][0]) - root.bound
-    if (
-        first.bound - root.bound < SETTINGS.max_share_closed * gap
-    ):  # anew: what rough nodes taught misleads
-        kind, start = Tree, Fitted(gram.D, root.beta, root.root_lam, root.bound)
-        if fitted is not None:
-            fitted = _fit(gram, problem, first, fitted, limits)
-            kind = RefittedTree if _closes(fitted, SETTINGS.refit_share, root, first) else Tree
-            start = fitted if _closes(fitted, SETTINGS.min_share_gained, root, first) else start
-        return _restarted(kind, start, first, gram, n_jobs)
-    search = Search(tree, n_jobs)
-    search.history = first.history
-    return search
-
-
-def _transferred(
-    problem: SparseRidgeProblem,
-    incumbent: Incumbent,
-    certificate: Certificate,
-    gram: GramForm,
-    tol: float,
-    limits: Limits,
-) -> Proof:
-    """Close the leaves of a neighbour's tree for this problem."""
-    if certificate.tau != problem.tau or certificate.leaves.shape[1] != problem.p:
-        raise ValueError(
-            f"the certificate is of τ = {certificate.tau} and {certificate.leaves.shape[1]} "
-            f"columns, the problem of τ = {problem.tau} and {problem.p}"
-        )
-    if not np.isfinite(incumbent.objective):
-        incumbent.select_forward()
-    search = start_from(certificate, gram, problem, tol)
-    tree = search.trees[0]
-    tree.enter(incumbent.support)
-    tree.now["upper"] = np.minimum(tree.now["upper"], incumbent.objective)
-    status = search.run(limits) or Status.TIME_LIMIT
-    incumbent.offer(search.support)
-    bound = min(search.bound, _overlooked(problem, gram, [search]))
-    work = Work(search.n_nodes, limits.elapsed(), search.n_branched)
-    return _proof(problem, incumbent, bound, status, work, tol)
-
-
-def _overlooked(problem: SparseRidgeProblem, gram: GramForm, searches: list[Search]) -> float:
-    """No support that was enumerated has a lesser objective than this."""
-    every = [tree.now[0] for search in searches for tree in search.trees]
-    upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
-    return upper - gram.rounding(problem.gamma / 2.0, problem.tau, upper)
+    def not_overlooked(self, searches: list[Search]) -> float:
+        """An objective that no support passed over by enumeration is below."""
+        every = [tree.now[0] for search in searches for tree in search.trees]
+        upper = min(min(float(now["upper"]), float(now["least"])) for now in every)
+        return upper - self.gram.rounding(self.problem.gamma / 2.0, self.problem.tau, upper)
 
 
 def _proof(
@@ -272,8 +233,9 @@ def _proof(
     work: Work,
     tol: float,
 ) -> Proof:
+    """The proof that a bound amounts to, less what rounding may have added to the bound."""
     objective = incumbent.objective
-    # dual bounds hold as they are; where all is closed the incumbent's fit counts, and may be off
+    # Dual bounds hold as they are; where no node is open, the incumbent's rounded fit counts.
     fitted = objective - (1e-9 * objective + 1e-12 * problem.yy)
     bound = max(0.0, min(fitted, bound * (1.0 - 1e-9)) - problem.data_loss(objective))
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):

@@ -17,10 +17,17 @@ from ..relaxation.gram import GramForm, wants_gram
 from ..supports.rounding import pad_support
 from .single import branch_and_bound
 
-FIRST_NODES = 20_000  # nodes it gets beyond that: some 2 ms
-SURELY = 16  # columns whose tree cannot be large
-HANDOVER = 200_000  # nodes after which sizes are tried alone, up to 45 columns: some 40 ms
-BRANCHES, FAILURES = 200, 3  # nodes each of them gets, and how many may fail in a row
+# Beyond ``TREE_ONLY`` columns the all-sizes tree gets this many nodes, some 2 ms, before sizes are
+# searched alone. Doubling the number proves few sizes more.
+FIRST_NODES = 20_000
+# Up to this many columns the all-sizes tree cannot be large, and has no limit of nodes.
+MAX_COLUMNS_OF_SMALL_TREES = 16
+# Up to ``TREE_ONLY`` columns sizes are tried alone after this many nodes of the all-sizes tree,
+# some 40 ms. Doubling the number doubles the time lost where sizes alone are faster.
+HANDOVER = 200_000
+# Nodes that each size tried alone gets there, and how many sizes may fail in a row before the
+# all-sizes tree goes on. Doubling the numbers doubles the time lost where the tree is faster.
+MAX_NODES_OF_TRIAL, MAX_FAILED_TRIALS = 200, 3
 
 
 @on_one_thread
@@ -34,10 +41,11 @@ def solve_sizes(
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
 
-    Up to 45 columns this is :func:`best_subsets`; where its tree is large, as where γ is and many
-    columns are worth nearly the same, sizes are first tried alone. Beyond, the tree is cut short:
-    it proves the sizes near p and gives every other an incumbent, and each size left is branched
-    on alone, started from its neighbour's support.
+    Up to 45 columns this is :func:`best_subsets`. Where its tree is large, as for large γ and many
+    columns that are worth nearly the same, every size is first tried alone by branch and bound.
+    With more columns the all-sizes tree is cut short: the tree proves the sizes near p and gives
+    every other size an incumbent, and each size left is solved alone by branch and bound, started
+    from the support of the size below.
 
     Parameters
     ----------
@@ -60,65 +68,37 @@ def solve_sizes(
     >>> [support.tolist() for support in solve_sizes(problem, sizes=[1, 2]).supports]
     [[1], [1, 3]]
     """
-    starts = [np.asarray(start, dtype=np.intp) for start in warm_starts]
-    if problem.p <= TREE_ONLY:
-        return _few_columns(problem, sizes, starts, Limits(time_limit, None, stop))
-    limits = Limits(time_limit, None, stop)
-    share = None if time_limit is None else time_limit / 4.0
+    limits, few = Limits(time_limit, None, stop), problem.p <= TREE_ONLY
+    first: int | None = HANDOVER if few else FIRST_NODES
+    if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:
+        first = None
+    share = time_limit if few or time_limit is None else time_limit / 4.0
     tree = best_subsets(
         problem,
         sizes=sizes,
-        warm_starts=starts,
+        warm_starts=warm_starts,
         time_limit=share,
-        node_limit=FIRST_NODES,
-        stop=stop,
-    )
-    if tree.proved.all() or limits.reached(0) is not None:
-        return tree
-    return _branch_on(problem, tree, limits)
-
-
-def _few_columns(
-    problem: SparseRidgeProblem,
-    sizes: ArrayLike | None,
-    starts: list[NDArray[np.intp]],
-    limits: Limits,
-) -> BestSubsets:
-    """One tree for all sizes, with an attempt at each size alone once it has grown large."""
-    first = HANDOVER if problem.p > SURELY else None
-    tree = best_subsets(
-        problem,
-        sizes=sizes,
-        warm_starts=starts,
-        time_limit=limits.remaining(),
         node_limit=first,
-        stop=limits.stop,
+        stop=stop,
     )
     if tree.proved.all() or first is None or limits.reached(0) is not None:
         return tree
-    tree = _branch_on(problem, tree, limits, most=BRANCHES)
+    tree = _each_alone(problem, tree, limits, MAX_NODES_OF_TRIAL if few else None)
     left = np.flatnonzero(~tree.proved)
-    if left.size == 0 or limits.reached(0) is not None:
+    if not few or left.size == 0 or limits.reached(0) is not None:
         return tree
     rest = best_subsets(
         problem,
         sizes=tree.sizes[left],
         warm_starts=[tree.supports[i] for i in left],
         time_limit=limits.remaining(),
-        stop=limits.stop,
+        stop=stop,
     )
-    supports, proved = list(tree.supports), tree.proved.copy()
-    objective, lower = tree.objective.copy(), tree.lower_bound.copy()
-    for i, support in zip(left, rest.supports, strict=True):
-        supports[i] = support
-    objective[left], proved[left] = rest.objective, rest.proved
-    lower[left] = np.minimum(np.maximum(lower[left], rest.lower_bound), rest.objective)
+    for i, *found in zip(left, rest.supports, rest.objective, rest.lower_bound, strict=True):
+        _enter(tree, int(i), *found)
+    tree.proved[left] = rest.proved
     return replace(
         tree,
-        supports=supports,
-        objective=objective,
-        lower_bound=lower,
-        proved=proved,
         status=rest.status,
         n_nodes=tree.n_nodes + rest.n_nodes,
         seconds=limits.elapsed(),
@@ -126,56 +106,58 @@ def _few_columns(
     )
 
 
-def _branch_on(
-    problem: SparseRidgeProblem, tree: BestSubsets, limits: Limits, most: int | None = None
+def _enter(
+    tree: BestSubsets, i: int, support: NDArray[np.intp], objective: float, bound: float
+) -> None:
+    """Take over a support of size i if it is as good, and a lower bound."""
+    if objective <= tree.objective[i]:
+        tree.supports[i], tree.objective[i] = support, objective
+    tree.lower_bound[i] = min(max(tree.lower_bound[i], bound), tree.objective[i])
+
+
+def _each_alone(
+    problem: SparseRidgeProblem, tree: BestSubsets, limits: Limits, most: int | None
 ) -> BestSubsets:
-    """Branch on every size that is not proved, alone; with ``most`` nodes for each, if given."""
-    wanted = tree.sizes
-    left = np.flatnonzero(~tree.proved)
+    """Solve every size that is not proved alone, by branch and bound.
+
+    tree: Its arrays are changed in place.
+    most: Nodes for each size; then sizes are given up after some failures in a row.
+    """
+    todo = np.flatnonzero(~tree.proved).tolist()
     gram = GramForm.of(problem, limits=limits) if wants_gram(problem) else None
-    supports, proved = list(tree.supports), tree.proved.copy()
-    objective, lower = tree.objective.copy(), tree.lower_bound.copy()
-    nodes, failures = tree.n_nodes, 0
+    n_left, nodes, failures = len(todo), tree.n_nodes, 0
     statuses: dict[int, Status] = {}
-    todo = left.tolist()
     while todo:
         for done, i in enumerate(todo):
             reached = limits.reached(0)
-            if reached is None and most is not None and failures == FAILURES:
-                reached = Status.NODE_LIMIT
+            if most is not None and failures == MAX_FAILED_TRIALS:
+                reached = reached or Status.NODE_LIMIT
             if reached is not None:
                 statuses[-1] = reached
                 break
-            neighbour = [supports[i - 1]] if i > 0 else []
-            share = limits.share(float(len(todo) - done)).remaining()
+            size, share = int(tree.sizes[i]), limits.share(float(len(todo) - done)).remaining()
             found = branch_and_bound(
-                problem.replace(tau=int(wanted[i])),
-                warm_starts=[supports[i], *neighbour],
+                problem.replace(tau=size),
+                warm_starts=tree.supports[max(i - 1, 0) : i + 1][::-1],
                 tol=0.0,
                 limits=Limits(share, most, limits.stop),
                 gram=gram,
             )
             nodes += found.n_nodes
-            if found.objective <= objective[i]:
-                supports[i] = pad_support(found.support, int(wanted[i]), problem.p)
-                objective[i] = found.objective
-            lower[i] = max(lower[i], min(found.lower_bound, objective[i]))
-            proved[i] = found.status is Status.OPTIMAL
-            failures = 0 if proved[i] else failures + 1
+            support = pad_support(found.support, size, problem.p)
+            _enter(tree, i, support, found.objective, found.lower_bound)
             statuses[i] = found.status
-        # what easy sizes left of their time goes to the hard ones
+            tree.proved[i] = found.status is Status.OPTIMAL
+            failures = 0 if tree.proved[i] else failures + 1
+        # The time that easy sizes have left goes to sizes whose own time was up.
         todo = [i for i in todo if statuses.get(i) is Status.TIME_LIMIT]
         if most is not None or limits.reached(0) is not None:
             break
     return replace(
         tree,
-        supports=supports,
-        objective=objective,
-        lower_bound=lower,
-        proved=proved,
         status=worst(statuses.values()),
         n_nodes=nodes,
         seconds=limits.elapsed(),
-        # the all-sizes tree counts where it proved something
-        n_trees=int(left.size) + int(left.size < wanted.size),
+        # The all-sizes tree counts as a tree where it proved something.
+        n_trees=n_left + int(n_left < tree.sizes.size),
     )

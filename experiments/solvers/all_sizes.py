@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments.common import machine
 from sparsecv.solvers import SparseRidgeProblem, solve_sizes
+from sparsecv.solvers.core.limits import Limits
 
 
 def problem(p: int, noise: float) -> SparseRidgeProblem:
@@ -34,12 +35,14 @@ def main() -> None:
     args = parser.parse_args()
     print(machine())
     for p in (40, 60):  # compiled, or read, before anything is timed
-        solve_sizes(problem(p, args.noise), sizes=[p // 3], time_limit=20.0)
+        solve_sizes(problem(p, args.noise), sizes=[p // 3], limits=Limits(time_limit=20.0))
     for p in args.columns:
         first, last = args.only or (1, p)
         started = time.process_time()
         found = solve_sizes(
-            problem(p, args.noise), sizes=range(first, last + 1), time_limit=args.limit
+            problem(p, args.noise),
+            sizes=range(first, last + 1),
+            limits=Limits(args.limit),
         )
         gap = float((1.0 - found.lower_bound / found.objective).max())
         print(

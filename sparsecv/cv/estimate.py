@@ -79,8 +79,7 @@ def _block(
         targets,
         sizes=taus,
         warm_starts=models,
-        time_limit=limits.remaining(),
-        stop=limits.stop,
+        limits=limits,
     )
 
 

@@ -143,9 +143,7 @@ def prove_sizes(
         folds.data.training(j).replace(gamma=gamma),
         sizes=taus,
         warm_starts=starts,
-        time_limit=limits.remaining(),
-        node_limit=most_nodes,
-        stop=limits.stop,
+        limits=limits.within(nodes=most_nodes),
     )
 
 
@@ -312,9 +310,7 @@ class Prover:
             self.data.full().replace(gamma=page.gamma),
             sizes=page.taus,
             warm_starts=page.models,
-            time_limit=self.limits.remaining(),
-            node_limit=most_nodes,
-            stop=self.limits.stop,
+            limits=self.limits.within(nodes=most_nodes),
         )
         page.n_nodes += found.n_nodes
         rows = zip(found.supports, found.objective, found.lower_bound, found.proved, strict=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,30 +16,16 @@ from .backends.registry import RUNS, lacking
 from .branching.single import branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
-from .core.problem import SparseRidgeProblem
+from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
-from .leaps.all_sizes import BestSubsets, active_columns, best_subsets, checked_support
+from .leaps.all_sizes import active_columns, best_subsets
 
-
-class Backend(Protocol):
-    """A solver of one problem at fixed (γ, τ)."""
-
-    def __call__(
-        self,
-        problem: SparseRidgeProblem,
-        *,
-        time_limit: float | None,
-        node_limit: int | None,
-        tol: float,
-        warm_starts: Sequence[NDArray[np.intp]],
-        stop: StopFlag | None,
-        n_jobs: int | None,
-    ) -> Proof: ...
-
-
+Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
-TREE_COLUMNS = 35  # up to here the all-sizes tree is the faster way to one size, too
+# Columns up to which the tree of all sizes answers one size, too: it is the faster way there.
+# Doubled, problems of 36 to 70 columns would take a tree that may grow without end.
+MAX_COLUMNS_BY_TREE = 35
 
 
 def register_backend(name: str, backend: Backend) -> None:
@@ -50,8 +36,8 @@ def register_backend(name: str, backend: Backend) -> None:
     name : str
         A name in use is replaced.
     backend : callable
-        Takes a problem and the keywords of :func:`solve`, with ``warm_starts`` a list of supports;
-        returns a :class:`Proof`.
+        Takes a problem and the keywords time_limit, node_limit, stop, tol and n_jobs of
+        :func:`solve`, and ``warm_starts``, a list of supports; returns a :class:`Proof`.
 
     Examples
     --------
@@ -171,49 +157,29 @@ def solve(
     return Solution(*known, coef)
 
 
-def _one_size(
-    problem: SparseRidgeProblem,
-    warm_starts: Sequence[NDArray[np.intp]],
-    tol: float,
-    limits: Limits,
-) -> BestSubsets:
-    """The all-sizes tree of few columns, for one size; of all of them where it grows large."""
-    work: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
-    most = limits.node_limit
-    tree = best_subsets(
-        problem,
-        tol=tol,
-        time_limit=limits.remaining(),
-        node_limit=HANDOVER if most is None else most,
-        stop=limits.stop,
-        **work,
-    )
-    if tree.status is not Status.NODE_LIMIT or most is not None:
-        return tree
-    work["warm_starts"] = tree.supports
-    return solve_sizes(problem, time_limit=limits.remaining(), stop=limits.stop, **work)
-
-
 def _native(
     problem: SparseRidgeProblem,
     *,
-    time_limit: float | None,
-    node_limit: int | None,
-    tol: float,
     warm_starts: Sequence[NDArray[np.intp]],
-    stop: StopFlag | None,
+    tol: float,
     n_jobs: int | None,
+    **limited: Any,
 ) -> Proof:
-    limits = Limits(time_limit, node_limit, stop)
-    if active_columns(problem).size <= TREE_COLUMNS:
-        tree = _one_size(problem, warm_starts, tol, limits)
-        work = Work(tree.n_nodes, tree.seconds)
-        support, bound = tree.supports[0], float(tree.lower_bound[0])
-        proof = Proof(support, float(tree.objective[0]), bound, tree.status, work)
-    else:
+    limits = Limits(**limited)
+    if active_columns(problem).size > MAX_COLUMNS_BY_TREE:
         proof = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
         )
+    else:
+        wanted: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
+        first = limits if limits.node_limit is not None else limits.within(nodes=HANDOVER)
+        tree = best_subsets(problem, **wanted, tol=tol, limits=first)
+        if tree.status is Status.NODE_LIMIT and limits.node_limit is None:
+            wanted["warm_starts"] = tree.supports
+            tree = solve_sizes(problem, **wanted, limits=limits)
+        support, bound = tree.supports[0], float(tree.lower_bound[0])
+        work = Work(tree.n_nodes, limits.elapsed())
+        proof = Proof(support, float(tree.objective[0]), bound, tree.status, work)
     closed = proof.gap <= max(tol, 1e-9)  # stopped with nothing left to prove
     return replace(
         proof,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .branching.enumeration import enumerated, few_supports
 from .branching.size_sweep import FIRST_NODES, HANDOVER, solve_sizes
 from .core.limits import Limits
-from .core.problem import SparseRidgeProblem
+from .core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from .core.result import Status, worst
 from .core.threads import on_one_thread
 from .kernels.linalg import Array
@@ -26,8 +26,6 @@ from .leaps.all_sizes import (
     BestSubsets,
     active_columns,
     best_subsets,
-    checked_sizes,
-    checked_support,
     rounding_margin,
     settled,
 )
@@ -194,8 +192,7 @@ class _Walk:
             self.problem.replace(gamma=float(self.gammas[g])),
             sizes=self.sizes,
             warm_starts=self.known,
-            time_limit=self.limits.remaining(),
-            stop=self.limits.stop,
+            limits=self.limits.within(),
         )
         self.enter(g, found.supports)
         self.lower[g], self.proved[g] = found.lower_bound, found.proved
@@ -239,14 +236,8 @@ class _Walk:
             by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
         supports = [by_size[int(size)] for size in self.sizes]
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
-            tree = best_subsets(
-                problem,
-                sizes=self.sizes,
-                warm_starts=supports,
-                time_limit=self.limits.remaining(),
-                node_limit=FIRST_NODES,
-                stop=self.limits.stop,
-            )
+            within = self.limits.within(nodes=FIRST_NODES)
+            tree = best_subsets(problem, sizes=self.sizes, warm_starts=supports, limits=within)
             supports = tree.supports
             self.lower[g], self.proved[g] = tree.lower_bound, tree.proved
             self.n_nodes[g] = tree.n_nodes

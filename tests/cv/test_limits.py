@@ -21,6 +21,7 @@ from sparsecv.solvers import paths
 from sparsecv.solvers.branching import size_sweep as sizes
 from sparsecv.solvers.core import limits as clocks
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.leaps import tree_kernels
 from sparsecv.solvers.supports import path
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
@@ -30,13 +31,20 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
     """Stop every search after ``nodes`` nodes, or only those of trees that folds share."""
 
     def limited(solver: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *args, **options: solver(*args, **{**options, "node_limit": nodes})
+        return lambda *args, **options: solver(
+            *args, **{**options, "limits": options["limits"].within(nodes=nodes)}
+        )
 
-    searches = [(estimate, "best_subsets_rows_deleted"), (grid, "solve")]
+    real = grid.solve
+    monkeypatch.setattr(
+        grid, "solve", lambda *args, **options: real(*args, **options, node_limit=nodes)
+    )
+    searches = [(estimate, "best_subsets_rows_deleted")]
     if not only_shared:
         searches.append((sizes, "best_subsets"))
         monkeypatch.setattr(paths, "HANDOVER", nodes)
-        monkeypatch.setattr(paths, "CHUNK", max(nodes, 1))
+        often = tree_kernels.TREE._replace(nodes_per_look=max(nodes, 1))
+        monkeypatch.setattr(tree_kernels, "TREE", often)
     for module, name in searches:
         monkeypatch.setattr(module, name, limited(getattr(module, name)))
 

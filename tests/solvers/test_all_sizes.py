@@ -17,7 +17,7 @@ from support.problems import plain, problem_of, ugly
 from support.trees import Exact, exact_of, key
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
-from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.leaps.all_sizes import BestSubsets
 
 
@@ -152,7 +152,7 @@ def test_an_optimal_warm_start_is_kept_at_once() -> None:
     data = plain(12, 25, 10)
     problem = problem_of(data)
     best = best_subsets(problem)
-    again = best_subsets(problem, warm_starts=best.supports, node_limit=0)
+    again = best_subsets(problem, warm_starts=best.supports, limits=Limits(node_limit=0))
     np.testing.assert_array_equal(again.objective, best.objective)
     assert best_subsets(problem, warm_starts=best.supports).n_nodes <= best.n_nodes
 
@@ -248,7 +248,7 @@ def test_zero_columns_fill_up_from_the_left() -> None:
 def test_nothing_to_explain(what: str, gamma: float) -> None:
     X, y, _ = plain(1, 8, 4)
     X, y = (X, np.zeros(8)) if what == "y" else (np.zeros((8, 4)), y)
-    found = best_subsets(problem_of(Data(X, y, gamma)), node_limit=0)
+    found = best_subsets(problem_of(Data(X, y, gamma)), limits=Limits(node_limit=0))
     assert found.status is Status.OPTIMAL
     assert [key(s) for s in found.supports] == [tuple(range(s)) for s in found.sizes]
     np.testing.assert_allclose(found.objective, y @ y, rtol=1e-14)
@@ -288,7 +288,9 @@ def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
     stops: list[BestSubsets] = []
     while not stops or stops[-1].status is not Status.OPTIMAL:
         assert len(stops) < 5_000
-        stops.append(best_subsets(problem_of(data), node_limit=len(stops), **options))
+        stops.append(
+            best_subsets(problem_of(data), **options, limits=Limits(node_limit=len(stops)))
+        )
     return stops
 
 
@@ -345,7 +347,7 @@ def test_a_raised_flag_interrupts() -> None:
     assert not flag.is_set()
     flag.set()
     assert flag.is_set()
-    found = best_subsets(hard(), stop=flag, time_limit=0.0, node_limit=0)
+    found = best_subsets(hard(), limits=Limits(stop=flag, time_limit=0.0, node_limit=0))
     check_interrupted(found, Status.INTERRUPTED)
     assert found.n_nodes == 1
 
@@ -354,7 +356,7 @@ def test_another_thread_interrupts() -> None:
     flag = StopFlag()
     timer = threading.Timer(0.05, flag.set)
     timer.start()
-    check_interrupted(best_subsets(hard(), stop=flag), Status.INTERRUPTED)
+    check_interrupted(best_subsets(hard(), limits=Limits(stop=flag)), Status.INTERRUPTED)
     timer.join()
 
 
@@ -369,19 +371,21 @@ def test_a_flag_pickles_to_a_fresh_one() -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, 0.02])
 def test_time_limit(seconds: float) -> None:
-    check_interrupted(best_subsets(hard(), time_limit=seconds), Status.TIME_LIMIT)
+    check_interrupted(best_subsets(hard(), limits=Limits(time_limit=seconds)), Status.TIME_LIMIT)
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 2, 999, 20_001, 50_000])
 def test_node_limit(nodes: int) -> None:
-    found = best_subsets(hard(), node_limit=nodes)
+    found = best_subsets(hard(), limits=Limits(node_limit=nodes))
     check_interrupted(found, Status.NODE_LIMIT)
     assert found.n_nodes == max(nodes, 1)
 
 
 def test_roomy_limits_do_not_matter() -> None:
     problem = problem_of(plain(1, 20, 8))
-    found = best_subsets(problem, time_limit=math.inf, node_limit=10**9, stop=StopFlag())
+    found = best_subsets(
+        problem, limits=Limits(time_limit=math.inf, node_limit=10**9, stop=StopFlag())
+    )
     assert found.status is Status.OPTIMAL
     np.testing.assert_array_equal(found.objective, best_subsets(problem).objective)
 
@@ -389,9 +393,6 @@ def test_roomy_limits_do_not_matter() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"time_limit": -1.0}, "time_limit"),
-        ({"time_limit": math.nan}, "time_limit"),
-        ({"node_limit": -1}, "node_limit"),
         ({"sizes": [0]}, "sizes"),
         ({"sizes": [1, 5]}, "sizes"),
         ({"sizes": []}, "sizes"),
@@ -408,6 +409,14 @@ def test_roomy_limits_do_not_matter() -> None:
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         best_subsets(problem_of(plain(0, 6, 4)), **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"time_limit": -1.0}, {"time_limit": math.nan}, {"node_limit": -1}]
+)
+def test_bad_limits_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Limits(**options)
 
 
 def test_tau_gives_the_default_sizes() -> None:

@@ -9,6 +9,7 @@ from support.problems import plain, problem_of
 from support.trees import exact_of, key
 
 from sparsecv.solvers import Status, best_subsets
+from sparsecv.solvers.core.limits import Limits
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_columns_beyond_one_machine_word(p: int) -> None:
     planted = [1, p - 6, p - 1]
     y = X[:, planted] @ np.array([1.0, -2.0, 3.0]) + 0.1 * rng.standard_normal(200)
     data = Data(X, y, 1e-3)
-    found = best_subsets(problem_of(data), sizes=[1, 2, 3], node_limit=100_000)
+    found = best_subsets(problem_of(data), sizes=[1, 2, 3], limits=Limits(node_limit=100_000))
     assert key(found.supports[2]) == tuple(planted)
     for i, s in enumerate([1, 2, 3] if p < 100 else [1, 2]):
         least, support = least_by_normal_equations(data, s)
@@ -87,7 +88,9 @@ def test_wide_masks_reach_the_proof() -> None:
     beta[[2, 40, 63, 64, 69]] = [1.0, -2.0, 3.0, -4.0, 5.0]
     y = X @ beta + 1e-3 * rng.standard_normal(200)
     data = Data(X, y, 1e-2)
-    found = best_subsets(problem_of(data), sizes=[1, 2, 3, 4, 5], node_limit=3_000_000)
+    found = best_subsets(
+        problem_of(data), sizes=[1, 2, 3, 4, 5], limits=Limits(node_limit=3_000_000)
+    )
     assert [key(s) for s in found.supports] == [
         (69,),
         (64, 69),

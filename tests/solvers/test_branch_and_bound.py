@@ -113,7 +113,7 @@ def test_sizes_beyond_a_tree_equal_the_tree(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.n_trees > 1
     np.testing.assert_allclose(found.objective, tree.objective, rtol=1e-8)
     assert (found.lower_bound <= tree.objective).all()
-    short = solve_sizes(problem, time_limit=1e-9)
+    short = solve_sizes(problem, limits=Limits(time_limit=1e-9))
     assert not short.proved.all()
     assert (short.lower_bound <= tree.objective).all()
     assert (short.objective >= tree.objective * (1 - 1e-9)).all()

@@ -20,7 +20,7 @@ from support.fresh import examples
 from support.problems import plain, problem_of, ugly
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
-from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets
 from sparsecv.solvers.leaps.open_nodes import OpenNode, expand, prediction_ranges
@@ -56,7 +56,7 @@ def every_stop(data: Data) -> list[BestSubsets]:
     stops: list[BestSubsets] = []
     while not stops or stops[-1].status is not Status.OPTIMAL:
         assert len(stops) < 5_000
-        stops.append(best_subsets(problem, node_limit=len(stops)))
+        stops.append(best_subsets(problem, limits=Limits(node_limit=len(stops))))
     return stops
 
 
@@ -87,7 +87,7 @@ def test_open_nodes_list_columns_once() -> None:
 def test_open_nodes_name_the_columns_of_the_problem_beside_zero_columns() -> None:
     data = plain(7, 30, 6, noise=3.0)
     data.X[:, [0, 3]] = 0.0
-    found = best_subsets(problem_of(data), node_limit=3)
+    found = best_subsets(problem_of(data), limits=Limits(node_limit=3))
     assert found.open_nodes
     for open_ in found.open_nodes:
         assert not {0, 3} & set(open_.members.tolist())
@@ -234,7 +234,7 @@ def test_a_finished_search_leaves_a_point() -> None:
 
 def test_no_rows_no_ranges() -> None:
     data = plain(1, 20, 6)
-    found = best_subsets(problem_of(data), node_limit=2)
+    found = best_subsets(problem_of(data), limits=Limits(node_limit=2))
     low, high = ranges(problem_of(data), found, np.zeros((0, 6)))
     assert low.shape == high.shape == (6, 0)
 
@@ -365,6 +365,9 @@ def test_too_many_columns_and_a_raised_flag() -> None:
     flag = StopFlag()
     flag.set()
     data = plain(0, 5, MAX_COLUMNS + 1)
-    found = best_subsets(problem_of(data), sizes=[2], stop=flag)
+    found = best_subsets(problem_of(data), sizes=[2], limits=Limits(stop=flag))
     assert found.status is Status.INTERRUPTED
-    assert best_subsets(problem_of(data), sizes=[2], time_limit=0.0).status is Status.TIME_LIMIT
+    assert (
+        best_subsets(problem_of(data), sizes=[2], limits=Limits(time_limit=0.0)).status
+        is Status.TIME_LIMIT
+    )

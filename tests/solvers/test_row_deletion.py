@@ -24,7 +24,7 @@ from support.problems import plain, problem_of, ugly
 from support.trees import key
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets, best_subsets_rows_deleted
-from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 
 
@@ -154,7 +154,7 @@ def test_bounds_hold_when_one_row_dwarfs_the_rest(spike: float) -> None:
     data.y[4] = spike
     check(data, solve(data), exact_of(data))
     for k in range(6):
-        check(data, solve(data, node_limit=k), exact_of(data))
+        check(data, solve(data, limits=Limits(node_limit=k)), exact_of(data))
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 1e-4])
@@ -221,7 +221,7 @@ def every_stop(data: Data, **options: Any) -> list[DeletedRowSubsets]:
     stops: list[DeletedRowSubsets] = []
     while not stops or stops[-1].status is not Status.OPTIMAL:
         assert len(stops) < 2_000
-        stops.append(solve(data, node_limit=len(stops), **options))
+        stops.append(solve(data, limits=Limits(node_limit=len(stops)), **options))
     return stops
 
 
@@ -297,7 +297,7 @@ def test_limits(options: dict[str, Any], status: Status) -> None:
         flag = StopFlag()
         flag.set()
         options = {**options, "stop": flag}
-    found = solve(hard(), sizes=[3, 10, 20], **options)
+    found = solve(hard(), sizes=[3, 10, 20], limits=Limits(**options))
     assert found.status is status
     assert found.open_nodes
     assert np.all(found.lower_bound <= found.objective)

@@ -12,6 +12,7 @@ from support.problems import plain, problem_of, ugly
 from support.trees import key
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS
 from sparsecv.solvers.leaps.deleted_rows import deleted_fits
 
@@ -60,8 +61,6 @@ def test_rows_must_fit_the_problem(rows: Array, targets: Array) -> None:
         ({"sizes": [5]}, "sizes"),
         ({"sizes": [2.5]}, "sizes"),
         ({"warm_starts": [[4]]}, "warm start"),
-        ({"time_limit": -0.1}, "time_limit"),
-        ({"node_limit": -5}, "node_limit"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], words: str) -> None:
@@ -90,7 +89,7 @@ def test_columns_beyond_one_machine_word() -> None:
     X = np.linalg.qr(rng.standard_normal((n, p)))[0] * 10.0
     y = 2.0 * X[:, 66] - 3.0 * X[:, 5] + X[:, 64] + 0.05 * rng.standard_normal(n)
     data = Data(X, y, 0.1)
-    found = solve(data, sizes=[1, 2, 3], node_limit=20_000)
+    found = solve(data, sizes=[1, 2, 3], limits=Limits(node_limit=20_000))
     assert found.skipped.size == 0
     wanted = [(5,), (5, 66), (5, 64, 66)]
     for a in range(3):

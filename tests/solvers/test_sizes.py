@@ -14,7 +14,7 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.branching import size_sweep as sizes
-from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.core.limits import Limits, StopFlag
 
 
 def alike(n: int = 40, p: int = 20) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -68,10 +68,10 @@ def test_limits_of_sizes_alone() -> None:
     problem = SparseRidgeProblem(X, y, gamma=1e4, tau=20)
     stop = StopFlag()
     stop.set()
-    found = solve_sizes(problem, stop=stop)
+    found = solve_sizes(problem, limits=Limits(stop=stop))
     assert found.status is Status.INTERRUPTED
     exact = best_subsets(problem).objective
-    found = solve_sizes(problem, time_limit=0.0)
+    found = solve_sizes(problem, limits=Limits(time_limit=0.0))
     assert found.status is Status.TIME_LIMIT
     assert np.all(found.lower_bound <= exact * (1.0 + 1e-12))
     assert solve(problem.replace(tau=9), node_limit=100).status is Status.NODE_LIMIT
@@ -96,9 +96,9 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
     X = rng.standard_normal((1000, 80)) + rng.standard_normal((1000, 1))
     y = X[:, ::8].sum(axis=1) + 20.0 * rng.standard_normal(1000)
     problem = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=1.0, tau=1).compressed()
-    solve_sizes(problem, sizes=[1, 2], time_limit=0.5)  # compiles
+    solve_sizes(problem, sizes=[1, 2], limits=Limits(time_limit=0.5))  # compiles
     seconds = 8.0
-    found = solve_sizes(problem, sizes=np.arange(1, 31), time_limit=seconds)
+    found = solve_sizes(problem, sizes=np.arange(1, 31), limits=Limits(time_limit=seconds))
     assert found.proved.all() or found.seconds >= 0.9 * seconds
     assert found.seconds <= seconds + 30.0
     assert np.all(found.lower_bound <= found.objective)

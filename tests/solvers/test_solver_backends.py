@@ -23,7 +23,7 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers import api as backends
 from sparsecv.solvers.api import checked_backend
-from sparsecv.solvers.core.limits import StopFlag
+from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.result import Proof, Work, relative_gap
 
 
@@ -81,7 +81,7 @@ def test_solve_equals_the_tree() -> None:
 def test_both_native_ways_agree(n: int, p: int, tau: int) -> None:
     data = plain(p, n, p, 2.0, noise=1.0)
     found = solve(problem_of(data, tau), tol=0.0)
-    tree = best_subsets(problem_of(data, p), sizes=[tau], node_limit=5_000_000)
+    tree = best_subsets(problem_of(data, p), sizes=[tau], limits=Limits(node_limit=5_000_000))
     check_consistent(data, tau, found)
     assert found.status is Status.OPTIMAL
     assert found.objective <= tree.objective[0] * (1.0 + 1e-9)

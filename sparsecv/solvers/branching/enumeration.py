@@ -8,10 +8,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.problem import SparseRidgeProblem
+from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..kernels.completion import complete, completion_work
 from ..kernels.linalg import Array
-from ..leaps.all_sizes import checked_sizes, prefer
+from ..leaps.all_sizes import prefer
 from ..relaxation.gram import GramForm
 from ..supports.rounding import pad_support
 

@@ -173,7 +173,7 @@ def settle(
     tree.add(found.leaves, found.beta, found.root_lam)
     if branch:
         # The limits are restarted, as what a search may spend on enumeration grows with its time.
-        status = Search(tree).run(limits.restarted()) or Status.TIME_LIMIT
+        status = Search(tree).run(limits.within()) or Status.TIME_LIMIT
     else:
         status = _close_by_relaxations(tree, limits)
     leaves, beta, lam, bounds, _ = tree.take(np.concatenate([tree.kept, tree.waiting]))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.limits import Limits, StopFlag
+from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, worst
 from ..core.threads import on_one_thread
@@ -36,8 +36,7 @@ def solve_sizes(
     *,
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
-    time_limit: float | None = None,
-    stop: StopFlag | None = None,
+    limits: Limits | None = None,
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
 
@@ -49,10 +48,10 @@ def solve_sizes(
 
     Parameters
     ----------
-    problem, sizes, warm_starts, stop
+    problem, sizes, warm_starts
         As in :func:`best_subsets`.
-    time_limit : float, optional
-        Seconds for all sizes together.
+    limits : Limits, optional
+        Seconds for all sizes together, and a flag that another thread may raise.
 
     Returns
     -------
@@ -68,19 +67,12 @@ def solve_sizes(
     >>> [support.tolist() for support in solve_sizes(problem, sizes=[1, 2]).supports]
     [[1], [1, 3]]
     """
-    limits, few = Limits(time_limit, None, stop), problem.p <= TREE_ONLY
+    limits, few = (limits or Limits()).within(), problem.p <= TREE_ONLY
     first: int | None = HANDOVER if few else FIRST_NODES
     if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:
         first = None
-    share = time_limit if few or time_limit is None else time_limit / 4.0
-    tree = best_subsets(
-        problem,
-        sizes=sizes,
-        warm_starts=warm_starts,
-        time_limit=share,
-        node_limit=first,
-        stop=stop,
-    )
+    share = (limits if few else limits.share(4.0)).within(nodes=first)
+    tree = best_subsets(problem, sizes=sizes, warm_starts=warm_starts, limits=share)
     if tree.proved.all() or first is None or limits.reached(0) is not None:
         return tree
     tree = _each_alone(problem, tree, limits, MAX_NODES_OF_TRIAL if few else None)
@@ -91,8 +83,7 @@ def solve_sizes(
         problem,
         sizes=tree.sizes[left],
         warm_starts=[tree.supports[i] for i in left],
-        time_limit=limits.remaining(),
-        stop=stop,
+        limits=limits,
     )
     for i, *found in zip(left, rest.supports, rest.objective, rest.lower_bound, strict=True):
         _enter(tree, int(i), *found)

@@ -82,34 +82,14 @@ class Limits:
             raise ValueError(f"node_limit must be >= 0; got {node_limit}")
         self.started = _now()
         self._deadline = None if time_limit is None else self.started + time_limit
-        self._node_limit = node_limit
-        self._stop = stop
+        self.node_limit, self.stop = node_limit, stop
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"left": self.remaining(), "nodes": self._node_limit, "stop": self._stop}
+        return {"left": self.remaining(), "nodes": self.node_limit, "stop": self.stop}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """In another process, whose clock is another: what was left, from now."""
         Limits.__init__(self, state["left"], state["nodes"], state["stop"])
-
-    @property
-    def stop(self) -> StopFlag | None:
-        """The flag that ends the search when raised."""
-        return self._stop
-
-    @property
-    def node_limit(self) -> int | None:
-        """Most nodes, if that is limited."""
-        return self._node_limit
-
-    def restarted(self) -> Limits:
-        """What is left of these limits, counted from now; of the nodes nothing is taken off.
-
-        Returns
-        -------
-        Limits
-        """
-        return Limits(self.remaining(), self._node_limit, self._stop)
 
     def share(self, pieces: float) -> Limits:
         """Limits of the next of ``pieces`` equal pieces of what is left of the time.
@@ -125,23 +105,17 @@ class Limits:
             Without a node limit.
         """
         left = self.remaining()
-        return Limits(None if left is None else left / max(pieces, 1.0), None, self._stop)
+        return Limits(None if left is None else left / max(pieces, 1.0), None, self.stop)
 
-    def within(self, seconds: float | None) -> Limits:
-        """These limits, and at most so many seconds from now.
+    def within(self, seconds: float | None = None, nodes: int | None = None) -> Limits:
+        """What is left of these limits, at most so many seconds from now and so many nodes.
 
-        Parameters
-        ----------
-        seconds : float or None
-            None: no more than these limits.
-
-        Returns
-        -------
-        Limits
+        The nodes searched so far are not taken off the node limit, and their number and the
+        seconds that have passed begin again at 0.
         """
-        left = self.remaining()
-        known = [limit for limit in (left, seconds) if limit is not None]
-        return Limits(min(known, default=None), self._node_limit, self._stop)
+        times = [limit for limit in (self.remaining(), seconds) if limit is not None]
+        counts = [limit for limit in (self.node_limit, nodes) if limit is not None]
+        return Limits(min(times, default=None), min(counts, default=None), self.stop)
 
     def elapsed(self) -> float:
         """Seconds since the search began.
@@ -174,11 +148,11 @@ class Limits:
         -------
         Status or None
         """
-        if self._stop is not None and self._stop.is_set():
+        if self.stop is not None and self.stop.is_set():
             return Status.INTERRUPTED
         if self._deadline is not None and _now() >= self._deadline:
             return Status.TIME_LIMIT
-        if self._node_limit is not None and nodes >= self._node_limit:
+        if self.node_limit is not None and nodes >= self.node_limit:
             return Status.NODE_LIMIT
         return None
 
@@ -208,4 +182,4 @@ class Limits:
         -------
         int
         """
-        return chunk if self._node_limit is None else min(chunk, self._node_limit - nodes)
+        return chunk if self.node_limit is None else min(chunk, self.node_limit - nodes)

@@ -442,3 +442,29 @@ def _checked_tau(tau: Any, p: int) -> int:
     if not 1 <= tau <= p:
         raise ValueError(f"tau must lie between 1 and p = {p}; got {tau}")
     return int(tau)
+
+
+def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
+    """The wanted support sizes, increasing and distinct; 1..τ by default.
+
+    Raises ValueError: No sizes, sizes that are not whole numbers, or a size outside 1..p.
+    """
+    given = np.arange(1, problem.tau + 1) if sizes is None else np.asarray(sizes)
+    whole = given.size > 0 and np.issubdtype(given.dtype, np.integer)
+    if not whole or given.min() < 1 or given.max() > problem.p:
+        raise ValueError(
+            f"sizes must be whole numbers between 1 and p = {problem.p}; got {given.tolist()}"
+        )
+    return np.unique(given).astype(np.intp)
+
+
+def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
+    """The columns of a warm start, increasing and distinct.
+
+    Raises ValueError: Columns that are not whole numbers, or a column outside 0..p−1.
+    """
+    given = np.asarray(support).ravel()
+    whole = given.size == 0 or np.issubdtype(given.dtype, np.integer)
+    if not whole or (given.size and (given.min() < 0 or given.max() >= p)):
+        raise ValueError(f"a warm start must list columns in 0..{p - 1}; got {given.tolist()}")
+    return np.unique(given).astype(np.intp)

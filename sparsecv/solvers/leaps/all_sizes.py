@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.limits import Limits, StopFlag
-from ..core.problem import SparseRidgeProblem, SubsetFit
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem, SubsetFit, checked_sizes, checked_support
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
@@ -51,9 +51,7 @@ def best_subsets(
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
     tol: float = 0.0,
-    time_limit: float | None = None,
-    node_limit: int | None = None,
-    stop: StopFlag | None = None,
+    limits: Limits | None = None,
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes`` in one leaps-and-bounds tree.
 
@@ -67,8 +65,9 @@ def best_subsets(
         Incumbents of any size; greedy steps from each also serve the other sizes.
     tol : float
         Relative gap at which a size counts as solved; 0 proves it exactly up to rounding.
-    time_limit, node_limit, stop
-        Seconds, nodes, and a flag another thread may raise. Bounds stay valid when one is hit.
+    limits : Limits, optional
+        Seconds, nodes, and a flag that another thread may raise; none by default. Bounds stay
+        valid where a limit ends the search.
 
     Returns
     -------
@@ -89,7 +88,7 @@ def best_subsets(
     >>> [support.tolist() for support in best_subsets(problem).supports]
     [[1], [1, 2]]
     """
-    limits = Limits(time_limit, node_limit, stop)
+    limits = (limits or Limits()).within()
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
     active = active_columns(problem)
@@ -191,39 +190,6 @@ def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
     """
     found = np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
     return found if found.size and problem._rows[:, problem.p].any() else np.zeros(1, dtype=np.intp)
-
-
-def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
-    """Validate the wanted sizes: whole numbers in 1..p, returned increasing and distinct.
-
-    sizes: 1..τ by default.
-    Raises ValueError: Not whole numbers, none, or one out of 1..p.
-    """
-    if sizes is None:
-        return np.arange(1, problem.tau + 1, dtype=np.intp)
-    given = np.asarray(sizes)
-    if given.size == 0 or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"sizes must be whole numbers; got {given.tolist()}")
-    wanted = np.unique(given).astype(np.intp)
-    if wanted.size == 0 or wanted[0] < 1 or wanted[-1] > problem.p:
-        raise ValueError(f"sizes must lie between 1 and p = {problem.p}; got {wanted.tolist()}")
-    return wanted
-
-
-def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
-    """Validate a warm start: distinct columns in 0..p−1.
-
-    p: Number of columns.
-    Returns: Increasing.
-    Raises ValueError: Not whole numbers, or a column out of 0..p−1.
-    """
-    given = np.asarray(support).ravel()
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"a warm start must list whole numbers; got {given.tolist()}")
-    columns = np.unique(given.astype(np.intp))
-    if columns.size and (columns[0] < 0 or columns[-1] >= p):
-        raise ValueError(f"a warm start names columns outside 0..{p - 1}: {columns.tolist()}")
-    return columns
 
 
 def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:

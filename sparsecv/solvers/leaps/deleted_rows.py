@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.limits import Limits, StopFlag
-from ..core.problem import SparseRidgeProblem
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
@@ -19,8 +19,6 @@ from ..supports.rounding import pad_support
 from .all_sizes import (
     MAX_COLUMNS,
     active_columns,
-    checked_sizes,
-    checked_support,
     root_state,
     rounding_margin,
     run,
@@ -86,9 +84,7 @@ def best_subsets_rows_deleted(
     *,
     sizes: ArrayLike | None = None,
     warm_starts: Iterable[ArrayLike] = (),
-    time_limit: float | None = None,
-    node_limit: int | None = None,
-    stop: StopFlag | None = None,
+    limits: Limits | None = None,
 ) -> DeletedRowSubsets:
     """Solve, in one tree, the n problems that each lack one row.
 
@@ -100,7 +96,7 @@ def best_subsets_rows_deleted(
     targets : array, shape (n,)
         Problem i has Gram matrices G − z_i z_iᵀ, b − z_i t_i, yᵀy − t_i². For leave-one-out with
         an intercept refitted in every fold these are √(n/(n−1)) times the centred data.
-    sizes, warm_starts, time_limit, node_limit, stop
+    sizes, warm_starts, limits
         As in :func:`sparsecv.solvers.best_subsets`.
 
     Returns
@@ -123,7 +119,7 @@ def best_subsets_rows_deleted(
     >>> str(best_subsets_rows_deleted(problem, X, y).status)
     'optimal'
     """
-    limits = Limits(time_limit, node_limit, stop)
+    limits = (limits or Limits()).within()
     Z = np.ascontiguousarray(rows, dtype=np.float64)
     t = np.ascontiguousarray(targets, dtype=np.float64)
     if Z.ndim != 2 or Z.shape[1] != problem.p or t.shape != (Z.shape[0],):

@@ -1,9 +1,12 @@
 """Errors and warnings that reach a user."""
 
+import json
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 _NOT_THE_USER = ("sparsecv", "sklearn", "joblib")  # packages whose lines no warning points at
 
@@ -54,3 +57,24 @@ def file_faults(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"{what}: {error.strerror or error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises OSError: The file cannot be read.
+    Raises ValueError: The file holds no JSON that can be taken; the text says why.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ValueError("it holds no JSON") from None
+    except (ValueError, RecursionError):
+        text = "its JSON is nested too deeply or has a number of too many digits"
+        raise ValueError(text) from None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of a JSON document is a finite number."""
+    known = type(value) in (int, float)
+    return known and abs(value) <= sys.float_info.max  # an int may have 400 digits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 import typer
 
 from ..errors import InputError
-from .options import DONE, GAP, BackendName, Dask, Quiet, names_in, open_console, progress
+from .options import BackendName, Dask, Exit, Quiet, check_files, names_in, open_console, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,34 +47,22 @@ def benchmark(
     folds). The data sets are read from the folder SPARSECV_DATA names.
     """
     from ..cv.settings import Settings
-    from ..plots import curves as plots
-    from ..plots import reductions
+    from ..plots import curves, reductions
     from ..solvers.executor import on_client
-    from . import comparison
-    from . import grids as options
+    from . import comparison, grids
 
     console = open_console(quiet)
     if plot is not None:
-        plots.check_writable(str(plot))
-    if csv_file is not None and not csv_file.absolute().parent.is_dir():
-        raise InputError(f"--csv {csv_file}: the folder does not exist")
-    gammas = options.parse_gammas(gamma)
+        curves.check_writable(str(plot))
+    check_files(csv=csv_file)
+    gammas = grids.parse_gammas(gamma)
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
-    Settings(backend=backend, time_limit=time_limit, tol=tol)
-    rows = []
+    settings: dict[str, Any] = {"backend": backend, "time_limit": time_limit, "tol": tol}
+    Settings(**settings)  # refuses what is wrong, before anything is read
+    asked, rows = (names_in(names), names_in(folds), gammas, names_in(ways)), []
     with on_client(dask), progress(quiet) as bar:
-        found = comparison.run(
-            names_in(names),
-            names_in(folds),
-            gammas,
-            names_in(ways),
-            scale=scale,
-            tol=tol,
-            backend=backend,
-            time_limit=time_limit,
-        )
-        for row in found:
+        for row in comparison.run(*asked, scale=scale, **settings):
             rows.append(row)
             bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
             if csv_file is not None:  # a run of hours that is cut short keeps what it has
@@ -81,43 +70,31 @@ def benchmark(
     _show(console, rows)
     if plot is not None:
         reductions.plot(rows, str(plot))
-    raise typer.Exit(DONE if all(row.status == "optimal" for row in rows) else GAP)
+    proved = all(row.status == "optimal" for row in rows)
+    raise typer.Exit(Exit.DONE if proved else Exit.GAP)
 
 
 def _show(console: Console, rows: Sequence[Any]) -> None:
     """Print every run, and the mean reductions over γ."""
-    from rich.table import Table
-
     from .comparison import averages
+    from .report import make_table
 
-    for name, folds in dict.fromkeys((row.dataset, row.folds) for row in rows):
-        table = Table(title=f"{name}, {folds}", title_justify="left")
-        for head in ("γ", "way", "problems", "fewer", "nodes", "fewer", "s"):
-            justify: Any = "left" if head == "way" else "right"
-            table.add_column(head, justify=justify, no_wrap=True)
-        before = None
-        for row in rows:
-            if (row.dataset, row.folds) != (name, folds):
-                continue
-            table.add_row(
-                "" if row.gamma == before else f"{row.gamma:.6g}",
-                row.way,
-                f"{row.mio:,}",
-                _percent(row.reduction),
-                f"{row.nodes:,}",
-                _percent(row.node_reduction),
-                f"{row.seconds:.3g}",
-            )
-            before = row.gamma
+    columns = ("γ", "way", "problems", "fewer", "nodes", "fewer", "s")
+    for (name, folds), runs in groupby(rows, key=lambda row: (row.dataset, row.folds)):
+        table = make_table(columns, left=("way",), title=f"{name}, {folds}")
+        for gamma, ways in groupby(runs, key=lambda row: row.gamma):
+            for i, row in enumerate(ways):
+                problems, nodes = _percent(row.reduction), _percent(row.node_reduction)
+                first = f"{gamma:.6g}" if i == 0 else ""
+                counts = f"{row.mio:,}", problems, f"{row.nodes:,}", nodes
+                table.add_row(first, row.way, *counts, f"{row.seconds:.3g}")
         console.print(table)
-    summary = Table(title="mean over γ")
-    for head in ("folds", "way", "data", "fewer problems", "fewer nodes"):
-        summary.add_column(head, justify="left" if head in ("folds", "way", "data") else "right")
-    for folds, way, name, problems, nodes in averages(rows):
-        summary.add_row(folds, way, name, _percent(problems), _percent(nodes))
-    console.print(summary)
+    names = ("folds", "way", "data")
+    means = ((*of, *map(_percent, fewer)) for of, fewer in averages(rows))
+    heads = (*names, "fewer problems", "fewer nodes")
+    console.print(make_table(heads, means, left=names, title="mean over γ"))
 
 
 def _percent(value: float) -> str:
-    """A share in percent; empty where there is none."""
+    """A share in percent; empty where the share is NaN."""
     return "" if np.isnan(value) else f"{100.0 * value:.1f} %"

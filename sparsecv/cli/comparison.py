@@ -7,37 +7,38 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.engine import cross_validate
-from ..cv.results import GammaResult
 from ..cv.settings import Settings
 from ..design.design import Protocol
-from ..design.prepare import Prepared, prepare
+from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..tables.datasets import resolve
 
-TOP = {"diabetes11": 10}  # the largest τ there where it is not p
-RUNS: tuple[tuple[str, Settings], ...] = (
-    ("grid", Settings("grid")),
-    ("paper", Settings("search", bounds="paper")),
-    ("paper-exact", Settings("search", bounds="paper-exact")),
-    ("best", Settings("search")),
-    ("exact", Settings("exact")),
-)
+LARGEST_TAU = {"diabetes11": 10}  # of data sets where it is not p
+WAYS = {  # method and bounds of every way, in the order in which they run
+    "grid": ("grid", "best"),
+    "paper": ("search", "paper"),
+    "paper-exact": ("search", "paper-exact"),
+    "best": ("search", "best"),
+    "exact": ("exact", "best"),
+}
 
 
 @dataclass(frozen=True)
 class Row:
     """One way at one data set, folding and γ.
 
-    ``mio`` counts mixed-integer problems, one per fold and τ that was branched on and one per τ
-    for trees of all rows; the shared tree ("exact") serves all τ and counts once. ``reduction``
-    and ``node_reduction`` are relative to the grid, NaN where that was not run.
+    mio: Number of mixed-integer problems: one per fold and τ that was branched on, and one per τ
+        for trees of all rows. A shared tree ("exact") serves all τ and counts once.
+    reduction, node_reduction: 1 − problems / problems of the grid, and the same of nodes; NaN where
+        the grid was not run.
     """
 
     dataset: str
@@ -64,72 +65,47 @@ def run(
     ways: Sequence[str],
     *,
     scale: str = "unit-norm",
-    tol: float = 0.01,
     backend: str = "auto",
-    time_limit: float | None = None,
+    **settings: Any,
 ) -> Iterator[Row]:
     """Run every way on every data set, folding and γ, under the paper's protocol.
 
     ways: Of "grid", "paper", "paper-exact", "best" and "exact".
     scale: "unit-norm" or "unit-variance": the paper does not say which.
-    tol: Of Algorithm 1.
     backend: Solver of single problems.
-    time_limit: Seconds for each way at each γ.
-    Yields: One for every data set, folding, way and γ.
+    settings: ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
+    Yields: A row for every data set, folding, γ and way.
     Raises InputError: An unknown way, data set or folding.
     """
-    known = dict(RUNS)
-    for way in ways:
-        if way not in known:
-            raise InputError(f"--ways knows {', '.join(known)}; got {way!r}")
+    if unknown := [way for way in ways if way not in WAYS]:
+        raise InputError(f"--ways knows {', '.join(WAYS)}; got {unknown[0]!r}")
     for name in datasets:
         source = resolve(name)
         for kind in folds:
             prepared = prepare(source, kind, Protocol("paper", scale))
-            p = prepared.design.p
-            taus = np.arange(min(2, p), min(TOP.get(name, p), p) + 1)
-            for gamma in gammas:
-                yield from _one_gamma(
-                    prepared, name, kind, float(gamma), taus, ways, tol, backend, time_limit
-                )
-
-
-def _one_gamma(
-    prepared: Prepared,
-    name: str,
-    kind: str,
-    gamma: float,
-    taus: NDArray[np.intp],
-    ways: Sequence[str],
-    tol: float,
-    backend: str,
-    time_limit: float | None,
-) -> Iterator[Row]:
-    grid: GammaResult | None = None
-    for way in [way for way, _ in RUNS if way in ways]:
-        base = dict(RUNS)[way]
-        single = backend if base.method != "exact" else "auto"
-        settings = replace(base, backend=single, time_limit=time_limit, tol=tol)
-        result = cross_validate(prepared.data, [gamma], taus, settings)
-        one, best = result.by_gamma[0], result.best()
-        grid = one if way == "grid" else grid
-        yield Row(
-            name,
-            prepared.folds.n,
-            prepared.design.p,
-            kind,
-            gamma,
-            way,
-            one.n_mio,
-            one.n_nodes,
-            one.seconds,
-            1.0 - one.n_mio / grid.n_mio if grid is not None else float("nan"),
-            1.0 - one.n_nodes / grid.n_nodes if grid is not None else float("nan"),
-            best.tau,
-            best.cv_error,
-            best.lower_bound,
-            one.status,
-        )
+            n, p = source.n, prepared.design.p
+            taus = np.arange(min(2, p), min(LARGEST_TAU.get(name, p), p) + 1)
+            for gamma in map(float, gammas):
+                of_grid: tuple[float, float] = (np.nan, np.nan)
+                for way in (way for way in WAYS if way in ways):
+                    method, bounds = WAYS[way]
+                    single = backend if method != "exact" else "auto"
+                    used = Settings(method, single, bounds=bounds, **settings)
+                    result = cross_validate(prepared.data, [gamma], taus, used)
+                    one, best = result.by_gamma[0], result.best()
+                    of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid
+                    yield Row(
+                        *(name, n, p, kind, gamma, way),
+                        mio=one.n_mio,
+                        nodes=one.n_nodes,
+                        seconds=one.seconds,
+                        reduction=1.0 - one.n_mio / of_grid[0],
+                        node_reduction=1.0 - one.n_nodes / of_grid[1],
+                        tau=best.tau,
+                        cv_error=best.cv_error,
+                        lower=best.lower_bound,
+                        status=one.status,
+                    )
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> None:
@@ -143,22 +119,15 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
         table.writerows(asdict(row) for row in rows)
 
 
-def averages(rows: Sequence[Row]) -> list[tuple[str, str, str, float, float]]:
-    """Mean reductions over γ: (folds, way, data set or "all", problems, nodes)."""
-    found = []
-    for folds in dict.fromkeys(row.folds for row in rows):
-        for way in dict.fromkeys(row.way for row in rows if row.way != "grid"):
-            here = [row for row in rows if (row.folds, row.way) == (folds, way)]
-            names = list(dict.fromkeys(row.dataset for row in here))
-            means = []
-            for name in names:
-                mine = [row for row in here if row.dataset == name]
-                mean = (
-                    float(np.mean([row.reduction for row in mine])),
-                    float(np.mean([row.node_reduction for row in mine])),
-                )
-                means.append(mean)
-                found.append((folds, way, name, *mean))
-            overall = np.mean(means, axis=0)
-            found.append((folds, way, "all", float(overall[0]), float(overall[1])))
-    return found
+def averages(
+    rows: Sequence[Row],
+) -> Iterator[tuple[tuple[str, str, str], NDArray[np.float64]]]:
+    """Mean reductions over γ: (folds, way, data set or "all"), and (of problems, of nodes)."""
+    for folds, way in dict.fromkeys((row.folds, row.way) for row in rows if row.way != "grid"):
+        here: dict[str, list[tuple[float, float]]] = {}
+        for row in rows:
+            if (row.folds, row.way) == (folds, way):
+                here.setdefault(row.dataset, []).append((row.reduction, row.node_reduction))
+        means = {name: np.mean(pairs, axis=0) for name, pairs in here.items()}
+        means["all"] = np.mean(list(means.values()), axis=0)
+        yield from (((folds, way, name), mean) for name, mean in means.items())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..errors import InputError
 from . import options as shared
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..design.model import FittedModel
+    from ..cv.settings import Settings
     from ..design.prepare import Prepared
-    from ..selection.choice import Choice
     from ..selection.nested import NestedError
     from ..selection.study import Study
+    from .report import Run
 
 Folds = Annotated[str, typer.Option(help="loo, a number K or size:M.")]
 Taus = Annotated[str, typer.Option(help="all, A:B or a list t1,t2.")]
@@ -37,7 +39,8 @@ Method = Annotated[
 ]
 Tolerance = Annotated[float, typer.Option(help="Relative tolerance of --method search.")]
 Bounds = Annotated[
-    Literal["best", "paper", "paper-exact"], typer.Option(help="Of search and bounds.")
+    Literal["best", "paper", "paper-exact"],
+    typer.Option(help="Bounds that --method search and --method bounds use."),
 ]
 MioLimit = Annotated[
     int | None, typer.Option(help="Most problems solved per γ by --method search.")
@@ -110,156 +113,136 @@ def cv(
 ) -> None:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     from ..cv.settings import Settings
-    from ..plots import curves as plots
+    from ..design.design import Protocol
+    from ..design.prepare import prepare
+    from ..plots import curves
     from ..selection.choice import choose, chosen_model
     from ..selection.rules import checked_repeats, checked_rule
+    from ..selection.study import Study
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
-    from . import documents, grids
+    from . import documents, grids, report
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
     if plot is not None:
-        plots.check_writable(str(plot), film=method in ("search", "bounds"))
-    shared.check_file("--json", json_file)
-    shared.check_file("--save", save)
+        curves.check_writable(str(plot), film=method in ("search", "bounds"))
+    shared.check_files(json=json_file, save=save)
     gammas, taus = grids.parse_gammas(gamma), grids.parse_taus(tau)
-    shared.check_numbers(jobs, seed)
-    limit = shared.as_limit(time_limit)
+    limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, bounds, mio_limit, prove)
-    options = {"repeats": checked_repeats(repeats), "seed": seed, "checkpoint": checkpoint}
+    more: Any = {"repeats": checked_repeats(repeats), "seed": seed, "checkpoint": checkpoint}
     checked_rule(rule)
-    layout = shared.as_protocol(protocol, scale, no_intercept)
-    source = shared.read(data, target, one_hot, all_levels, drop, encoding, quiet, weights, groups)
+    layout = Protocol(protocol, scale, intercept=not no_intercept)
+    columns = {"target": target, "weights": weights, "groups": groups, "encoding": encoding}
+    source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     with on_client(dask), shared.progress(quiet) as bar:
-        prepared = shared.prepared(source, folds, layout, bar, seed, jobs, quiet)
-        study = _study(prepared, rule, gammas, taus, settings, nested, progress=bar, **options)
+        reading: Any = {"progress": partial(bar, "reading rows"), "announce": announce}
+        prepared = prepare(source, folds, layout, seed=seed, n_jobs=jobs, **reading)
+        _refuse(prepared, rule, settings, nested)
+        taken = prepared.data, prepared.design, gammas, taus, settings
+        study = Study(*taken, rule=rule, progress=bar, **more)
         try:
-            used, choices = study.rule, choose(study, compare=compare)
-            model = chosen_model(study, choices[used])
-            expected = _expected(study, folds, source.groups, nested)
+            choices = choose(study, compare=compare)
+            model = chosen_model(study, choices[study.rule])
+            expected = _nested(prepared, study, folds, nested)
         except KeyboardInterrupt as interrupt:
-            _tell_partial(console, prepared, interrupt, json_file)
+            _keep_partial(console, prepared, interrupt, json_file)
             raise
-    choice = choices[used]
-    if save is not None:
-        shared.save_model(save, source, model, choice.tau, choice.gamma)
+    run = report.Run(prepared, study, choices, model, expected)
+    shared.save_model(save, source, model, run.choice.tau, run.choice.gamma)
     if json_file is not None:
-        made = documents.cv_document(prepared, study, model, choices, used, expected)
-        shared.write_json(json_file, made | {"seconds": clock.elapsed()})
-    if plot is not None:
-        kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
-        _draw(study, choice, plot, f"{source.name}, {kind}")
-    found = Found(study, model, choices, used, expected)
-    _print(console, prepared, found, rule, table, compare)  # last: its reader may have gone
-    raise typer.Exit(_status(study, choice, model))
+        shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
+    _draw(run, plot, folds)
+    _print(console, run, table, compare)  # last: its reader may have gone
+    raise typer.Exit(_status(run))
 
 
-def _status(study: Study, choice: Choice, model: FittedModel) -> int:
-    """Whether a limit that the user has named has left something open."""
-    from ..solvers.core.result import Status
-
-    settings = study.settings
-    named = settings.time_limit not in ("auto", None) or settings.mio_limit is not None
-    if study.estimating:  # nothing was to be proved: only the time can have been too short
-        return shared.GAP if named and study.status is Status.TIME_LIMIT else shared.DONE
-    errors = settings.searches or study.surface.finished  # a search is after the choice alone
-    finished = errors and choice.certified and model.proved
-    return shared.GAP if named and not finished else shared.DONE
-
-
-def _study(
-    prepared: Prepared,
-    rule: str,
-    gammas: Any,
-    taus: Any,
-    settings: Any,
-    nested: bool | None,
-    **options: Any,
-) -> Study:
-    """The run, where its table allows the rule and the outer folds."""
+def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | None) -> None:
+    """Refuse a rule or outer folds that the table does not allow."""
     from ..selection.nested import refuse_nested
     from ..selection.rules import RULES, allowed_rule
-    from ..selection.study import Study
 
-    needs = RULES[allowed_rule(rule, prepared.data, settings)].needs
-    if "averages" not in needs:
+    if "averages" not in RULES[allowed_rule(rule, prepared.data, settings)].needs:
         shared.announce_limit(prepared.design.p, settings.time_limit)
     refuse_nested(prepared.data, "5", bool(nested))
-    return Study(prepared.data, prepared.design, gammas, taus, settings, rule=rule, **options)
 
 
-def _expected(study: Study, folds: str, groups: Any, nested: bool | None) -> NestedError | None:
-    """The error to expect on new data, where it is asked for or quick."""
-    from ..errors import InputError
+def _nested(
+    prepared: Prepared, study: Study, folds: str, nested: bool | None
+) -> NestedError | None:
+    """The error to expect on new data, where the user asks for the error or it is quick."""
     from ..selection.nested import nested_by_default, nested_error
 
     if not (nested_by_default(study) if nested is None else nested):
         return None
     try:
-        return nested_error(study, folds, groups=groups)
+        return nested_error(study, folds, groups=prepared.source.groups)
     except InputError:
         if nested:
             raise
-        return None  # nobody has asked for it
+        return None
 
 
-class Found(NamedTuple):
-    """What a run has found: the model of the rule it names, and what every rule chooses."""
+def _status(run: Run) -> shared.Exit:
+    """Whether a limit that the user has named has left something open."""
+    from ..solvers.core.result import Status
 
-    study: Study
-    model: FittedModel
-    choices: dict[str, Choice]
-    rule: str
-    expected: NestedError | None
-
-
-def _print(
-    console: Console, prepared: Prepared, found: Found, asked: str, whole: bool, compare: bool
-) -> None:
-    """The answer, the coefficients, then how they were found."""
-    from . import details, report
-
-    study, model, choices, rule, expected = found
-    choice = choices[rule]
-    if study.reused:
-        shared.note(f"--checkpoint: {len(study.reused)} γ taken over from {study.folder}")
-    report.print_answer(console, prepared, study, choice, model, asked, expected)
-    report.print_model(console, prepared, model, whole)
-    details.print_details(console, prepared, study, choices, rule, whole=whole, compare=compare)
-    report.print_signs(console, not (study.surface.complete and choice.certified and model.proved))
+    study, settings = run.study, run.study.settings
+    if settings.time_limit in ("auto", None) and settings.mio_limit is None:
+        return shared.Exit.DONE
+    if study.estimating:  # nothing was to be proved: only the time can have been too short
+        finished = study.status is not Status.TIME_LIMIT
+    else:  # a search is after the choice alone
+        errors = settings.searches or study.surface.finished
+        finished = errors and run.choice.certified and run.model.proved
+    return shared.Exit.DONE if finished else shared.Exit.GAP
 
 
-def _tell_partial(
+def _keep_partial(
     console: Console, prepared: Prepared, interrupt: KeyboardInterrupt, json_file: Path | None
 ) -> None:
-    """Print and keep the intervals that are known when Ctrl-C comes."""
+    """Print and write the intervals that are known when Ctrl-C comes."""
     from . import details, documents, report
 
     result = getattr(interrupt, "partial", None)
-    if result is None:
-        return
-    report.print_data(console, prepared)
-    details.print_sizes(console, prepared, result, None, False)
-    report.print_signs(console, not result.complete)
-    if json_file is not None:
-        shared.write_json(json_file, documents.partial_document(prepared, result))
+    if result is not None:
+        report.print_data(console, prepared)
+        details.print_sizes(console, prepared, result, None, False)
+        report.print_signs(console, not result.complete)
+        if json_file is not None:
+            shared.write_json(json_file, documents.partial_document(prepared, result))
 
 
-def _draw(study: Study, choice: Choice, plot: Path, title: str) -> None:
+def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:
+    """The answer, the coefficients, then how they were found."""
+    from . import details, report
+
+    if run.study.reused:
+        shared.note(f"--checkpoint: {len(run.study.reused)} γ taken over from {run.study.folder}")
+    report.print_answer(console, run)
+    report.print_model(console, run.prepared, run.model, whole)
+    details.print_details(console, run, whole, compare)
+    proved = run.study.surface.complete and run.choice.certified and run.model.proved
+    report.print_signs(console, not proved)
+
+
+def _draw(run: Run, plot: Path | None, folds: str) -> None:
     """Curves against τ, or of a search its bounds: two moments of them, or a film."""
-    from ..plots import curves as plots
-    from ..plots import intervals as bound_plots
-    from ..plots.sizes import linear_peers, plot_sizes
+    if plot is None:
+        return
+    from ..plots import curves, intervals, sizes
 
-    result, found = study.surface, choice.projection
-    chosen = result.by_gamma[choice.gamma_index]
+    kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
+    title = f"{run.prepared.source.name}, {kind}"
+    result, choice = run.study.surface, run.choice
+    chosen, found = result.by_gamma[choice.gamma_index], choice.projection
     if found is not None:
-        peers = linear_peers(study.data, [result.folds], found.sizes)
-        plot_sizes(found, str(plot), title, peers=peers)
+        peers = sizes.linear_peers(run.study.data, [result.folds], found.sizes)
+        sizes.plot_sizes(found, str(plot), title, peers=peers)
     elif not chosen.history:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
-        plots.plot_cv(result, str(plot), title, chosen=pair)
+        curves.plot_cv(result, str(plot), title, chosen=pair)
     elif plot.suffix.lower() == ".gif":
-        bound_plots.animate_bounds(chosen, str(plot), title, bound_plots.MOST_FRAMES)
+        intervals.animate_bounds(chosen, str(plot), title, intervals.FILM.max_frames)
     else:
-        bound_plots.plot_bounds(chosen, str(plot), title)
+        intervals.plot_bounds(chosen, str(plot), title)

@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from rich.bar import Bar
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from ..cv.results import Array, CVResult, bounds_text, least
+from ..cv.results import CVResult, bounds_text, least
 from ..design.prepare import Prepared
 from ..selection.choice import Choice
 from ..selection.projection import PROJECTION, Projection
 from ..selection.rules import RULES
-from ..selection.study import Study
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
-from .figures import quality
-from .report import MAX_TABLE_ROWS, number, print_table, rows_shown
+from .report import MAX_TABLE_ROWS, Run, make_table, number, print_table, rows_shown
 
-MAX_BAR_WIDTH = 24  # characters of the longest bar
-EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def bar(value: float, longest: float, width: int = MAX_BAR_WIDTH) -> str:
-    """Draw a value as a bar of eighths of a character.
-
-    width: Characters that ``longest`` takes.
-    """
-    if not (np.isfinite(value) and longest > 0):
-        return ""
-    eighths = round(8 * width * min(max(value / longest, 0.0), 1.0))
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+# The bar of the largest CV error takes at most so many characters of the table of sizes.
+MAX_BAR_CHARACTERS = 24
 
 
-def print_details(
-    console: Console,
-    prepared: Prepared,
-    study: Study,
-    choices: dict[str, Choice],
-    rule: str,
-    *,
-    whole: bool,
-    compare: bool,
-) -> None:
+def print_details(console: Console, run: Run, whole: bool, compare: bool) -> None:
     """Print the CV errors by size, what else could be chosen, and what the search took.
 
-    console, prepared, study, choices, rule: Of the run.
-    whole: Print every row of every table.
-    compare: Print what other rules choose.
+    whole: Every row of every table is printed.
+    compare: What the other rules choose is printed.
     """
-    result, choice = study.surface, choices[rule]
+    study, prepared, choice = run.study, run.prepared, run.choice
+    result = study.surface
     if choice.projection is not None:
         _print_projections(console, prepared.names, choice.projection, whole)
         _print_least(console, result, choice)
@@ -64,7 +42,7 @@ def print_details(
     if result.edge:
         console.print(escape(result.edge))
     if compare or whole:
-        _print_choices(console, choices, rule)
+        _print_choices(console, run.choices, study.rule)
     _print_grid(console, result, whole)
     if result.trace and whole:
         _print_trace(console, result)
@@ -78,17 +56,12 @@ def print_details(
 
 
 def print_sizes(
-    console: Console,
-    prepared: Prepared,
-    result: CVResult,
-    choice: Choice | None,
-    whole: bool,
+    console: Console, prepared: Prepared, result: CVResult, choice: Choice | None, whole: bool
 ) -> None:
     """Print the CV error of every size at its best γ, of the chosen size at the chosen γ.
 
-    console, prepared, result: Of the run.
     choice: None of a run that was interrupted.
-    whole: Print every row.
+    whole: Every row is printed.
     """
     best, error = result.best(), result.table("cv_error")
     at = [least(error[:, [t]], result.taus[[t]], result.gammas)[0] for t in range(error.shape[1])]
@@ -103,27 +76,16 @@ def print_sizes(
     cells = [_size_row(prepared, result, at[t], t) for t in shown]
     heads = ["features", "γ", "CV error", "± s.e.", "R²", "bounds"]
     kept = [c for c in range(len(heads)) if any(row[c] for row in cells)]
-    cells = [[row[c] for c in kept] for row in cells]
-    table, widths = _table([heads[c] for c in kept], cells)
-    table.add_column("above least", overflow="fold")
-    room = min(MAX_BAR_WIDTH, max(console.width - widths - 4 - len(" chosen"), 3))
-    of_size = error[at, np.arange(len(at))]
-    above = of_size - error.min()
+    table = make_table([heads[c] for c in kept])
+    table.add_column("above least", max_width=MAX_BAR_CHARACTERS)
+    table.add_column("", no_wrap=True, overflow="fold")
+    above = np.nan_to_num(error[at, np.arange(len(at))] - error.min(), posinf=0.0)
     for row, t in zip(cells, shown, strict=True):
-        drawn = f"{bar(float(above[t]), float(above.max()), room)} {marks.get(t, '')}".strip()
+        bar = Bar(max(float(above.max()), 1e-300), 0.0, float(above[t]))
         style = "bold green" if marks.get(t) == "chosen" else None
-        table.add_row(*map(escape, row), drawn, style=style)
+        table.add_row(*(escape(row[c]) for c in kept), bar, marks.get(t, ""), style=style)
     print_table(console, table, len(at), "sizes")
     _print_least(console, result, choice)
-
-
-def _table(heads: list[str], cells: list[list[str]]) -> tuple[Table, int]:
-    """A table with columns of numbers, still empty, and the characters that they take."""
-    table = Table()
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    widths = (max(map(len, column)) for column in zip(heads, *cells, strict=True))
-    return table, sum(3 + width for width in widths)
 
 
 def _size_row(prepared: Prepared, result: CVResult, g: int, t: int) -> list[str]:
@@ -131,7 +93,7 @@ def _size_row(prepared: Prepared, result: CVResult, g: int, t: int) -> list[str]
     one, r2 = result.by_gamma[g], None
     error, exact = float(one.cv_error[t]), bool(one.exact[t])
     if np.isfinite(error):
-        r2 = quality(prepared, error)[1]
+        r2 = prepared.quality(error)[1]
     return [
         str(one.taus[t]),
         f"{one.gamma:.4g}",
@@ -153,18 +115,18 @@ def _print_least(console: Console, result: CVResult, choice: Choice | None) -> N
         others.append((near, best.one_se_gamma_index, t, "one-se"))
     for what, g, t, rule in others:
         one = result.by_gamma[g]
-        if (int(one.taus[t]), one.gamma) == pair:
-            continue
-        text = f"{what}: τ = {one.taus[t]}, γ = {number(one.gamma)}, CV error "
-        text += f"{number(one.cv_error[t], bool(one.exact[t]))} ± {number(one.std_error[t])}"
-        console.print(f"{text} (--rule {rule})")
+        if (int(one.taus[t]), one.gamma) != pair:
+            error = number(one.cv_error[t], bool(one.exact[t]))
+            console.print(
+                f"{what}: τ = {one.taus[t]}, γ = {number(one.gamma)}, "
+                f"CV error {error} ± {number(one.std_error[t])} (--rule {rule})"
+            )
 
 
 def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """What other rules would choose, beside the one that was asked for."""
-    table = Table(title="what each rule chooses", title_justify="left", title_style="italic")
-    for head in ("rule", "τ", "γ", "CV error", "what is least"):
-        table.add_column(head, justify="left" if head in ("rule", "what is least") else "right")
+    """What other rules would choose, beside what the rule of the run has chosen."""
+    heads, title = ("rule", "τ", "γ", "CV error", "what is least"), "what each rule chooses"
+    table = make_table(heads, left=("rule", "what is least"), title=title)
     for name, choice in choices.items():
         aim = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
         if choice.lambda_ is not None:
@@ -182,38 +144,25 @@ def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> N
 
 def _print_grid(console: Console, result: CVResult, whole: bool) -> None:
     """A column for every γ, wrapped to the width of the console, where that is not too long."""
-    lowest = [int(np.argmin(r.cv_error)) for r in result.by_gamma]
-    cells = [
-        [number(h, bool(exact)) for h, exact in zip(r.cv_error, r.exact, strict=True)]
-        for r in result.by_gamma
-    ]
-    heads = [f"γ={gamma:.4g}" for gamma in result.gammas]
-    widths = [3 + max(map(len, [head, *rows])) for head, rows in zip(heads, cells, strict=True)]
-    parts = list(_chunks(widths, console.width - 4 - len(str(result.taus[-1]))))
-    asked = not result.trace and len(parts) * result.taus.size <= MAX_TABLE_ROWS
+    heads, columns = [f"γ={gamma:.4g}" for gamma in result.gammas], []
+    for one in result.by_gamma:
+        cells = [number(h, bool(exact)) for h, exact in zip(one.cv_error, one.exact, strict=True)]
+        columns.append(cells)
+    sizes = [str(tau) for tau in result.taus]
+    width = 3 + max(len(cell) for cells in [heads, *columns] for cell in cells)
+    beside = max((console.width - 4 - len(sizes[-1])) // width, 1)  # columns side by side
+    parts = range(0, len(heads), beside)
+    asked = not result.trace and len(parts) * len(sizes) <= MAX_TABLE_ROWS
     if len(heads) == 1 or not (whole or asked):
         return
+    for one, cells in zip(result.by_gamma, columns, strict=True):
+        lowest = int(np.argmin(one.cv_error))
+        cells[lowest] = f"[bold]{cells[lowest]}[/]"
     console.print("CV error at every τ and γ; the least of each γ in bold", style="italic")
-    for part in parts:
-        table = Table()
-        table.add_column("τ", justify="right")
-        for g in part:
-            table.add_column(heads[g], justify="right", no_wrap=True)
-        for t, tau in enumerate(result.taus):
-            row = [f"[bold]{cells[g][t]}[/]" if t == lowest[g] else cells[g][t] for g in part]
-            table.add_row(str(tau), *row)
-        console.print(table)
-
-
-def _chunks(widths: list[int], room: int) -> Iterator[list[int]]:
-    """Split columns into runs that fit side by side."""
-    run: list[int] = []
-    for column, width in enumerate(widths):
-        if run and sum(widths[c] for c in run) + width > room:
-            yield run
-            run = []
-        run.append(column)
-    yield run
+    for start in parts:
+        here = slice(start, start + beside)
+        rows = zip(sizes, *columns[here], strict=True)
+        console.print(make_table(("τ", *heads[here]), rows))
 
 
 def _print_trace(console: Console, result: CVResult) -> None:
@@ -221,9 +170,7 @@ def _print_trace(console: Console, result: CVResult) -> None:
     console.print(
         "search of γ: the best τ at γ, then the best γ for those features", style="italic"
     )
-    table = Table()
-    for head in ("γ", "τ", "CV error", "next γ", "for τ", "predicted"):
-        table.add_column(head, justify="right")
+    table = make_table(("γ", "τ", "CV error", "next γ", "for τ", "predicted"))
     for step in result.trace:
         error = number(step.cv_error, step.certified)
         ahead = number(step.next_gamma), str(step.next_tau), number(step.predicted)
@@ -236,10 +183,11 @@ def _print_projections(
     console: Console, names: Sequence[str], found: Projection, whole: bool
 ) -> None:
     """Error, distance from the average and the change of features for every size."""
-    t = found.chosen
-    share = _shares(found)
-    near = f"the fewest features that stay within {100 * PROJECTION.max_distance_share:g} % of that"
-    if share[t] > PROJECTION.max_distance_share:
+    t, distance = found.chosen, found.of_size(found.distance)
+    share = distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)
+    most = PROJECTION.max_distance_share
+    near = f"the fewest features that stay within {100 * most:g} % of that"
+    if share[t] > most:
         near = "the size that comes closest"
     console.print(
         f"\nThe average of all models has CV error "
@@ -248,33 +196,22 @@ def _print_projections(
         f"mean squared difference of their predictions on held-out rows. Chosen: {near}."
     )
     error, spread = found.of_size(found.cv_error), found.of_size(found.std_error)
-    shown = rows_shown(len(found.models), t, whole)
-    cells = [
-        [
+    table = make_table(("features", "γ", "CV error", "± s.e.", "distance"))
+    table.add_column("what changes", overflow="fold")
+    supports = [set[int](), *(set(model.support.tolist()) for model in found.models)]
+    for i in rows_shown(len(found.models), t, whole):
+        before, now = supports[i : i + 2]
+        changes = [f"+{names[c]}" for c in sorted(now - before)]
+        changes += [f"−{names[c]}" for c in sorted(before - now)]
+        if len(changes) > 4 and not whole:
+            changes = [f"{len(now - before)} in, {len(before - now)} out"]
+        table.add_row(
             str(found.sizes[i]),
             f"{found.gammas[found.at[i]]:.3g}",
             number(error[i], found.proved),
             number(spread[i]),
             f"{100 * share[i]:.2g} %",
-        ]
-        for i in shown
-    ]
-    table, widths = _table(["features", "γ", "CV error", "± s.e.", "distance"], cells)
-    room = max(console.width - widths - 4, 12)
-    table.add_column("what changes", no_wrap=not whole, overflow="fold", max_width=room)
-    supports = [set[int](), *(set(model.support.tolist()) for model in found.models)]
-    for row, i in zip(cells, shown, strict=True):
-        before, now = supports[i : i + 2]
-        changes = [f"+{names[c]}" for c in sorted(now - before)]
-        changes += [f"−{names[c]}" for c in sorted(before - now)]
-        text = " ".join(changes)
-        if len(text) > room and not whole:
-            text = f"{len(now - before)} in, {len(before - now)} out"
-        table.add_row(*row, escape(text), style="bold green" if i == t else None)
+            escape(" ".join(changes)),
+            style="bold green" if i == t else None,
+        )
     print_table(console, table, len(found.models), "sizes")
-
-
-def _shares(found: Projection) -> Array:
-    """Distances from the average as shares of its CV error."""
-    distance = found.of_size(found.distance)
-    return distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)

@@ -10,56 +10,79 @@ import numpy as np
 from .. import __version__
 from ..cv.results import CVResult, GammaResult
 from ..design.model import FittedModel
-from ..design.prepare import Prepared, versions
+from ..design.prepare import Prepared, Standardised, versions
 from ..selection.choice import Choice
-from ..selection.nested import NestedError
 from ..selection.projection import Projection
-from ..selection.study import Study
-from .figures import quality, standardized
+from ..solvers.core.result import Solution
+from ..tables.rows import RowSource
+from .report import Run
 
 
-def cv_document(
-    prepared: Prepared,
-    study: Study,
-    model: FittedModel,
-    choices: dict[str, Choice],
-    rule: str,
-    expected: NestedError | None,
-) -> dict[str, Any]:
-    """The document ``sparsecv cv --json`` writes, but for the seconds.
+def head(source: RowSource, p: int) -> dict[str, Any]:
+    """What every document begins with: the program, the table, and what the results depend on.
 
-    choices, dict of str to Choice, what each rule chooses.
-    rule, str, the one that was asked for.
-    expected, NestedError, the error to expect on new data, where it is known.
+    p: Number of columns, without those that are left out because they are constant.
     """
-    choice = choices[rule]
+    return {
+        "sparsecv": __version__,
+        "dataset": source.name,
+        "n": source.n,
+        "p": p,
+        "target": source.target_name,
+        "weights": source.weights_name,
+        "groups": source.groups_name,
+        "cpu_count": os.cpu_count(),
+        "versions": versions(),
+    }
+
+
+def cv_document(run: Run) -> dict[str, Any]:
+    """The document that ``sparsecv cv --json`` writes, without the seconds."""
+    prepared, study, choice = run.prepared, run.study, run.choice
+    rmse, r2 = prepared.quality(choice.cv_error)
+    rules = {
+        name: _pair(one)
+        | {"criterion": one.criterion, "certified": one.certified}
+        | ({} if one.lambda_ is None else {"lambda": one.lambda_})
+        for name, one in run.choices.items()
+    }
     return _surface_document(prepared, study.surface) | {
         "method": study.settings.method,
         "backend": study.settings.backend,
         "chosen": {
-            "rule": rule,
+            "rule": study.rule,
             **_pair(choice),
-            **dict(zip(("rmse", "r2"), quality(prepared, choice.cv_error), strict=True)),
+            "rmse": rmse,
+            "r2": r2,
             "lower": choice.lower,
             "upper": _finite(choice.upper),
             "certified": choice.certified,
         },
-        "rule": rule,
+        "rule": study.rule,
         "rule_status": str(study.status),
-        "rules": {
-            name: {
-                **_pair(c),
-                "criterion": c.criterion,
-                "certified": c.certified,
-                **({} if c.lambda_ is None else {"lambda": c.lambda_}),
-            }
-            for name, c in choices.items()
-        },
-        "nested": None if expected is None else expected._asdict(),
-        "model": model_document(prepared, model),
-        "cpu_count": os.cpu_count(),
-        "versions": versions(),
+        "rules": rules,
+        "nested": None if run.expected is None else run.expected._asdict(),
+        "model": _model_document(prepared, run.model),
         **({} if choice.projection is None else _sizes(prepared, choice.projection)),
+    }
+
+
+def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
+    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
+    return _surface_document(prepared, result) | {"interrupted": True, "model": None}
+
+
+def fit_document(
+    ready: Standardised, model: FittedModel, tau: int, gamma: float, solution: Solution
+) -> dict[str, Any]:
+    """The document that ``sparsecv fit --json`` writes."""
+    return head(ready.source, ready.design.p) | {
+        "tau": tau,
+        "gamma": gamma,
+        "model": _model_document(ready, model),
+        "status": str(solution.status),
+        "n_nodes": solution.n_nodes,
+        "seconds": solution.seconds,
     }
 
 
@@ -70,102 +93,85 @@ def _pair(choice: Choice) -> dict[str, Any]:
 
 def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
     """The table, its folds and every h(γ, τ)."""
-    folds, best = prepared.folds, result.best()
+    folds, best, protocol = prepared.folds, result.best(), prepared.design.protocol
+    same = ("tau", "gamma", "cv_error", "std_error", "lower_bound", "certified")
     more: dict[str, Any] = {}
     if result.trace:
-        more["trace"] = [vars(step) for step in result.trace]
-        more["ended"] = result.ended
+        more = {"trace": [vars(step) for step in result.trace], "ended": result.ended}
     if result.tolerance is not None:
         more["tolerance"] = result.tolerance
-    return more | {
-        "sparsecv": __version__,
-        "dataset": prepared.source.name,
-        "n": folds.n,
-        "p": prepared.design.p,
+    return {
+        **head(prepared.source, prepared.design.p),
+        **more,
         "feature_names": [prepared.names[c] for c in prepared.design.kept],
-        "target": prepared.source.target_name,
-        "weights": prepared.source.weights_name,
-        "groups": prepared.source.groups_name,
         "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
-        "protocol": prepared.design.protocol.name,
-        "scale": prepared.design.protocol.scale,
-        "results": [_gamma_document(prepared, r) for r in result.by_gamma],
+        "protocol": protocol.name,
+        "scale": protocol.scale,
+        "results": [_gamma_document(prepared, one) for one in result.by_gamma],
         "best": {
-            "tau": best.tau,
-            "gamma": best.gamma,
-            "cv_error": best.cv_error,
-            "std_error": best.std_error,
-            "lower_bound": best.lower_bound,
+            **{name: getattr(best, name) for name in same},
             "upper_bound": _finite(best.upper),
-            "certified": best.certified,
             "tau_1se": best.one_se,
         },
     }
 
 
-def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
-    return _surface_document(prepared, result) | {"interrupted": True, "model": None}
-
-
 def _finite(value: float) -> float | None:
-    """A number as JSON has it: nothing where no bound is known yet."""
+    """A number as JSON has it: null where no bound is known yet."""
     return float(value) if np.isfinite(value) else None
 
 
 def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
-    kept = prepared.design.kept
+    names = [prepared.names[c] for c in prepared.design.kept]
+    lists = ("std_error", "lower", "mio_by_tau")
+    errors = zip(result.cv_error.tolist(), result.exact, strict=True)
     return {
         "gamma": result.gamma,
         "tau": result.taus.tolist(),
-        "cv_error": [
-            float(h) if proved else None
-            for h, proved in zip(result.cv_error, result.exact, strict=True)
-        ],
+        "cv_error": [h if exact else None for h, exact in errors],
         "incumbent": result.cv_error.tolist(),
-        "std_error": result.std_error.tolist(),
-        "lower": result.lower.tolist(),
+        **{name: getattr(result, name).tolist() for name in lists},
         "upper": [_finite(value) for value in result.upper],
-        "support": [[prepared.names[kept[c]] for c in s] for s in result.models],
+        "support": [[names[c] for c in support] for support in result.models],
         "n_mio": result.n_mio,
         "n_nodes": result.n_nodes,
         "seconds": result.seconds,
-        "mio_by_tau": result.mio_by_tau.tolist(),
     } | ({"history": result.history} if result.history else {})
 
 
-def model_document(prepared: Prepared, model: FittedModel) -> dict[str, Any]:
-    """The model as it stands in JSON; coefficients have the order of ``support``."""
+def _coefficients(ready: Standardised, model: FittedModel) -> dict[str, Any]:
+    """Names and coefficients of a model's features; both lists have the same order."""
     return {
-        "support": [prepared.names[c] for c in model.support],
-        "coef": [float(model.coef[c]) for c in model.support],
-        "standardized_coef": standardized(prepared, model).tolist(),
+        "support": [ready.names[c] for c in model.support],
+        "coef": model.coef[model.support].tolist(),
         "intercept": model.intercept,
-        # an average of models has no objective
-        "objective": None if np.isnan(model.objective) else model.objective,
-        "lower_bound": None if np.isnan(model.objective) else model.lower_bound,
-        "gap": None if np.isnan(model.objective) else model.gap,
         "proved": model.proved,
+    }
+
+
+def _model_document(ready: Standardised, model: FittedModel) -> dict[str, Any]:
+    """The chosen model; an average of models has no objective."""
+    known = not np.isnan(model.objective)
+    bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
+    return _coefficients(ready, model) | {
+        "standardized_coef": ready.effects(model).tolist(),
+        **{name: value if known else None for name, value in bounds.items()},
     }
 
 
 def _sizes(prepared: Prepared, found: Projection) -> dict[str, Any]:
     """The projected model of every size."""
-    tables = {name: found.of_size(getattr(found, name)) for name in ("distance", "cv_error")}
-    tables["std_error"] = found.of_size(found.std_error)
+    tables = {
+        "tau": found.sizes,
+        "gamma": np.asarray(found.gammas)[found.at],
+        **{n: found.of_size(getattr(found, n)) for n in ("distance", "cv_error", "std_error")},
+    }
     return {
         "reference_error": found.reference,
         "reference_std_error": found.reference_std,
         "sizes": [
-            {
-                "tau": int(found.sizes[i]),
-                "gamma": float(found.gammas[found.at[i]]),
-                **{name: float(values[i]) for name, values in tables.items()},
-                "support": [prepared.names[c] for c in model.support],
-                "coef": [float(c) for c in np.asarray(model.coef)[model.support]],
-                "intercept": model.intercept,
-                "proved": model.proved,
-            }
+            {name: values[i].item() for name, values in tables.items()}
+            | _coefficients(prepared, model)
             for i, model in enumerate(found.models)
         ],
     }

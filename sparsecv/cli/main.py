@@ -18,7 +18,7 @@ from .benchmark import benchmark
 from .cv import cv
 from .datasets_command import datasets
 from .fit import fit
-from .options import BAD_INPUT, DONE, INTERRUPTED
+from .options import Exit
 from .predict import predict
 from .stability import stability
 from .warmup import warmup
@@ -39,11 +39,11 @@ def _root(
 ) -> None:
     if version:
         typer.echo(f"sparsecv {__version__}")
-        raise typer.Exit(DONE)
+        raise typer.Exit(Exit.DONE)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status and calls ``sys.exit`` when run as a script.
+    """Run the command line; return the exit status, or exit where no arguments are passed.
 
     arguments: Those of the process by default.
     """
@@ -54,34 +54,29 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        status = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
-    except (InputError, ClusterError) as error:
-        status = _complain(str(error))
+        found = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
+        status = found if isinstance(found, int) else Exit.DONE
     except (KeyboardInterrupt, typer.Abort):
-        status = INTERRUPTED
+        status = Exit.INTERRUPTED
     except Exception as error:
-        if not hasattr(error, "format_message"):
+        if not (isinstance(error, (InputError, ClusterError)) or hasattr(error, "format_message")):
             raise
-        status = _complain(_usage(error))
-    status = status if isinstance(status, int) else DONE
-    if status == INTERRUPTED:
+        print(f"sparsecv: error: {' '.join(_complaint(error).split())}", file=sys.stderr)
+        status = Exit.BAD_INPUT
+    if status == Exit.INTERRUPTED:  # typer may return it
         print("sparsecv: interrupted", file=sys.stderr)
     if arguments is None:
         sys.exit(status)
     return status
 
 
-def _complain(text: str) -> int:
-    print(f"sparsecv: error: {' '.join(text.split())}", file=sys.stderr)
-    return BAD_INPUT
-
-
-def _usage(error: Any) -> str:
-    """What is wrong with the words of a command, the same in every version of typer."""
+def _complaint(error: Any) -> str:
+    """What is wrong with the input or with the words of a command, whatever typer's version."""
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
         near = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
         return f"No such option: {error.option_name}" + (near if error.possibilities else "")
-    return str(error.format_message()).replace("Value error, ", "")
+    text = error.format_message() if hasattr(error, "format_message") else error
+    return str(text).replace("Value error, ", "")
 
 
 def _one_line_warning(message: Any, *_: Any, **__: Any) -> None:

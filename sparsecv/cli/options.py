@@ -1,4 +1,4 @@
-"""Options the commands share, and the small things they all do."""
+"""Options that several commands share, and what every command does with them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,17 +18,28 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..design.model import FittedModel
-    from ..design.prepare import Prepared
     from ..tables.rows import RowSource
 
-DONE, GAP, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-"""Exit statuses."""
+
+class Exit(IntEnum):
+    """Exit statuses; GAP: a limit that the user has named left something unproved."""
+
+    DONE = 0
+    GAP = 1
+    BAD_INPUT = 2
+    INTERRUPTED = 130
 
 
 def _data_sets() -> list[str]:
     from ..tables.datasets import list_datasets
 
     return [info.name for info in list_datasets() if info.available]
+
+
+def _checked_jobs(jobs: int) -> int:
+    if jobs < -1 or jobs == 0:
+        raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
+    return jobs
 
 
 Data = Annotated[
@@ -39,26 +51,16 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[str | None, typer.Option(help="Response column; default: the last one.")]
-OneHot = Annotated[
-    bool,
-    typer.Option("--one-hot", help="Encode text columns as 0/1 columns, two levels as one."),
-]
+OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode text columns as 0/1 columns.")]
 AllLevels = Annotated[
     bool, typer.Option("--all-levels", help="With --one-hot: a column for both of two levels.")
 ]
 Drop = Annotated[
-    list[str] | None,
-    typer.Option(help="Column to leave out, or several, comma-separated; may be repeated."),
+    list[str] | None, typer.Option(help="Columns to leave out, comma-separated; may be repeated.")
 ]
-Weights = Annotated[
-    str | None,
-    typer.Option(help="Column of weights >= 0 of the squared errors; it is no feature."),
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(help="Column of groups, whose rows are held out together; it is no feature."),
-]
-Encoding = Annotated[str, typer.Option(help="Of a text file, such as latin-1.")]
+Weights = Annotated[str | None, typer.Option(help="Column of weights >= 0 of the squared errors.")]
+Groups = Annotated[str | None, typer.Option(help="Column of groups, which folds keep together.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of a text file, such as latin-1.")]
 ProtocolName = Annotated[
     Literal["honest", "paper"],
     typer.Option(
@@ -86,44 +88,29 @@ TimeLimit = Annotated[
     ),
 ]
 Json = Annotated[
-    Path | None,
-    typer.Option("--json", help="Write the results to this file; - is standard output."),
+    Path | None, typer.Option("--json", help="Write the results here; - is standard output.")
 ]
-Save = Annotated[
-    Path | None, typer.Option(help="Write the model to this file, for sparsecv predict.")
-]
+Save = Annotated[Path | None, typer.Option(help="Write the model here, for sparsecv predict.")]
 Dask = Annotated[
-    str | None,
-    typer.Option("--dask", help="Address of a Dask scheduler, whose workers do the work."),
+    str | None, typer.Option("--dask", help="Address of a Dask scheduler, whose workers work.")
 ]
-Jobs = Annotated[int, typer.Option(help="Threads; -1 uses every core.")]
-Seed = Annotated[int, typer.Option(help="Of the folds, and of what else is drawn.")]
+Jobs = Annotated[int, typer.Option(callback=_checked_jobs, help="Threads; -1 uses every core.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**32 - 1, help="Seed of the folds, and of what else is drawn.")
+]
 Checkpoint = Annotated[
-    Path | None,
-    typer.Option(help="Folder that keeps what is finished; a rerun goes on from it."),
+    Path | None, typer.Option(help="Folder that keeps what is finished; a rerun goes on from it.")
 ]
 WholeTables = Annotated[bool, typer.Option("--table", help="Print every table, to its last row.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
 def read(
-    data: str,
-    target: str | None,
-    one_hot: bool,
-    all_levels: bool,
-    drop: list[str] | None,
-    encoding: str,
-    quiet: bool,
-    weights: str | None = None,
-    groups: str | None = None,
+    data: str, quiet: bool, one_hot: bool, all_levels: bool, drop: list[str] | None, **more: Any
 ) -> RowSource:
     """Open the table a command works on, and say what is noticed about its columns.
 
-    data: A file, a data set's name, or "-".
-    target: Response column.
-    one_hot, all_levels: Encode text columns, without or with a column for every level.
-    drop: Columns left out.
-    quiet: Nothing is said.
+    more: The options --target, --encoding, --weights and --groups.
     Raises InputError: A table or options that cannot be used.
     """
     from ..tables.datasets import resolve
@@ -131,57 +118,14 @@ def read(
     if all_levels and not one_hot:
         raise InputError("--all-levels goes with --one-hot")
     kind = "all" if all_levels else one_hot
-    source = resolve(
-        data,
-        target=target,
-        one_hot=kind,
-        drop=drop or (),
-        encoding=encoding,
-        weights=weights,
-        groups=groups,
-    )
+    source = resolve(data, one_hot=kind, drop=drop or (), **more)
     for text in () if quiet else source.notes():
         note(text)
     return source
 
 
-def prepared(
-    source: RowSource,
-    folds: str,
-    layout: Any,
-    bar: Any,
-    seed: int = 0,
-    jobs: int = 1,
-    quiet: bool = True,
-) -> Prepared:
-    """Read a table and cut it into folds, telling the bar.
-
-    folds: As in --folds.
-    bar: As :func:`progress` yields it.
-    quiet: The plan for a table larger than memory is not said.
-    """
-    from ..design.prepare import prepare
-
-    def told(row: int, n: int) -> None:
-        bar("reading rows", row, n)
-
-    say = None if quiet else note
-    return prepare(source, folds, layout, seed=seed, progress=told, n_jobs=jobs, announce=say)
-
-
-def check_numbers(jobs: int, seed: int = 0) -> None:
-    """Validate --jobs and --seed.
-
-    Raises InputError: A number of threads that is 0 or below -1, a seed out of 0..2^32-1.
-    """
-    if jobs < -1 or jobs == 0:
-        raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
-    if not 0 <= seed < 2**32:
-        raise InputError(f"--seed must lie in 0..2^32-1; got {seed}")
-
-
 def as_limit(text: str) -> float | str | None:
-    """Read --time-limit: "auto", None for none, or seconds.
+    """Read --time-limit: "auto", None for no limit, or seconds.
 
     Raises InputError: Any other text, or a negative number.
     """
@@ -198,7 +142,7 @@ def as_limit(text: str) -> float | str | None:
 
 
 def announce_limit(p: int, limit: float | str | None) -> None:
-    """Say up front that some trees may not end.
+    """Say before the search that a part of the results may stay estimates.
 
     p: Number of columns.
     """
@@ -212,39 +156,32 @@ def announce_limit(p: int, limit: float | str | None) -> None:
         )
 
 
-def as_protocol(name: str, scale: str, no_intercept: bool) -> Any:
-    """Build the protocol that the options --protocol, --scale and --no-intercept name."""
-    from ..design.design import Protocol
-
-    return Protocol(name, scale, not no_intercept)
-
-
-def names_in(text: str | None) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
     """Split a comma-separated list of names."""
-    return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def note(text: str) -> None:
-    """Say something beside the results: on standard error."""
+    """Print a remark on standard error, where it is not mixed with results."""
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def open_console(quiet: bool, json_file: Path | None = None) -> Console:
-    """Where the tables go: standard output, unless that is for JSON."""
+    """Where the tables go: standard output, or standard error where JSON goes to the former."""
     from rich.console import Console
 
-    other = json_file is not None and str(json_file) == "-"
-    return Console(quiet=quiet, highlight=False, emoji=False, stderr=other)
+    return Console(quiet=quiet, highlight=False, emoji=False, stderr=str(json_file) == "-")
 
 
-def check_file(option: str, path: Path | None) -> None:
-    """Find out now, not after the search, that the file cannot be there.
+def check_files(**paths: Path | None) -> None:
+    """Find out now, not after the search, that a file cannot be written.
 
-    option: For the message.
-    Raises InputError: It is a folder, or its folder does not exist.
+    paths: The files, by the names of their options.
+    Raises InputError: A path is a folder, or its folder does not exist.
     """
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise InputError(f"{option} {path}: not a file in an existing folder")
+    for option, path in paths.items():
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise InputError(f"--{option} {path}: not a file in an existing folder")
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
@@ -261,20 +198,23 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def save_model(path: Path, source: RowSource, model: FittedModel, tau: int, gamma: float) -> None:
-    """Write a model that was fitted to a table."""
+def save_model(
+    path: Path | None, source: RowSource, model: FittedModel, tau: int, gamma: float
+) -> None:
+    """Write a model that was fitted to a table; without a path nothing is written."""
     from ..design.saved import SavedModel
 
-    names, target, levels = source.feature_names, source.target_name, source.levels
-    saved = SavedModel.of(model, names, target=target, tau=tau, gamma=gamma, levels=levels)
-    saved.write(path)
+    if path is not None:
+        names, target, levels = source.feature_names, source.target_name, source.levels
+        saved = SavedModel.of(model, names, target=target, tau=tau, gamma=gamma, levels=levels)
+        saved.write(path)
 
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr where that is a terminal; otherwise nothing.
+    """A bar on standard error where that is a terminal; otherwise nothing.
 
-    Yields: Takes a text, a number done and a total.
+    Yields: Takes a text, the units done and the units in all.
     """
     from rich.console import Console
 
@@ -287,8 +227,6 @@ def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
     words = TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn()
     with Progress(*words, TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
-
-        def show(text: str, done: int, total: int) -> None:
-            progress.update(task, description=text, completed=done, total=total)
-
-        yield show
+        yield lambda text, done, total: progress.update(
+            task, description=text, completed=done, total=total
+        )

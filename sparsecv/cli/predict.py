@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from ..errors import InputError, file_faults
-from .options import DONE, Encoding, check_file
+from .options import Encoding, Exit, check_files
 
 if TYPE_CHECKING:
     from ..design.saved import SavedModel
@@ -28,7 +28,7 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
     from ..design.saved import SavedModel
     from ..tables.features import read_features
 
-    check_file("--out", out)
+    check_files(out=out)
     saved = SavedModel.read(model)
     rows = read_features(data, saved.columns(), saved.support, encoding)
     blocks = _predictions(saved, rows, data)
@@ -39,11 +39,11 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
         print("prediction", file=file)
         for values in chain([first], blocks):
             file.writelines(f"{value!r}\n" for value in values)
-    raise typer.Exit(DONE)
+    raise typer.Exit(Exit.DONE)
 
 
 def _predictions(saved: SavedModel, blocks: Iterable[Any], data: str) -> Iterator[list[float]]:
-    """Predictions of every block of rows; those that are no finite number are refused."""
+    """Predictions of every block of rows; a prediction that is no finite number is refused."""
     done = 0
     for X in blocks:
         values = saved.predict(X)

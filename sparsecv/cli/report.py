@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -11,16 +12,20 @@ from rich.table import Table
 
 from ..cv.results import bounds_text
 from ..design.model import FittedModel
-from ..design.prepare import Prepared
+from ..design.prepare import Prepared, Standardised
 from ..selection.choice import Choice
-from ..selection.nested import NestedError
 from ..selection.rules import rule_reason
 from ..selection.study import Study
-from .figures import quality, standardized
 
-MAX_TABLE_ROWS = 40  # a longer table is cut to the rows around the choice, unless --table is given
-MAX_SHOWN_GAP = 0.75  # a relative gap of a training objective from which on no bound is shown
-ROWS_AROUND = 21  # rows that are left of a table that is cut
+if TYPE_CHECKING:
+    from ..selection.nested import NestedError
+
+# A table of more rows is cut to half as many around the choice, unless --table is given. Twice the
+# value would let the tables of one command fill two screens.
+MAX_TABLE_ROWS = 40
+ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1  # rows that are left of a table that is cut
+# From this relative gap of a training objective on, its bound says nothing and is not shown.
+MAX_SHOWN_GAP = 0.75
 AIMS = {  # what a rule takes
     "minimum": "the least CV error",
     "one-se": "the fewest features within one standard error of the least CV error",
@@ -39,21 +44,61 @@ SIGNS = (
 )
 
 
+class Run(NamedTuple):
+    """A finished run of ``sparsecv cv``: what its screen, its JSON and its picture show.
+
+    choices: What each rule chooses, by the rule's name.
+    model: The model on all rows.
+    expected: The error to expect on new data, where it is known.
+    """
+
+    prepared: Prepared
+    study: Study
+    choices: dict[str, Choice]
+    model: FittedModel
+    expected: NestedError | None
+
+    @property
+    def choice(self) -> Choice:
+        """What the study's rule has chosen."""
+        return self.choices[self.study.rule]
+
+
 def number(value: float, proved: bool = True) -> str:
     """Six significant digits, without an exponent where that is short; ≈ before an estimate."""
     return ("" if proved else "≈") + f"{value + 0.0:.6g}"  # no minus before 0
 
 
 def counted(features: int) -> str:
-    """A number of features."""
+    """A number of features, in words."""
     return f"{features} feature{'' if features == 1 else 's'}"
 
 
-def rows_shown(count: int, centre: int, whole: bool) -> range:
-    """Rows of a table that are printed: all, or those around one where there are too many.
+def make_table(
+    heads: Iterable[str],
+    rows: Iterable[Sequence[Any]] = (),
+    *,
+    left: Sequence[str] = (),
+    title: str | None = None,
+) -> Table:
+    """A table whose columns are aligned to the right, but for those whose heads are in ``left``.
 
-    whole: The user asked for whole tables.
-    Returns, range.
+    rows: Texts, or drawings that rich knows.
+    """
+    table = Table(title=title, title_justify="left", title_style="italic")
+    for head in heads:
+        words = head in left
+        side: Any = "left" if words else "right"
+        table.add_column(head, justify=side, no_wrap=not words, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def rows_shown(count: int, centre: int, whole: bool) -> range:
+    """Rows of a table that are printed: all, or those around one row where there are too many.
+
+    whole: The user has asked for whole tables.
     """
     if whole or count <= MAX_TABLE_ROWS:
         return range(count)
@@ -62,20 +107,16 @@ def rows_shown(count: int, centre: int, whole: bool) -> range:
 
 
 def print_table(console: Console, table: Table, count: int, what: str) -> None:
-    """Print a table, and how many rows it lacks.
-
-    count: Rows that there are.
-    what: They stand for.
-    """
+    """Print a table, and how many of its ``count`` rows are left out; ``what`` names the rows."""
     console.print(table)
     if count > table.row_count:
         console.print(f"… {count - table.row_count} more {what}: --table shows them", style="dim")
 
 
-def print_data(console: Console, prepared: Prepared) -> None:
+def print_data(console: Console, ready: Standardised) -> None:
     """Say in a sentence what was read."""
-    source, protocol = prepared.source, prepared.design.protocol
-    said = f"[bold]{escape(source.name)}[/]: {source.n} rows, {counted(prepared.design.p)}"
+    source, protocol = ready.source, ready.design.protocol
+    said = f"[bold]{escape(source.name)}[/]: {source.n} rows, {counted(ready.design.p)}"
     said += f", response {escape(source.target_name)}"
     for what, name in (("weights", source.weights_name), ("groups", source.groups_name)):
         said += "" if name is None else f", {what} {escape(name)}"
@@ -85,58 +126,43 @@ def print_data(console: Console, prepared: Prepared) -> None:
     console.print(said + ("" if protocol.intercept else ", no intercept"))
 
 
-def print_answer(
-    console: Console,
-    prepared: Prepared,
-    study: Study,
-    choice: Choice,
-    model: FittedModel,
-    asked: str,
-    expected: NestedError | None,
-) -> None:
-    """Print the rule, the model it chooses, the errors of that, and what is proved.
-
-    console, prepared, study, choice, model: Of the run.
-    asked: The rule that was asked for, "auto" where none was named.
-    """
-    why = rule_reason(asked, study.data, study.settings)
-    console.print(f"[bold]Rule {choice.rule}[/] ({why}): {AIMS[choice.rule]}.")
-    print_data(console, prepared)
+def print_answer(console: Console, run: Run) -> None:
+    """Print the rule, the model that it chooses, the model's errors, and what is proved."""
+    study = run.study
+    why = rule_reason(study.rule_asked, study.data, study.settings)
+    console.print(f"[bold]Rule {study.rule}[/] ({why}): {AIMS[study.rule]}.")
+    print_data(console, run.prepared)
     lines = Table.grid(padding=(0, 2))
-    for label, text in _lines(prepared, study, choice, model, expected):
+    for label, text in _lines(run):
         lines.add_row(f"[bold]{label}[/]", text)
     console.print(lines)
 
 
-def _lines(
-    prepared: Prepared,
-    study: Study,
-    choice: Choice,
-    model: FittedModel,
-    expected: NestedError | None,
-) -> Iterator[tuple[str, str]]:
+def _lines(run: Run) -> Iterator[tuple[str, str]]:
     """The answer: a label and a text for every line."""
-    what = f"{choice.tau} of {counted(prepared.design.p)}"
+    choice, expected = run.choice, run.expected
+    what = f"{choice.tau} of {counted(run.prepared.design.p)}"
     if choice.weights is None:
         what += f" (τ = {choice.tau}), ridge weight γ = {number(choice.gamma)}"
     else:
         what = f"the average of all models, {what}"
     yield "chosen", f"[bold green]{what}[/]"
-    yield from _errors(prepared, study, choice, expected is not None)
+    yield from _errors(run.prepared, run.study, choice, expected is not None)
     if expected is not None:
         figure = f"[bold]{number(expected.error)}[/] ± {number(expected.std_error)} (s.e.)"
         yield "to quote", f"{figure}, the error to expect on new data: the whole"
         yield "", f"procedure, choice included, held out in {expected.folds} outer folds"
-    yield from _proofs(study, choice, model)
+    yield from _proofs(run.study, choice)
+    if choice.is_pair:
+        yield _best_of_size(run.model, choice.tau)
 
 
 def _errors(
     prepared: Prepared, study: Study, choice: Choice, nested: bool
 ) -> Iterator[tuple[str, str]]:
-    """The CV error of what is chosen, its interval where that is not proved, RMSE and R²."""
+    """The CV error of the choice, its bounds where it is not proved, RMSE and R²."""
     folds, target = prepared.folds, escape(prepared.source.target_name)
-    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
-    held_out, known = f"mean squared held-out error, {kind}", ""
+    kind, known = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds", ""
     if choice.weights is not None:
         spread, exact = study.average_error[1], choice.certified
     elif (found := choice.projection) is not None:
@@ -146,11 +172,11 @@ def _errors(
         spread, exact = one.std_error[t], bool(one.exact[t])
         known = "" if exact else bounds_text(choice.lower, choice.cv_error, choice.upper)
     error = f"[bold]{number(choice.cv_error, exact)}[/] ± {number(float(spread))} (s.e.)"
-    yield "CV error", f"{error}, {held_out}"
+    yield "CV error", f"{error}, mean squared held-out error, {kind}"
     yield "", ONLY_COMPARES + ("" if nested else " --nested tells how much.")
     if known:
         yield "", f"proved bounds of this CV error: {escape(known)}"
-    rmse, r2 = quality(prepared, choice.cv_error)
+    rmse, r2 = prepared.quality(choice.cv_error)
     yield "RMSE", f"{number(rmse, exact)}, the square root of the CV error"
     if r2 is not None:
         worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
@@ -158,8 +184,8 @@ def _errors(
         yield "R²", f"{'' if exact else '≈'}{r2:.3f} = {formula}"
 
 
-def _proofs(study: Study, choice: Choice, model: FittedModel) -> Iterator[tuple[str, str]]:
-    """What is proved of the choice, and of the features of its model on all rows."""
+def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
+    """What is proved of the choice."""
     result = study.surface
     pairs = "no pair (τ, γ) " + ("that was tried" if result.trace else "of the grid")
     within = "" if not result.tolerance else f" by more than {100 * result.tolerance:g} %"
@@ -176,8 +202,6 @@ def _proofs(study: Study, choice: Choice, model: FittedModel) -> Iterator[tuple[
         known = bounds_text(best.lower_bound, best.cv_error, best.upper)
         least = f"; proved bounds of the least CV error: {escape(known)}" if known else ""
         yield "≈", f"not proved: with all CV errors proved another model might be chosen{least}"
-    if choice.is_pair:
-        yield _best_of_size(model, choice.tau)
 
 
 def _best_of_size(model: FittedModel, tau: int) -> tuple[str, str]:
@@ -190,14 +214,11 @@ def _best_of_size(model: FittedModel, tau: int) -> tuple[str, str]:
 
 
 def print_fit(
-    console: Console, prepared: Prepared, model: FittedModel, tau: int, gamma: float
+    console: Console, ready: Standardised, model: FittedModel, tau: int, gamma: float
 ) -> None:
-    """Print what ``sparsecv fit`` was asked for, the objective and what is proved.
-
-    console, prepared, model: Of the run.
-    """
-    print_data(console, prepared)
-    console.print(f"[bold green]{tau} of {counted(prepared.design.p)}, γ = {number(gamma)}[/]")
+    """Print what ``sparsecv fit`` was asked for, the objective and what is proved."""
+    print_data(console, ready)
+    console.print(f"[bold green]{tau} of {counted(ready.design.p)}, γ = {number(gamma)}[/]")
     bound = f" (proved lower bound {number(model.lower_bound)})"
     bound = "" if model.proved or model.gap >= MAX_SHOWN_GAP else bound
     objective = number(model.objective, model.proved)
@@ -207,24 +228,21 @@ def print_fit(
 
 
 def print_model(
-    console: Console, prepared: Prepared, model: FittedModel, whole: bool = False
+    console: Console, ready: Standardised, model: FittedModel, whole: bool = False
 ) -> None:
-    """Print the coefficients in original units, those that matter most first.
+    """Print the coefficients in original units, those of the largest effect first.
 
-    whole: However many they are.
+    whole: All of the coefficients are printed, however many they are.
     """
     console.print(
         "\ncoefficients on all rows; × s.d.: the effect of one standard deviation", style="italic"
     )
-    table = Table()
-    table.add_column("feature", overflow="fold")
-    table.add_column("coefficient", justify="right")
-    table.add_column("× s.d.", justify="right")
-    effects = standardized(prepared, model)
+    effects = ready.effects(model)
     order = np.argsort(-np.abs(effects), kind="stable")
+    table = make_table(("feature", "coefficient", "× s.d."), left=("feature",))
     for i in order[rows_shown(order.size, 0, whole)]:
         column = model.support[i]
-        name = escape(prepared.names[column])
+        name = escape(ready.names[column])
         table.add_row(name, number(model.coef[column]), number(effects[i]))
     print_table(console, table, order.size, "features")
     console.print(f"intercept {number(model.intercept)}")
@@ -233,7 +251,7 @@ def print_model(
 def print_signs(console: Console, estimates: bool) -> None:
     """Say what γ, τ, "proved" and ≈ mean, in a line each.
 
-    estimates: There is an ≈ on the screen.
+    estimates: Whether a ≈ is on the screen.
     """
     for word, meaning in SIGNS if estimates else SIGNS[:-1]:
         console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
-from .. import __version__
 from ..errors import InputError
 from . import options as shared
 
@@ -78,31 +77,28 @@ def stability(
     quiet: shared.Quiet = False,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
-    from ..design.prepare import versions
-    from ..plots import curves as plots
-    from ..plots import heatmaps
+    from ..plots import curves, heatmaps
     from ..solvers.core.limits import Limits
-    from ..stability import command as work
-    from . import grids as options
+    from ..stability import command
+    from . import documents, grids
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
     if plot is not None:
-        plots.check_writable(str(plot))
+        curves.check_writable(str(plot))
         if learner != "sparse-ridge" or search == "coordinate":
             raise InputError("--plot needs --learner sparse-ridge and a grid")
-    shared.check_file("--json", json_file)
-    shared.check_numbers(jobs, seed)
-    taus, gammas = options.parse_taus(tau), None if gamma is None else options.parse_gammas(gamma)
+    shared.check_files(json=json_file)
+    taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
-    source = shared.read(data, target, one_hot, all_levels, drop, encoding, quiet)
-    done = work.run(
+    source = shared.read(data, quiet, one_hot, all_levels, drop, target=target, encoding=encoding)
+    job = command.run(
         source,
         learner,
         cv=folds,
         taus=None if taus is None else taus.tolist(),
         gammas=None if gammas is None else gammas.tolist(),
-        lambdas=_weights(weights),
+        lambdas=_lambdas(weights),
         loss=loss,
         search=search,
         classify=classify,
@@ -113,80 +109,64 @@ def stability(
         solver=solver,
         client=dask,
     )
-    found = {
-        "sparsecv": __version__,
-        "dataset": source.name,
-        "n": source.n,
-        "p": source.p,
-        **work.document(done),
-        "seconds": clock.elapsed(),
-        "versions": versions(),
-    }
-    show(console, found)
+    found = documents.head(source, source.p) | command.document(job)
+    found["seconds"] = clock.elapsed()
+    _show(console, found)
     if json_file is not None:
         shared.write_json(json_file, found)
     if plot is not None:
-        heatmaps.plot(done, str(plot), f"{source.name}, {found['folds']['k']} folds")
-    raise typer.Exit(0)
+        heatmaps.plot(job, str(plot), f"{source.name}, {found['folds']['k']} folds")
+    raise typer.Exit(shared.Exit.DONE)
 
 
-def _weights(text: str | None) -> Any:
-    """Values of --lambda, with 0."""
-    from . import grids as options
+def _lambdas(text: str | None) -> Any:
+    """Values of --lambda, to which 0 is added where the user has named several."""
+    from .grids import parse_weights
 
-    if text is None:
-        return None
-    values = [0.0] if text.strip() == "0" else options.parse_weights(text)
-    return values if len(values) == 1 else np.append(0.0, values)
+    values = None if text is None else parse_weights(text)
+    return values if values is None or len(values) == 1 else np.append(0.0, values)
 
 
-def show(console: Console, found: dict[str, Any]) -> None:
-    """Print λ, the choice and what it is worth.
+def _show(console: Console, found: dict[str, Any]) -> None:
+    """Print λ, the choice and its errors.
 
-    found: What ``sparsecv.stability.command.document`` returns, with the data set and the seconds.
+    found: The document that ``--json`` writes.
     """
     from rich.markup import escape
-    from rich.table import Table
+
+    from .report import make_table
 
     console.print(
         f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
         f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"
     )
-    table = Table()
-    for head in ("", "hyperparameters", "CV error", "stability", "corrected", "test error"):
-        table.add_column(head, justify="left" if head in ("", "hyperparameters") else "right")
-    by_params = {_text(_only_params(line)): line for line in found["candidates"]}
-    rows = (
-        (f"λ = {found['lambda']:.4g}", found["best_params"], found["test_error"]),
-        ("λ = 0", found["params_without_stability"], found["test_error_without_stability"]),
-    )
-    for name, params, error in rows[: 1 if found["lambda"] == 0.0 else 2]:
-        line = by_params.get(_text(params))
-        numbers = (
-            ["", "", ""]
-            if line is None
-            else [f"{line[key]:.6g}" for key in ("cv_error", "stability", "corrected")]
-        )
-        table.add_row(name, _text(params), *numbers, "" if error is None else f"{error:.6g}")
+    heads = ("", "hyperparameters", "CV error", "stability", "corrected", "test error")
+    table = make_table(heads, left=heads[:2])
+    errors = ("cv_error", "stability", "corrected")
+    choices = [(f"λ = {found['lambda']:.4g}", found["best_params"], found["test_error"])]
+    if found["lambda"] != 0.0:
+        plain = found["params_without_stability"], found["test_error_without_stability"]
+        choices.append(("λ = 0", *plain))
+    for name, params, error in choices:
+        lines = (one for one in found["candidates"] if params.items() <= one.items())
+        line: dict[str, Any] = next(lines, {})
+        cells = [f"{line[key]:.6g}" if line else "" for key in errors]
+        table.add_row(name, _text(params), *cells, "" if error is None else f"{error:.6g}")
     console.print(table)
-    if found["lambdas"] and len(found["lambdas"]) > 1:
-        table = Table(title="weights λ of the stability", title_justify="left")
-        table.add_column("λ", justify="right")
-        table.add_column("nested error", justify="right")
-        for line in found["lambdas"]:
-            mark = " ◀" if line["lambda"] == found["lambda"] else ""
-            table.add_row(f"{line['lambda']:.4g}", f"{line['nested_error']:.6g}{mark}")
-        console.print(table)
+    if len(found["lambdas"]) > 1:
+        rows = (
+            (f"{line['lambda']:.4g}", f"{line['nested_error']:.6g}{mark}")
+            for line in found["lambdas"]
+            for mark in [" ◀" if line["lambda"] == found["lambda"] else ""]
+        )
+        console.print(make_table(("λ", "nested error"), rows, title="weights λ of the stability"))
     if found["nested_error"] is not None:
         console.print(f"least nested error over λ: {found['nested_error']:.6g}")
     console.print(f"{found['seconds']:.2f} s", style="dim")
 
 
-def _only_params(line: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in line.items() if k not in ("cv_error", "stability", "corrected")}
-
-
 def _text(params: dict[str, Any]) -> str:
+    """Hyperparameters as they are printed."""
     return ", ".join(
         f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in sorted(params.items())

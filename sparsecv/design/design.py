@@ -1,4 +1,4 @@
-"""From raw columns to the design the papers assume, and back to the user's units."""
+"""The affine map from raw columns to the columns that are solved, and back to the user's units."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConstantColumnWarning, InputError, warn_caller
+from ..solvers.core.problem import SparseRidgeProblem
 
 Array = NDArray[np.float64]
 
 PROTOCOLS = ("honest", "paper")
 SCALES = ("unit-variance", "unit-norm", "none")
-_LEAST_SQUARE = 1e-290  # squares below have lost digits to underflow
+EPS = float(np.finfo(np.float64).eps)
+# A column whose squared spread is smaller is refused: its squares have lost digits to underflow.
+# The value is the smallest normal number divided by EPS, with a factor 100 of reserve.
+LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
+# A column counts as constant where its spread is at most this share of its largest value, which
+# is what rounding leaves of a constant in a mean and in its differences from the mean.
+CONSTANT_SPREAD_SHARE = 45.0 * EPS
 
 
 @dataclass(frozen=True)
 class Protocol:
     """How data are centred and scaled.
 
-    name: "honest": the intercept is refitted in every fold, y keeps its units. "paper": y and
+    name: "honest": every fold refits the intercept, and y keeps its units. "paper": y and the
         columns are centred and scaled once, on all rows, and folds have no intercept.
     scale: "unit-variance" (ddof = 0), "unit-norm" or "none".
     intercept: False: nothing is centred (honest only).
@@ -41,16 +48,33 @@ class Protocol:
 
     @property
     def refit_intercept(self) -> bool:
-        """Whether each fold centres on its own training rows."""
+        """Whether each fold centres its training rows by their own mean."""
         return self.intercept and self.name == "honest"
+
+
+def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """Subtract the mean of every column, in place; return the two parts that were subtracted.
+
+    A mean beside an offset of 1e8 is rounded by 1e-8. The second part is the mean of what is left
+    after the first, so that columns of a much smaller spread are centred to all their digits.
+
+    rows, shape (n, m).
+    weights, shape (n,), optional: The mean is weighted by them.
+    """
+    mean = np.average(rows, axis=0, weights=weights)
+    rows -= mean
+    rest = np.average(rows, axis=0, weights=weights)
+    rows -= rest
+    return mean, rest
 
 
 @dataclass(frozen=True)
 class Summary:
-    """First and second moments of n rows of [X y]; the last entry belongs to y.
+    """First and second moments of n rows of [X y]; the last entry of every array belongs to y.
 
-    ``scatter`` is the sum of squares about the mean, ``low`` and ``high`` the extremes; ``total``
-    is the sum of the rows' weights, n where they have none.
+    mean, scatter, shape (p + 1,): ``scatter`` is the sum of squares about the mean.
+    low, high, shape (p + 1,): The smallest and the largest value.
+    total: Sum of the rows' weights, which is n where rows have no weights.
     """
 
     n: int
@@ -58,38 +82,31 @@ class Summary:
     scatter: Array
     low: Array
     high: Array
-    weight: float | None = None
+    total: float
 
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
-        """Summarise rows in memory; those of weight 0 do not count.
+        """Summarise rows in memory; rows of weight 0 do not count.
 
         X, y, shape (n, p) and (n,).
         weights, shape (n,), optional.
         """
+        rows = np.column_stack([X, y])
         if weights is not None:
-            used = weights > 0.0
-            X, y, weights = X[used], y[used], weights[used]
-        mean = np.append(np.average(X, axis=0, weights=weights), np.average(y, weights=weights))
-        centred = np.column_stack([X - mean[:-1], y - mean[-1]])
-        centred -= np.average(centred, axis=0, weights=weights)  # what rounding took off the mean
-        squares = centred**2
-        scatter = squares.sum(axis=0) if weights is None else weights @ squares
-        low = np.append(X.min(axis=0), y.min())
-        high = np.append(X.max(axis=0), y.max())
-        total = None if weights is None else float(weights.sum())
-        return cls(X.shape[0], mean, scatter, low, high, total)
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        return float(self.n) if self.weight is None else self.weight
+            rows, weights = rows[weights > 0.0], weights[weights > 0.0]
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        mean, _ = centre(rows, weights)
+        np.square(rows, out=rows)
+        scatter = rows.sum(axis=0) if weights is None else weights @ rows
+        total = float(len(rows) if weights is None else weights.sum())
+        return cls(len(rows), mean, scatter, low, high, total)
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Columns that hold one value, up to rounding."""
+        """Whether a column holds one value, up to rounding."""
         spread = np.sqrt(self.scatter / self.total)
-        return np.asarray((self.low == self.high) | (spread <= 1e-14 * self.largest))
+        rounding = CONSTANT_SPREAD_SHARE * self.largest
+        return np.asarray((self.low == self.high) | (spread <= rounding))
 
     @property
     def largest(self) -> Array:
@@ -101,113 +118,113 @@ class Summary:
 class Design:
     """The affine map from raw columns to the columns that are solved.
 
-    p_raw: Columns before constant ones were left out.
-    kept, shape (p,).
-    x_shift, x_scale, shape (p,).
-    y_shift, y_scale: Solved values are (raw − shift) / scale.
-    x_mean, y_mean: Means of the kept raw columns and of y.
+    p_raw: Number of columns before the constant ones were left out.
+    kept, shape (p,): Raw columns that are solved.
+    shift, scale, shape (p + 1,): Solved values of the kept columns and of y, which comes last, are
+        (raw − shift) / scale.
+    mean, shape (p + 1,): Means of the kept raw columns and of y.
     """
 
     protocol: Protocol
     p_raw: int
     kept: NDArray[np.intp]
-    x_shift: Array
-    x_scale: Array
-    y_shift: float
-    y_scale: float
-    x_mean: Array
-    y_mean: float
+    shift: Array
+    scale: Array
+    mean: Array
 
     @property
     def p(self) -> int:
-        """Columns that are solved."""
+        """Number of columns that are solved."""
         return int(self.kept.size)
 
-    def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Map raw rows (n, p_raw), (n,) to the solved ones (n, p), (n,).
+    @property
+    def y_scale(self) -> float:
+        """The raw response is this number times the solved response, plus ``y_shift``."""
+        return float(self.scale[-1])
 
-        X, y, shape (n, p_raw) and (n,).
-        Returns X, y, shape (n, p) and (n,).
+    @property
+    def y_shift(self) -> float:
+        """The raw response where the solved response is 0."""
+        return float(self.shift[-1])
+
+    def columns(self, X: Array) -> Array:
+        """The kept columns of raw rows; X itself where all columns are kept."""
+        return X if self.p == self.p_raw else X[:, self.kept]
+
+    def apply(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Map raw rows, shape (n, p_raw) and (n,), to the solved units, shape (n, p) and (n,)."""
+        solved = (self.columns(X) - self.shift[:-1]) / self.scale[:-1]
+        return solved, (y - self.y_shift) / self.y_scale
+
+    def problem(self, X: Array, y: Array, weights: Array | None = None) -> SparseRidgeProblem:
+        """The training problem of all rows, with placeholders for γ and τ.
+
+        X, y, shape (n, p_raw) and (n,): Raw rows.
+        weights, shape (n,), optional: A row's squared error is multiplied by its weight.
         """
-        columns = X if self.kept.size == self.p_raw else X[:, self.kept]
-        return (columns - self.x_shift) / self.x_scale, (y - self.y_shift) / self.y_scale
+        rows = np.column_stack([self.columns(X), y])
+        if self.protocol.intercept:
+            centre(rows, weights)
+        rows /= self.scale
+        if weights is not None:
+            rows *= np.sqrt(weights)[:, None]
+        return SparseRidgeProblem.from_rows(rows)
 
     def coefficients(self, beta: Array) -> tuple[Array, float]:
-        """Map solved coefficients (p,) to raw ones (p_raw,) and the intercept.
+        """Map solved coefficients (p,) to those of raw columns (p_raw,) and the intercept.
 
-        beta, shape (p,).
-        Returns coef, shape (p_raw,): 0 for columns that were dropped.
+        Columns that were left out have coefficient 0.
         """
         coef = np.zeros(self.p_raw)
-        coef[self.kept] = beta * (self.y_scale / self.x_scale)
+        coef[self.kept] = beta * (self.y_scale / self.scale[:-1])
         if not self.protocol.intercept:
             return coef, 0.0
-        return coef, float(self.y_mean - self.x_mean @ coef[self.kept])
-
-
-def weighted_rows(X: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """Rows times the roots of their weights.
-
-    X, y, shape (n, p) and (n,).
-    weights, shape (n,).
-    """
-    root = np.sqrt(weights)
-    return X * root[:, None], y * root
+        return coef, float(self.mean[-1] - self.mean[:-1] @ coef[self.kept])
 
 
 def make_design(
     summary: Summary, protocol: Protocol, names: Sequence[str], *, warn: bool = True
 ) -> Design:
-    """Choose shifts and scales; columns that cannot matter are dropped with a warning.
+    """Choose shifts and scales; columns that cannot matter are left out with a warning.
 
-    With an intercept those are the constant columns. Without one a constant column is a level
-    that can be selected: it keeps its scale, and only columns of zeros are dropped.
+    With an intercept the constant columns cannot matter. Without an intercept a constant column is
+    a level that can be selected: it keeps its scale, and only columns of zeros are left out.
 
     summary: Of all rows.
-    names: One per raw column, for messages.
-    warn: False where a part of the data is mapped: what it lacks the whole may have.
+    names: One name per raw column, for messages.
+    warn: False where the rows are a part of the data: a column may be constant in them alone.
     Raises InputError: Fewer than 2 rows, no column left, values that cannot be squared, or (paper
         protocol) a constant response.
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
-    p, kept = len(names), _varying(summary, protocol, names, warn)
-    mean, scatter = summary.mean, summary.scatter
-    wild = np.flatnonzero(~np.isfinite(scatter * max(1.0, float(summary.n))))
+    p, kept, constant = len(names), _varying(summary, protocol, names, warn), summary.constant
+    wild = np.flatnonzero(~np.isfinite(summary.scatter * max(1.0, float(summary.n))))
     if wild.size:
         name = repr(names[wild[0]]) if wild[0] < p else "of the response"
         raise InputError(f"column {name} holds values too large to square: rescale it")
-    rows = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
-    scale = np.ones(p + 1) if rows is None else np.sqrt(scatter / rows)
-    scale[:p][summary.constant[:p]] = 1.0
-    if protocol.name == "paper":
-        if summary.constant[p]:
-            raise InputError("the response is constant: the paper protocol cannot scale it")
-        y_scale = float(scale[p])
-    else:
-        y_scale = 1.0
-    centre = mean if protocol.intercept else np.zeros(p + 1)
-    return Design(
-        protocol,
-        p,
-        kept,
-        centre[kept],
-        scale[kept],
-        float(centre[p]),
-        y_scale,
-        mean[kept],
-        float(mean[p]),
-    )
+    divisor = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
+    scale = np.ones(p + 1) if divisor is None else np.sqrt(summary.scatter / divisor)
+    scale[:p][constant[:p]] = 1.0
+    if protocol.name == "honest":
+        scale[p] = 1.0
+    elif constant[p]:
+        raise InputError("the response is constant: the paper protocol cannot scale it")
+    shift = summary.mean if protocol.intercept else np.zeros(p + 1)
+    at = np.append(kept, p)
+    return Design(protocol, p, kept, shift[at], scale[at], summary.mean[at])
 
 
 def _varying(
     summary: Summary, protocol: Protocol, names: Sequence[str], warn: bool
 ) -> NDArray[np.intp]:
-    """Columns that can be selected; those that cannot, and a constant response, are pointed out."""
+    """Columns that can be selected; a warning names the others, and a constant response."""
     p, constant = len(names), summary.constant
     spread = summary.high - summary.low if protocol.intercept else summary.largest
     with np.errstate(over="ignore", under="ignore"):
-        faint = (spread > 1e-14 * summary.largest) & (spread**2 < _LEAST_SQUARE)
+        faint = (spread > CONSTANT_SPREAD_SHARE * summary.largest) & (
+            spread**2 < LEAST_SQUARED_SPREAD
+        )
     if faint.any():
         column = int(faint.argmax())
         name = f"column {names[column]!r}" if column < p else "the response"
@@ -215,17 +232,13 @@ def _varying(
     useless = constant if protocol.intercept else summary.largest == 0.0
     what = "constant" if protocol.intercept else "all-zero"
     dropped = np.flatnonzero(useless[:p])
-    kept = np.flatnonzero(~useless[:p]).astype(np.intp)
-    if kept.size == 0:
+    if dropped.size == p:
         raise InputError(f"every feature column is {what}: there is nothing to select from")
-    said = []
-    if dropped.size:
+    if dropped.size and warn:
         listed = ", ".join(repr(names[c]) for c in dropped[:8])
         plural, more = "s" * (dropped.size > 1), ", …" * (dropped.size > 8)
-        said.append(f"{what} column{plural} dropped: {listed}{more}")
-    if constant[p] and protocol.intercept and protocol.name == "honest":
-        least = summary.low[p]
-        said.append(f"the response is {least:g} in every row: there is nothing to explain")
-    for text in said if warn else []:
+        warn_caller(f"{what} column{plural} dropped: {listed}{more}", ConstantColumnWarning)
+    if constant[p] and protocol.refit_intercept and warn:
+        text = f"the response is {summary.low[p]:g} in every row: there is nothing to explain"
         warn_caller(text, ConstantColumnWarning)
-    return kept
+    return np.flatnonzero(~useless[:p]).astype(np.intp)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from copy import copy
+from functools import cached_property
 from typing import Any
-from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,61 +15,74 @@ from numpy.typing import NDArray
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.problem import LONG, SparseRidgeProblem, gram_root
 from ..solvers.relaxation.gram import GramForm
-from .design import Array, Design, weighted_rows
+from .design import Array, Design, centre
 from .folds import Folds, HashedFolds
-from .moments import FoldMoments
+from .moments import FoldMoments, Moments
 
+# Training problems of all folds are kept between calls if they take at most so many bytes;
+# otherwise each is made again when it is asked for. Twice the value would double that memory.
 CACHE_BYTES = 256_000_000
 
 
-class FoldData(Interface):
-    """What cross-validation needs of the data, in solved units."""
+class FoldData(ABC):
+    """What cross-validation needs of the data, in solved units.
+
+    p: Number of columns.
+    fold_weight, shape (k,): Number of rows of every fold, or the sum of their weights.
+    """
 
     folds: Folds
     p: int
-    fold_weight: Array  # (k,): rows of every fold, or the sum of their weights
+    fold_weight: Array
 
     @property
     def total(self) -> float:
-        """Sum of ``fold_weight``: what the CV error is a mean over."""
+        """Sum of ``fold_weight``: the CV error is the sum of squared errors divided by it."""
+        return float(self.fold_weight.sum())
 
+    @abstractmethod
     def full(self) -> SparseRidgeProblem:
-        """All rows.
+        """The problem of all rows, with placeholders for γ and τ."""
 
-        Returns, SparseRidgeProblem, whose γ and τ are placeholders.
-        """
-
+    @abstractmethod
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j. γ and τ are placeholders: replace them."""
+        """The problem of the rows outside fold j, with placeholders for γ and τ."""
 
+    @abstractmethod
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """Rows H and targets t with fold error Σ (t − Hβ)²; maybe fewer rows than held out.
+        """Rows H, shape (m, p), and targets t, shape (m,), with fold error Σ (t − Hβ)².
 
-        Returns H, t, shape (m, p) and (m,).
+        The number m of rows may differ from the number of rows that the fold holds out.
         """
 
+    @abstractmethod
     def with_folds(self, folds: Folds) -> FoldData:
-        """The same rows in other folds."""
+        """The same table in other folds."""
+
+    @abstractmethod
+    def _content(self) -> Iterable[Array]:
+        """Arrays that determine the data, their order and their folds."""
 
     def digest(self) -> bytes:
-        """Identify the data, their order and their folds.
+        """A hash of the data, which tells the data of one run from the data of another run."""
+        found = hashlib.sha256()
+        for values in self._content():
+            found.update(np.ascontiguousarray(values).tobytes())
+        return found.digest()
 
-        Returns, bytes.
-        """
 
-
-class RowFolds:
+class RowFolds(FoldData):
     """Folds of rows in memory.
 
     X, y, shape (n, p) and (n,): In solved units (``Design.apply``).
-    refit_intercept: Centre every fold on its own training means.
+    refit_intercept: Every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
     scale, shape (p,), optional: Columns are divided by it once they are centred; only where the
         intercept is refitted.
     """
 
-    raw: tuple[Array, Array] | None = None  # X and y in the user's units, of :meth:`of`
+    raw: tuple[Array, Array] | None = None  # X and y in the user's units, where `of` made the folds
 
     def __init__(
         self,
@@ -78,162 +93,160 @@ class RowFolds:
         weights: Array | None = None,
         scale: Array | None = None,
     ) -> None:
-        self.weights, self.folds = weights, folds
-        # A fold is centred from the rows as they came: a shift by the mean of all rows would leave
-        # rounding of the held-out rows in its training rows.
-        self._rows, self._scale = (X, y), scale
-        self._means: dict[int, tuple[Array, ...]] = {}
-        self.refit_intercept = refit_intercept
-        self.X, self.y = self._about(self._means_of(slice(None)), slice(None))
-        counts = np.ones(y.size) if weights is None else weights
-        if folds.label is not None:
-            sums = np.bincount(folds.label, weights=counts, minlength=folds.k)
-            self.fold_weight: Array = sums.astype(np.float64)
-        else:
-            self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
-        self.p = X.shape[1]
-        self._full: SparseRidgeProblem | None = None
-        per_fold = 8 * min(X.shape[0], self.p + 1) * (self.p + 1)
-        self._cache: dict[int, SparseRidgeProblem] | None = (
-            {} if per_fold * folds.k <= CACHE_BYTES else None
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = self._cache is not None  # to another process go the rows, not what is made of them
-        return {**self.__dict__, "_full": None, "_cache": {} if kept else None, "raw": None}
-
-    @property
-    def total(self) -> float:
-        """Rows held out over all folds, or the sum of their weights."""
-        return float(self.fold_weight.sum())
+        # Every fold is centred from the rows as they came. A shift by the mean of all rows would
+        # leave rounding errors of the held-out rows in the training rows.
+        self._given = np.column_stack([X, y])
+        if not np.isfinite(self._given).all():
+            raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
+        self.p = self._given.shape[1] - 1
+        self.refit_intercept, self.weights, self._scale = refit_intercept, weights, scale
+        self._lay_out(folds)
 
     @classmethod
     def of(
         cls, design: Design, X: Array, y: Array, folds: Folds, weights: Array | None = None
     ) -> RowFolds:
-        """Folds of raw rows, each centred on its own where the design refits the intercept.
+        """Folds of raw rows; every fold is centred on its own where the design says so.
 
-        X, y, shape (n, p_raw) and (n,): Raw rows; they are neither copied nor changed where every
-            column is kept.
+        X, y, shape (n, p_raw) and (n,): Raw rows, which are not changed.
         weights, shape (n,), optional.
         """
-        if not design.protocol.refit_intercept:
-            made = cls(*design.apply(X, y), folds, False, weights)
+        if design.protocol.refit_intercept:
+            made = cls(design.columns(X), y, folds, True, weights, design.scale[:-1])
         else:
-            columns = X if design.p == design.p_raw else X[:, design.kept]
-            made = cls(columns, y, folds, True, weights, design.x_scale)
+            made = cls(*design.apply(X, y), folds, False, weights)
         made.raw = X, y
         return made
 
-    def _means_of(self, rows: NDArray[np.intp] | slice) -> tuple[Array, ...]:
-        """Weighted means of X and y over some rows, and what rounding took off them."""
-        if not self.refit_intercept:
-            return ()
-        weight = None if self.weights is None else self.weights[rows]
-        found: list[Array] = []
-        for values in self._rows:
-            inside = values[rows]
-            mean = np.average(inside, axis=0, weights=weight)
-            found += [mean, np.average(inside - mean, axis=0, weights=weight)]
-        return tuple(found)
+    def _lay_out(self, folds: Folds) -> None:
+        self.folds, counts = folds, self._counts
+        if folds.label is not None:
+            sums = np.bincount(folds.label, counts, minlength=folds.k)
+            self.fold_weight = sums.astype(np.float64)
+        else:
+            self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
+        self._means: dict[int, tuple[Array, ...]] = {}  # the means of a fold's training rows
+        self._problems: dict[int, SparseRidgeProblem] = {}
 
-    def _training_means(self, j: int) -> tuple[Array, ...]:
-        if j not in self._means:
-            self._means[j] = self._means_of(self._training_rows(j))
-        return self._means[j]
-
-    def _about(
-        self, means: tuple[Array, ...], rows: NDArray[np.intp] | slice
-    ) -> tuple[Array, Array]:
-        """Rows in solved units, less the means that :meth:`_means_of` gave of these or others."""
-        X, y = self._rows[0][rows], self._rows[1][rows]
-        if not means:
-            return X, y
-        x_mean, x_rest, y_mean, y_rest = means
-        X = X - x_mean
-        X -= x_rest
-        if self._scale is not None:
-            X /= self._scale
-        return X, (y - y_mean) - y_rest
-
-    def _training_rows(self, j: int) -> NDArray[np.intp]:
-        train, _ = self.folds.split(j)
-        return train if self.weights is None else train[self.weights[train] > 0.0]
-
-    def _weighted(
-        self, X: Array, y: Array, rows: NDArray[np.intp] | slice | None = None
-    ) -> tuple[Array, Array]:
-        """Rows times the roots of their weights."""
-        if self.weights is None:
-            return X, y
-        return weighted_rows(X, y, self.weights if rows is None else self.weights[rows])
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process gets the rows, and makes again what is derived from the rows."""
+        derived = {"raw", "_solved", "_full", "_deleted"}
+        kept = {name: value for name, value in self.__dict__.items() if name not in derived}
+        return kept | {"_problems": {}}
 
     def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""
-        return RowFolds(*self._rows, folds, self.refit_intercept, self.weights, self._scale)
+        other = copy(self)
+        # A copy has the state that another process would get; what both can share is handed on.
+        other.__dict__.update(self.__dict__)
+        other._lay_out(folds)
+        return other
+
+    @property
+    def _counts(self) -> Array:
+        """The weight of every row, which is 1 where rows have no weights."""
+        return np.ones(len(self._given)) if self.weights is None else self.weights
+
+    @cached_property
+    def _solved(self) -> Array:
+        """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
+        if not self.refit_intercept:
+            return self._given
+        rows = self._given.copy()
+        centre(rows, self.weights)
+        return self._scaled(rows)
+
+    @property
+    def X(self) -> Array:
+        """All columns in solved units, shape (n, p)."""
+        return self._solved[:, :-1]
+
+    @property
+    def y(self) -> Array:
+        """The response in solved units, shape (n,)."""
+        return self._solved[:, -1]
+
+    def _scaled(self, rows: Array) -> Array:
+        """Rows of [X y], their columns divided in place by the scale."""
+        if self._scale is not None:
+            rows[:, :-1] /= self._scale
+        return rows
+
+    def _weighted(self, rows: Array, numbers: NDArray[np.intp] | slice = slice(None)) -> Array:
+        """Rows times the roots of their weights; ``numbers`` says which of the table's they are."""
+        return rows if self.weights is None else rows * np.sqrt(self.weights[numbers])[:, None]
+
+    @cached_property
+    def _full(self) -> SparseRidgeProblem:
+        return _reduced(self._weighted(self._solved))
 
     def full(self) -> SparseRidgeProblem:
-        """All rows (centred already where an intercept is fitted)."""
-        if self._full is None:
-            X, y = self._weighted(self.X, self.y)
-            self._full = _problem(X, y)
+        """The problem of all rows, which are centred where an intercept is fitted."""
         return self._full
 
+    def _training_rows(self, j: int) -> Array:
+        """Weighted rows of [X y] outside fold j; their means are kept for the held-out rows."""
+        train, _ = self.folds.split(j)
+        if self.weights is not None:
+            train = train[self.weights[train] > 0.0]
+        rows = self._given[train]
+        if self.refit_intercept:
+            constant = rows.min(axis=0) == rows.max(axis=0)
+            weights = None if self.weights is None else self.weights[train]
+            self._means[j] = centre(rows, weights)
+            rows[:, constant] = 0.0  # not what rounding leaves of them
+            rows = self._scaled(rows)
+        return self._weighted(rows, train)
+
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j, centred on their own means where the intercept is refitted."""
-        if self._cache is not None and j in self._cache:
-            return self._cache[j]
-        train = self._training_rows(j)
-        X, y = self._about(self._training_means(j), train)
-        if self.refit_intercept:  # a column of one value becomes exactly zero
-            inside, response = self._rows[0][train], self._rows[1][train]
-            X[:, inside.min(axis=0) == inside.max(axis=0)] = 0.0
-            y = y * (response.min() < response.max())
-        X, y = self._weighted(X, y, train)
-        problem = _problem(X, y)
-        if self._cache is not None:
-            self._cache[j] = problem
+        """Rows outside fold j, about their own means where the intercept is refitted."""
+        if j in self._problems:
+            return self._problems[j]
+        problem = _reduced(self._training_rows(j))
+        if 8 * min(len(self._given), self.p + 1) * (self.p + 1) * self.folds.k <= CACHE_BYTES:
+            self._problems[j] = problem
         return problem
 
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted.
 
-        Returns H, t, shape (m, p) and (m,): A row of weight 0 is a row of zeros.
+        A row of weight 0 is a row of zeros.
         """
         _, test = self.folds.split(j)
-        return self._weighted(*self._about(self._training_means(j), test), test)
+        rows = self._given[test]
+        if self.refit_intercept:
+            if j not in self._means:
+                self._training_rows(j)
+            for mean in self._means[j]:
+                rows -= mean
+            rows = self._scaled(rows)
+        return _split(self._weighted(rows, test))
 
-    def digest(self) -> bytes:
-        """Identify rows and their order.
-
-        Returns, bytes.
-        """
-        found = hashlib.sha256(np.ascontiguousarray(self.X).tobytes())
-        found.update(np.ascontiguousarray(self.y).tobytes())
-        if self.weights is not None:
-            found.update(self.weights.tobytes())
-        return found.digest()
+    def _content(self) -> Iterable[Array]:
+        return (self._solved,) if self.weights is None else (self._solved, self.weights)
 
     def deleted_rows(
         self, wanted: NDArray[np.intp] | slice = slice(None)
     ) -> tuple[Array, Array, Array]:
         """Rows and targets whose deletion from the full problem gives each leave-one-out fold.
 
-        The root of row i's weighted held-out error is the third value (n,) times the deleted
-        residual. With an intercept refitted in every fold, deleting row i of weight w from centred
-        data of weight W is a down-date by √(wW/(W−w)) times that row.
+        The root of row i's weighted held-out error is the third value times the deleted residual.
+        With an intercept refitted in every fold, deleting row i of weight w from centred data of
+        weight W is a down-date by √(wW/(W−w)) times that row.
 
-        wanted, ndarray of int or slice: Which rows: all by default.
+        wanted: Which rows; all by default.
         Returns rows, targets, factor, shape (n, p), (n,) and (n,).
         """
-        X, y = self._weighted(self.X[wanted], self.y[wanted], wanted)
-        n = y.size
+        rows, targets, factor = self._deleted
+        return rows[wanted], targets[wanted], factor[wanted]
+
+    @cached_property
+    def _deleted(self) -> tuple[Array, Array, Array]:
+        rows, counts = self._weighted(self._solved), self._counts
         if not self.refit_intercept:
-            return X, y, np.ones(n)
-        weights = np.ones(n) if self.weights is None else self.weights[wanted]
-        total = float(self.y.size if self.weights is None else self.weights.sum())
-        factor = np.sqrt(total / (total - weights))
-        return factor[:, None] * X, factor * y, factor
+            return *_split(rows), np.ones(len(rows))
+        factor = np.sqrt(counts.sum() / (counts.sum() - counts))
+        return *_split(factor[:, None] * rows), factor
 
     @property
     def row_of(self) -> NDArray[np.intp]:
@@ -247,43 +260,31 @@ class RowFolds:
         With an intercept refitted in every fold the held-out rows' sum is left out as one more
         row (a row alone is scaled instead): centring on the training means is a rank-one change.
 
-        gram, GramForm, of all rows.
+        gram: Of all rows.
         """
         if self.folds.label is None:
             return None
-        n = self.X.shape[0]
+        n = len(self._given)
         if self.folds.leave_one_out:
             order = self.row_of
             rows, targets, _ = self.deleted_rows()
-            return _left_out(gram, rows[order], targets[order], np.arange(n + 1), n)
-        X_all, y_all = self._weighted(self.X, self.y)
-        parts, responses, start = [], [], [0]
+            return LeftOut(gram, rows[order], targets[order], np.arange(n + 1, dtype=np.int64), n)
+        weighted, parts = self._weighted(self._solved), []
         for j in range(self.folds.k):
             held = self.folds.label == j
-            y = y_all[held]
-            parts.append(X_all[held])
-            responses.append(y)
+            part = weighted[held]
             if self.refit_intercept:
-                weight = np.ones(y.size) if self.weights is None else self.weights[held]
-                root = np.sqrt(self.total - self.fold_weight[j])
-                parts.append((weight @ self.X[held])[None] / root)
-                responses.append(np.array([weight @ self.y[held] / root]))
-            start.append(start[-1] + y.size + int(self.refit_intercept))
-        return _left_out(gram, np.vstack(parts), np.concatenate(responses), np.array(start), n)
+                total = self._counts[held] @ self._solved[held]
+                part = np.vstack([part, total / np.sqrt(self.total - self.fold_weight[j])])
+            parts.append(part)
+        start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return LeftOut(gram, *_split(np.vstack(parts)), start, n)
 
 
-def _left_out(
-    gram: GramForm, rows: Array, targets: Array, start: NDArray[np.intp], n: int
-) -> LeftOut:
-    return LeftOut(
-        gram, np.ascontiguousarray(rows), np.ascontiguousarray(targets), start.astype(np.int64), n
-    )
-
-
-class MomentFolds:
+class MomentFolds(FoldData):
     """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers.
 
-    read: Moments of the same rows in other folds, by another pass over them.
+    read: Moments of the same rows in other folds, by another pass over the rows.
     """
 
     def __init__(
@@ -303,53 +304,58 @@ class MomentFolds:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_read": None}  # other processes read no rows
 
-    @property
-    def total(self) -> float:
-        """Rows held out over all folds."""
-        return float(self.fold_weight.sum())
-
     def with_folds(self, folds: Folds) -> MomentFolds:
-        """The same rows in other folds: they are read again."""
+        """The same table in other folds, for which its rows are read again."""
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
 
+    def joined(self, groups: Iterable[Iterable[int]]) -> MomentFolds:
+        """The rows of some folds, in new folds that are unions of these.
+
+        groups: Numbers of the folds that every new fold holds out.
+        """
+        moments = self._moments.joined(groups)
+        counts = np.array([part.n for part in moments.folds], dtype=np.intp)
+        folds = Folds("custom", int(counts.sum()), counts, None)
+        return MomentFolds(moments, self._design, folds)
+
     def full(self) -> SparseRidgeProblem:
-        """All rows."""
-        return _from_moments(*self._moments.total().about(None, self._design))
+        """The problem of all rows."""
+        return moment_problem(self._moments.total(), None, self._design)
 
     def training(self, j: int) -> SparseRidgeProblem:
-        """Rows outside fold j."""
+        """The problem of the rows outside fold j."""
         rest = self._moments.without(j)
-        joint, row = rest.about(rest if self._centre else None, self._design)
-        return _from_moments(joint, row)
+        return moment_problem(rest, rest if self._centre else None, self._design)
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """At most p + 2 rows with the same sum of squared errors as fold j, whatever β.
+        """At most p + 2 rows and targets with the squared error of fold j, whatever β."""
+        means = self._moments.without(j) if self._centre else None
+        joint, row = self._moments.folds[j].about(means, self._design)
+        root = gram_root(joint)
+        return _split(root if row is None else np.vstack([row, root]))
 
-        Returns H, t, shape (m, p) and (m,).
-        """
-        centre = self._moments.without(j) if self._centre else None
-        joint, row = self._moments.fold(j).about(centre, self._design)
-        rows = gram_root(joint) if row is None else np.vstack([row, gram_root(joint)])
-        return rows[:, : self.p], rows[:, self.p]
-
-    def digest(self) -> bytes:
-        """Identify the moments of every fold.
-
-        Returns, bytes.
-        """
-        found = hashlib.sha256()
+    def _content(self) -> Iterable[Array]:
         for part in self._moments.folds:
-            for one in (part.mean, part.tail, part.scatter):
-                found.update(np.asarray(one).tobytes())
-        return found.digest()
+            yield from (part.mean, np.asarray(part.tail), part.scatter)
 
 
-def _problem(X: Array, y: Array) -> SparseRidgeProblem:
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    return problem.compressed() if y.size > LONG * problem.p else problem
+def moment_problem(moments: Moments, means: Moments | None, design: Design) -> SparseRidgeProblem:
+    """The problem of rows that are known by their moments, with placeholders for γ and τ.
 
-
-def _from_moments(joint: Array, row: Array | None) -> SparseRidgeProblem:
+    means: The rows are taken about the mean of these; None: about the design's shift.
+    """
+    joint, row = moments.about(means, design)
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
     return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1, row=row)
+
+
+def _reduced(rows: Array) -> SparseRidgeProblem:
+    """The problem of rows of [X y], which are reduced to a triangle where they are many."""
+    problem = SparseRidgeProblem.from_rows(rows)
+    return problem.compressed() if len(rows) > LONG * problem.p else problem
+
+
+def _split(rows: Array) -> tuple[Array, Array]:
+    """X and y of rows of [X y], each in a contiguous array."""
+    return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])

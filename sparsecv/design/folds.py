@@ -18,7 +18,7 @@ Index = NDArray[np.intp]
 class Folds:
     """Held-out sets of n rows.
 
-    kind: "loo", "kfold", "size" or "custom".
+    kind: "loo", "kfold", "size", "custom", or "all" for one fold of all rows.
     n: Number of rows.
     sizes, shape (k,): Rows held out in each fold.
     label, shape (n,), or None: Fold of every row, where the folds partition the rows and each
@@ -54,10 +54,7 @@ class Folds:
         return self.label is not None
 
     def of_rows(self, start: int, stop: int) -> Index:
-        """Fold of every row of a stretch of rows; the folds must be a partition.
-
-        Returns, shape (stop − start,).
-        """
+        """Fold of each of the rows ``start`` to ``stop`` − 1; the folds must be a partition."""
         assert self.label is not None
         return self.label[start:stop]
 
@@ -90,10 +87,7 @@ class HashedFolds(Folds):
         return True
 
     def of_rows(self, start: int, stop: int) -> Index:
-        """Fold of every row of a stretch of rows, by the finaliser of SplitMix64.
-
-        Returns, shape (stop − start,).
-        """
+        """Fold of each of the rows ``start`` to ``stop`` − 1, by the finaliser of SplitMix64."""
         z = np.arange(start, stop, dtype=np.uint64)
         z += np.uint64(_mixed(np.array([self.seed], dtype=np.uint64))[0])
         return (_mixed(z) % np.uint64(self.k)).astype(np.intp)
@@ -103,9 +97,8 @@ class HashedFolds(Folds):
         return hashed_folds(self.k, self.n, seed)
 
     def counted(self, sizes: Index) -> HashedFolds:
-        """These folds, their rows counted.
+        """These folds with the numbers of their rows, shape (k,).
 
-        sizes, shape (k,).
         Raises InputError: A fold without rows.
         """
         if sizes.min() < 1:
@@ -121,33 +114,50 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
+def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
+    """What a number or a text asks for: ("kfold", K), ("size", M) or, for "loo", ("loo", n).
+
+    None where it is neither, or asks for no number of folds.
+
+    n: Number of rows.
+    Raises InputError: A number of more digits than Python reads.
+    """
+    if isinstance(cv, bool) or not isinstance(cv, (str, int, np.integer)):
+        return None
+    text = str(cv).strip().lower()
+    if text == "loo":
+        return "loo", n
+    digits = text.removeprefix("size:").strip()
+    if not digits.isdecimal():
+        return None
+    if len(digits) > len(str(np.iinfo(np.int64).max)):
+        raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
+    return "size" if text.startswith("size:") else "kfold", int(digits)
+
+
 def fold_count(cv: Any, n: int) -> int | None:
     """How many folds are meant by a number K, "size:M" or "loo"; None for anything else.
 
     n: Number of rows.
     """
-    text = str(cv).strip().lower() if isinstance(cv, (str, int, np.integer)) else ""
-    if text == "loo":
-        return n
-    digits = text.removeprefix("size:").strip()
-    if isinstance(cv, bool) or not digits.isdecimal() or len(digits) > 18 or int(digits) == 0:
+    kind, number = _named_folds(cv, n) or ("", 0)
+    if number == 0:
         return None
-    return n // int(digits) if text.startswith("size:") else int(digits)
+    return n // number if kind == "size" else number
 
 
 def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
-    """K folds by a hash of the row number; their sizes are known when the rows have been read.
+    """K folds of n rows by a hash; their sizes are known when the rows have been read.
 
-    k, n: Folds and rows.
     Raises InputError: Fewer than 2 folds, or more than rows.
     """
     if not 2 <= k <= n:
         raise InputError(f"at least 2 folds, and no more than the {n} rows there are; got {k}")
     draws = np.random.default_rng() if seed is None else seed
     if isinstance(draws, np.random.RandomState):
-        draws = int(draws.randint(2**31))
+        draws = draws.randint(2**31)
     elif isinstance(draws, np.random.Generator):
-        draws = int(draws.integers(2**31))
+        draws = draws.integers(2**31)
     return HashedFolds("kfold", n, np.zeros(k, dtype=np.intp), None, seed=int(draws))
 
 
@@ -158,28 +168,26 @@ def make_folds(
 
     cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
         scikit-learn splitter, or pairs of training and held-out row indices. With ``groups``, K
-        keeps them together and "loo" leaves one group out.
+        keeps groups together and "loo" leaves one group out.
     n: Number of rows.
-    seed: For the shuffle; drawn once, so every γ and τ sees the same folds.
+    seed: For the shuffle, which every γ and τ shares.
     X, y: Handed to a splitter's ``split``.
     groups, shape (n,), optional: Rows that are held out together.
     Raises InputError: Unknown text, fewer than 2 or more than n folds, or indices out of range.
     """
-    if isinstance(cv, str):
-        text = cv.strip().lower()
-        if text == "loo":
-            return _leave_one_out(n) if groups is None else _grouped(groups, None, n, seed)
-        if text.startswith("size:"):
-            if groups is not None:
-                raise InputError("folds of a size cannot keep groups together: use K or loo")
-            return _sized(text, n, seed)
-        if not text.isdecimal():
-            raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
-        cv = _whole(text, n)
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+    kind, number = _named_folds(cv, n) or ("", 0)
+    if kind == "size" or (isinstance(cv, str) and cv.strip().lower().startswith("size:")):
         if groups is not None:
-            return _grouped(groups, int(cv), n, seed)
-        return _shuffled("kfold", int(cv), n, seed)
+            raise InputError("folds of a size cannot keep groups together: use K or loo")
+        return _of_size(number, n, seed, cv)
+    if kind and groups is not None:
+        return _grouped(groups, None if kind == "loo" else number, n, seed)
+    if kind:
+        return _leave_one_out(n) if kind == "loo" else _shuffled("kfold", number, n, seed)
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        raise InputError(f"at least 2 folds are needed; got {cv}")
+    if isinstance(cv, str):
+        raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
     if hasattr(cv, "split"):
         return _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
     if isinstance(cv, Iterable):
@@ -193,15 +201,12 @@ def _leave_one_out(n: int) -> Folds:
     return Folds("loo", n, np.ones(n, dtype=np.intp), np.arange(n, dtype=np.intp))
 
 
-def _sized(text: str, n: int, seed: Any) -> Folds:
-    digits = text.removeprefix("size:").strip()
-    size = _whole(digits, n) if digits.isdecimal() else 0
+def _of_size(size: int, n: int, seed: Any, cv: Any) -> Folds:
+    """Folds of ``size`` rows; ``cv`` is what the user has asked for."""
     if size < 1:
-        raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {text!r}")
+        raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {cv!r}")
     if 2 * size > n:
         raise InputError(f"folds of size {size} need at least {2 * size} rows; there are {n}")
-    if size == 1:
-        return _leave_one_out(n)
     return _shuffled("size", n // size, n, seed)
 
 
@@ -229,22 +234,17 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
     return Folds("custom" if k is None else "kfold", n, sizes, label, groups=group)
 
 
-def _whole(digits: str, n: int) -> int:
-    """The number ``digits`` spell; Python itself refuses thousands of them."""
-    if len(digits) > 18:
-        raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
-    return int(digits)
-
-
 def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
+    """The folds of scikit-learn's KFold(k, shuffle=True, random_state=seed).
+
+    They are drawn here because scikit-learn takes a second to import.
+    """
     if k < 2:
         raise InputError(f"at least 2 folds are needed; got {k}")
     if k > n:
         raise InputError(f"{k} folds need at least {k} rows; there are {n}")
     if k == n:
         return _leave_one_out(n)
-    # The folds of scikit-learn's KFold(k, shuffle=True, random_state=seed), whose import takes a
-    # second.
     draws: Any = seed
     if not isinstance(seed, np.random.RandomState):
         draws = np.random if seed is None else np.random.RandomState(seed)
@@ -257,10 +257,11 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
 
 
 def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
+    """Folds of pairs of training and held-out rows, whose numbers are checked."""
     checked: list[tuple[Index, Index]] = []
     for j, pair in enumerate(pairs):
         try:
-            train, test = (_rows(part, n) for part in pair)
+            train, test = (_row_numbers(part, n) for part in pair)
         except (TypeError, ValueError) as error:
             raise InputError(f"fold {j + 1}: {error}") from None
         if train.size == 0 or test.size == 0:
@@ -272,15 +273,16 @@ def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
         raise InputError("no folds: the splitter or iterable gave no index pairs")
     sizes = np.array([test.size for _, test in checked], dtype=np.intp)
     label = np.full(n, -1, dtype=np.intp)
-    complete = sizes.sum() == n and all(train.size + test.size == n for train, test in checked)
     for j, (_, test) in enumerate(checked):
         label[test] = j
-    if complete and (label >= 0).all():
-        return _leave_one_out(n) if len(checked) == n else Folds("custom", n, sizes, label)
-    return Folds("custom", n, sizes, None, checked)
+    complete = sizes.sum() == n and all(train.size + test.size == n for train, test in checked)
+    if not (complete and (label >= 0).all()):
+        return Folds("custom", n, sizes, None, checked)
+    return _leave_one_out(n) if len(checked) == n else Folds("custom", n, sizes, label)
 
 
-def _rows(part: Any, n: int) -> Index:
+def _row_numbers(part: Any, n: int) -> Index:
+    """Row numbers from an array of numbers or a mask."""
     rows = np.asarray(part)
     if rows.dtype == bool:
         if rows.shape != (n,):

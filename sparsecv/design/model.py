@@ -16,8 +16,10 @@ from .design import Array, Design
 class FittedModel:
     """Coefficients of raw columns, and the training objective in solved units with its bound.
 
-    ``proved``: no other support has a smaller objective, up to rounding. An average of models has
-    no objective; it is proved where they all are.
+    support: The raw columns of the model.
+    coef, shape (p_raw,): Coefficients of all raw columns, 0 outside the support.
+    proved: Whether no other support has a smaller objective, up to rounding. An average of models
+        has no objective, which then is NaN; an average is proved where all its models are.
     """
 
     support: NDArray[np.intp]
@@ -29,7 +31,7 @@ class FittedModel:
 
     @property
     def gap(self) -> float:
-        """Relative gap of the training objective; NaN where there is none."""
+        """Relative gap of the training objective; NaN where there is no objective."""
         if np.isnan(self.objective):
             return float("nan")
         return relative_gap(self.objective, self.lower_bound)
@@ -42,13 +44,12 @@ def fitted_model(
     lower_bound: float,
     proved: bool,
 ) -> FittedModel:
-    """Fit ``problem`` on ``support`` and map it back through ``design``.
+    """Fit a problem on a support, and map the fit back through the design.
 
     problem: Of solved columns, at the γ of the model.
     support: Solved columns.
-    lower_bound: On the optimal objective; what exceeds the model's own is cut.
-    proved: The support is optimal.
-    Returns: In raw columns and units; objective and bound in solved units.
+    lower_bound: On the optimal objective; a bound above the model's own objective is lowered to it.
+    proved: Whether the support is optimal.
     """
     fit = problem.fit(support)
     beta = np.zeros(design.p)

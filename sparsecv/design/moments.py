@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -18,6 +18,8 @@ from ..tables.rows import RowSource, as_source
 from .design import Array, Design, Summary
 from .folds import Folds
 
+# Rows are read in blocks of about so many bytes (but at least 1024 rows). Twice the value would
+# double the memory of a reader; from a few megabytes on, the speed does not depend on it.
 BLOCK_BYTES = 16_000_000
 
 
@@ -25,8 +27,8 @@ BLOCK_BYTES = 16_000_000
 class Moments:
     """Count, mean (p+1,) and scatter about the mean (p+1, p+1) of some rows of [X y].
 
-    The mean is ``mean`` + ``tail``, twice the digits: beside an offset of 1e8 a mean of 16 digits
-    is off by more than columns of spread 1e-6 can bear.
+    The mean is ``mean`` + ``tail``, which has twice the digits: beside an offset of 1e8 a mean of
+    16 digits is off by more than columns of spread 1e-6 can bear.
     """
 
     n: int
@@ -55,8 +57,8 @@ class Moments:
     def merged(self, other: Moments) -> Moments:
         """Moments of both sets of rows together.
 
-        The pairwise update of Chan, Golub & LeVeque: no sums of raw squares, so a large mean costs
-        no digits.
+        The pairwise update of Chan, Golub & LeVeque, scatter + scatter' + δδᵀ·n·n'/(n + n') with
+        the difference δ of the means: no raw squares are summed, so a large mean costs no digits.
         """
         if other.n == 0:
             return self
@@ -70,39 +72,38 @@ class Moments:
         return Moments(n, mean, self.scatter + other.scatter + outer, tail)
 
     def apart(self, other: Moments) -> Array:
-        """The other mean less this one, shape (p + 1,)."""
+        """The other mean less this mean, shape (p + 1,)."""
         return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
 
     def about(self, centre: Moments | None, design: Design) -> tuple[Array, Array | None]:
-        """Rows about the mean of others, or about the design's shift, as a Gram matrix and a row.
+        """Second moments about the mean of other rows, as a matrix and a row, in solved units.
 
-        In solved units the second moments are the matrix plus the outer product of the row. Their
-        sum is not formed: far from the centre the row would take all digits of the matrix.
+        The second moments are the matrix plus the outer product of the row. Their sum is not
+        formed: far from the centre the row would take all digits of the matrix.
 
-        Returns joint, shape (p + 1, p + 1).
-        Returns row, shape (p + 1,), or None where the rows' mean is the centre.
+        centre: The rows whose mean is the origin; None: the design's shift is the origin.
+        Returns matrix, shape (p + 1, p + 1).
+        Returns row, shape (p + 1,), or None where the mean of the rows is the origin.
         """
-        scale = np.append(design.x_scale, design.y_scale)
         keep = np.append(design.kept, self.mean.size - 1)
         if centre is None:
-            offset = (self.mean[keep] - np.append(design.x_shift, design.y_shift)) + (
-                np.broadcast_to(self.tail, self.mean.shape)[keep]
-            )
+            tail = np.broadcast_to(self.tail, self.mean.shape)
+            offset = (self.mean[keep] - design.shift) + tail[keep]
         else:
             offset = centre.apart(self)[keep]
-        joint = self.scatter[np.ix_(keep, keep)] / np.outer(scale, scale)
-        return joint, math.sqrt(self.n) * offset / scale if offset.any() else None
+        joint = self.scatter[np.ix_(keep, keep)] / np.outer(design.scale, design.scale)
+        return joint, math.sqrt(self.n) * offset / design.scale if offset.any() else None
 
 
 def _sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """a + b, and what rounding took off it (Knuth)."""
+    """The rounded sum a + b, and what rounding took off the sum (Knuth's TwoSum)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _first_equal(rows: Array, mean: Array) -> NDArray[np.intp]:
-    """For every column the first that holds the same values; equal ones have equal means."""
+    """For every column the first column that holds the same values; equal ones have equal means."""
     same, first = np.arange(mean.size), dict[bytes, int]()
     _, group, count = np.unique(mean, return_inverse=True, return_counts=True)
     for j in np.flatnonzero(count[group.ravel()] > 1):
@@ -124,37 +125,38 @@ class FoldMoments:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return FoldMoments([one.merged(two) for one, two in both], low, high)
 
-    def fold(self, j: int) -> Moments:
-        """Rows of fold j."""
-        return self.folds[j]
+    def joined(self, groups: Iterable[Iterable[int]]) -> FoldMoments:
+        """Moments of unions of folds; ``groups`` has the numbers of the folds of every union."""
+        unions = [reduce(Moments.merged, [self.folds[j] for j in group]) for group in groups]
+        return FoldMoments(unions, self.low, self.high)
 
     def total(self) -> Moments:
-        """All rows."""
+        """Moments of all rows."""
         return reduce(Moments.merged, self.folds)
-
-    @cached_property
-    def _groups(self) -> list[Moments]:
-        """Totals of about √K runs of folds, so that leaving one out costs 2√K merges, not K."""
-        run = self._run
-        starts = range(0, len(self.folds), run)
-        return [reduce(Moments.merged, self.folds[i : i + run]) for i in starts]
 
     @property
     def _run(self) -> int:
+        """The number of folds whose moments are also kept merged: about √K of K folds."""
         return max(1, math.isqrt(len(self.folds)))
+
+    @cached_property
+    def _runs(self) -> list[Moments]:
+        """Totals of runs of folds, so that leaving one fold out costs 2√K merges, not K."""
+        every = range(len(self.folds))
+        return self.joined([every[i : i + self._run] for i in every[:: self._run]]).folds
 
     def without(self, j: int) -> Moments:
         """Rows outside fold j, merged afresh rather than subtracted: nothing cancels."""
-        run = self._run
-        group, start = j // run, j // run * run
-        others = [part for i, part in enumerate(self._groups) if i != group]
-        beside = [self.folds[i] for i in range(start, min(start + run, len(self.folds))) if i != j]
+        start = j // self._run * self._run
+        others = [part for i, part in enumerate(self._runs) if i != j // self._run]
+        beside = self.folds[start:j] + self.folds[j + 1 : start + self._run]
         return reduce(Moments.merged, others + beside)
 
     def summary(self) -> Summary:
         """What :func:`sparsecv.design.design.make_design` needs of all rows."""
         total = self.total()
-        return Summary(total.n, total.mean, np.diag(total.scatter).copy(), self.low, self.high)
+        scatter = np.diag(total.scatter).copy()
+        return Summary(total.n, total.mean, scatter, self.low, self.high, float(total.n))
 
 
 def fold_moments(
@@ -168,7 +170,6 @@ def fold_moments(
     A table in parts is read by units of work, wherever they run, and their moments are merged in
     a tree that depends on the number of parts alone.
 
-    source: n rows, p features.
     folds: A partition of the rows.
     progress: Called with rows read and rows in all.
     n_jobs: Threads over parts, as in joblib.
@@ -177,7 +178,7 @@ def fold_moments(
     parts = source.parts()
     if len(parts) == 1:
         return _read(folds, 0, source, lambda read: tell(read, source.n))
-    tree, read = _Tree(len(parts)), 0
+    tree, read = _MergeTree(len(parts)), 0
     ends = [*(part.start for part in parts[1:]), source.n]
     tasks = [(part.start, end, part.rows) for part, end in zip(parts, ends, strict=True)]
     with one_blas_thread():
@@ -189,7 +190,7 @@ def fold_moments(
 
 
 def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMoments:
-    """The unit of one part of a table."""
+    """The unit of work of one part of a table."""
     source = as_source(rows, start)
     if source.n != stop - start:
         raise source.changed(stop - start)
@@ -197,32 +198,29 @@ def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMome
 
 
 def _read(folds: Folds, start: int, source: RowSource, tell: Callable[[int], None]) -> FoldMoments:
-    """Moments of a source's rows, block by block; the first is row ``start`` of the table."""
+    """Moments of a source's rows, block by block; its first row is row ``start`` of the table."""
     p, k = source.p, folds.k
     found = [Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))] * k
     low, high = np.full(p + 1, np.inf), np.full(p + 1, -np.inf)
     done = 0
     for X, y in source.blocks(max(1024, BLOCK_BYTES // (8 * (p + 1)))):
         block = np.column_stack([X, y])
-        low = np.minimum(low, block.min(axis=0))
-        high = np.maximum(high, block.max(axis=0))
-        here = folds.of_rows(start + done, start + done + y.size)
-        order = np.argsort(here, kind="stable")
-        block = block[order]
-        ends = np.searchsorted(here[order], np.arange(k + 1))
-        for j in range(k):
-            part = block[ends[j] : ends[j + 1]]
-            if part.shape[0]:
-                found[j] = found[j].merged(Moments.of(part))
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        fold = folds.of_rows(start + done, start + done + y.size)
+        order = np.argsort(fold, kind="stable")
+        ends = np.searchsorted(fold[order], np.arange(1, k))
+        for j, rows in enumerate(np.split(block[order], ends)):
+            if len(rows):
+                found[j] = found[j].merged(Moments.of(rows))
         done += y.size
         tell(done)
     return FoldMoments(found, low, high)
 
 
-class _Tree:
+class _MergeTree:
     """Merges parts pairwise as they come; which with which depends on their number alone.
 
-    count: Parts.
+    In a list of all parts each would wait for the last: here only about log₂ of their number wait.
     """
 
     def __init__(self, count: int) -> None:
@@ -232,10 +230,7 @@ class _Tree:
         self.waiting: dict[tuple[int, int], FoldMoments] = {}
 
     def add(self, index: int, found: FoldMoments) -> None:
-        """Take a part, and merge what can be merged.
-
-        index: Of the part.
-        """
+        """Take the moments of part ``index``, and merge what can be merged."""
         level = 0
         while level + 1 < len(self.widths):
             sibling = index ^ 1
@@ -248,5 +243,5 @@ class _Tree:
         self.waiting[level, index] = found
 
     def root(self) -> FoldMoments:
-        """All parts together."""
+        """The moments of all parts together."""
         return self.waiting[len(self.widths) - 1, 0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
@@ -12,27 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import __version__
-from ..errors import InputError, file_faults
-from .design import Array
+from ..errors import InputError, file_faults, is_number, read_json
 
 if TYPE_CHECKING:
     from .model import FittedModel
 
-FORMAT, VERSION = "sparsecv model", 1
+HEAD = {"format": "sparsecv model", "version": 1}  # what a model file begins with
 
 
 @dataclass(frozen=True)
 class SavedModel:
     """What predictions need, and what is known of the model.
 
-    features: Names of all columns it was fitted to.
-    named: Whether the data had these names; otherwise they count the columns.
-    support: The features it uses.
-    coef: Their coefficients, in the same order.
-    target: Name of the response.
-    tau, gamma, objective, lower_bound, numbers or None.
+    features: Names of all columns that the model was fitted to.
+    named: Whether the data had these names; otherwise the names count the columns.
+    support: The features that the model uses.
+    coef: Coefficients of the support, in its order.
     proved: Whether the support is proved best for its τ and γ.
     levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
     """
@@ -62,13 +59,7 @@ class SavedModel:
         gamma: float,
         levels: Mapping[str, Sequence[str]] | None = None,
     ) -> SavedModel:
-        """Take a fitted model's numbers; the arguments are attributes of the same name.
-
-        features: Names of all raw columns.
-        named: The names were given, not made up.
-        target: Name of the response.
-        levels: Of text columns.
-        """
+        """Take a fitted model's numbers; the arguments are attributes of the same name."""
 
         def known(value: float) -> float | None:
             return None if math.isnan(value) else float(value)
@@ -92,8 +83,7 @@ class SavedModel:
         """The model in memory."""
         from .model import FittedModel  # imports the solvers, which predictions do without
 
-        place = {name: column for column, name in enumerate(self.features)}
-        support = np.array([place[name] for name in self.support], dtype=np.intp)
+        support = np.array([self.features.index(name) for name in self.support], dtype=np.intp)
         coef = np.zeros(len(self.features))
         coef[support] = self.coef
         objective = math.nan if self.objective is None else self.objective
@@ -101,28 +91,27 @@ class SavedModel:
         return FittedModel(support, coef, self.intercept, objective, bound, self.proved)
 
     def columns(self) -> dict[str, list[str]]:
-        """Columns of a table that the support needs, with the levels of those of text.
+        """Columns of a table that the support needs, with the levels of text columns.
 
-        Returns: Empty lists for columns of numbers.
+        A column of numbers has an empty list.
         """
         coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
         needed = dict.fromkeys(coded.get(name, name) for name in self.support)
         return {name: self.levels.get(name, []) for name in needed}
 
-    def predict(self, X: Array) -> Array:
-        """Predictions for rows of the support's columns, in their order.
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions, shape (m,), for rows of the support's columns in their order.
 
         X, shape (m, len(support)).
-        Returns, shape (m,).
         """
         return np.asarray(X @ np.array(self.coef) + self.intercept)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the file.
 
-        Raises InputError: It cannot be written.
+        Raises InputError: The file cannot be written.
         """
-        head = {"format": FORMAT, "version": VERSION, "sparsecv": __version__}
+        head = HEAD | {"sparsecv": __version__}
         text = json.dumps(head | asdict(self), indent=1, allow_nan=False, ensure_ascii=False)
         with file_faults(f"cannot write {path}"):
             Path(path).write_text(text + "\n", encoding="utf-8")
@@ -131,23 +120,21 @@ class SavedModel:
     def read(cls, path: str | PathLike[str]) -> SavedModel:
         """Read a file that :meth:`write` has written.
 
-        Raises InputError: It cannot be read, is no model, or is damaged.
+        Raises InputError: The file cannot be read, is no model, or is damaged.
         """
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            raise InputError(f"{path} is not a model file: it holds no JSON") from None
-        except (ValueError, RecursionError):
-            what = "its JSON is nested too deeply or has a number of too many digits"
-            raise InputError(f"{path} is not a model file: {what}") from None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            with file_faults(f"cannot read {path}"):
+                found = read_json(Path(path))
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{path} is not a model file: {error}") from None
+        if not isinstance(found, dict) or found.get("format") != HEAD["format"]:
             raise InputError(f"{path} is not a model file: sparsecv cv --save writes one")
-        if found.get("version") != VERSION:
+        if found.get("version") != HEAD["version"]:
             raise InputError(
                 f"{path}: version {found.get('version')!r} of the model format; this program "
-                f"reads version {VERSION}"
+                f"reads version {HEAD['version']}"
             )
         names = [one.name for one in fields(cls)]
         if missing := [name for name in names if name not in found]:
@@ -160,32 +147,28 @@ class SavedModel:
     def _wrong(self) -> str | None:
         """The first field whose value cannot be."""
 
-        def number(value: Any) -> bool:
-            known = type(value) in (int, float)
-            return known and abs(value) <= sys.float_info.max  # an int may have 400 digits
-
         def names(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
-        def distinct(value: Any) -> bool:
-            return names(value) and len(set(value)) == len(value)
+        def distinct(value: Any) -> bool:  # and at least one: τ is at least 1
+            return names(value) and 0 < len(set(value)) == len(value)
 
-        sound = {
-            "features": distinct(self.features) and bool(self.features),
+        checks = {
+            "features": distinct(self.features),
             "named": isinstance(self.named, bool),
-            "support": distinct(self.support) and bool(self.support),  # τ is at least 1
-            "coef": isinstance(self.coef, list) and all(map(number, self.coef)),
-            "intercept": number(self.intercept),
+            "support": distinct(self.support),
+            "coef": isinstance(self.coef, list) and all(map(is_number, self.coef)),
+            "intercept": is_number(self.intercept),
             "target": isinstance(self.target, str),
             "tau": self.tau is None
             or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
-            "gamma": self.gamma is None or (number(self.gamma) and self.gamma > 0),
-            "objective": self.objective is None or number(self.objective),
-            "lower_bound": self.lower_bound is None or number(self.lower_bound),
+            "gamma": self.gamma is None or (is_number(self.gamma) and self.gamma > 0),
+            "objective": self.objective is None or is_number(self.objective),
+            "lower_bound": self.lower_bound is None or is_number(self.lower_bound),
             "proved": isinstance(self.proved, bool),
             "levels": isinstance(self.levels, dict) and all(map(names, self.levels.values())),
         }
-        if wrong := next((name for name, right in sound.items() if not right), None):
+        if wrong := next((name for name, right in checks.items() if not right), None):
             return wrong
         if not set(self.support) <= set(self.features):
             return "support"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from ..cv.settings import checked_jobs
-from ..design.design import weighted_rows
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..solvers.api import solve
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from .base import SparseLinearModel
 from .validation import (
@@ -131,12 +129,9 @@ class SparseRidge(SparseLinearModel):
         known_backend(self.backend)
         checked_jobs(self.n_jobs)
         design = self._design(table)
-        A, b = design.apply(table.X, table.y)
         p = table.X.shape[1]
         tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, p, design.p)
-        if table.weights is not None:
-            A, b = weighted_rows(A, b, table.weights)
-        problem = SparseRidgeProblem(A, b, gamma=gamma, tau=tau)
+        problem = design.problem(table.X, table.y, table.weights).replace(gamma=gamma, tau=tau)
         try:
             solution = solve(
                 problem, backend=self.backend, time_limit=limit, tol=tol, n_jobs=self.n_jobs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,14 @@ import numpy as np
 from ..cv.results import CVResult, telling_bounds
 from ..errors import InputError
 
-MOST_LABELS = 12
+# Of more curves only the chosen one has a label in the legend, which would hide the curves.
+MAX_LABELS = 12
 
 
 def pyplot() -> Any:
-    """Import matplotlib for writing files.
+    """The module matplotlib.pyplot, set up for writing files.
 
-    Returns, module.
-    Raises InputError: It is not installed.
+    Raises InputError: matplotlib is not installed.
     """
     try:
         import matplotlib
@@ -32,8 +34,7 @@ def pyplot() -> Any:
 def check_writable(path: str, *, film: bool = False) -> None:
     """Refuse a picture file that could not be written, before any work is done.
 
-    ``film`` allows .gif, which only newer versions of matplotlib write as a still picture.
-
+    film: Allows .gif, which only newer versions of matplotlib write as a still picture.
     Raises InputError: matplotlib is missing, or the suffix or folder does not exist.
     """
     plt = pyplot()
@@ -50,15 +51,40 @@ def check_writable(path: str, *, film: bool = False) -> None:
 def save(figure: Any, path: str) -> None:
     """Write a figure and close it.
 
-    figure, matplotlib figure.
     Raises InputError: The file cannot be written in that format.
     """
-    try:
+    with closing(figure, path):
         figure.savefig(path, dpi=150)
+
+
+@contextmanager
+def closing(figure: Any, path: str) -> Iterator[None]:
+    """Close a figure once it is written; a file that cannot be written is an InputError."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise InputError(f"--plot {Path(path)}: {error}") from None
     finally:
         pyplot().close(figure)
+
+
+def plain(text: str) -> str:
+    """A title as it is: a dollar sign in a file's name begins no formula."""
+    return text.replace("$", r"\$")
+
+
+def label_sizes(axes: Any) -> None:
+    """Label the horizontal axis as the number of features, with whole numbers."""
+    axes.set_xlabel("number of features τ")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
+    """Mark the chosen model; ``at`` is its size, its error and the error's standard error."""
+    axes.errorbar(
+        *at, color="crimson", zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
+        label=label,
+    )  # fmt: skip
 
 
 def plot_cv(
@@ -66,8 +92,8 @@ def plot_cv(
 ) -> None:
     """Draw the CV error against τ, one curve per γ, and write it to ``path``.
 
-    The chosen pair is starred, the least error and the one-standard-error choice are marked; where
-    errors are not proved the interval is shaded, as far as it says something.
+    The chosen pair is starred; the least error and the one-standard-error choice are marked. Where
+    errors are not proved, the interval between their bounds is shaded, unless it is very wide.
 
     Parameters
     ----------
@@ -76,7 +102,7 @@ def plot_cv(
         The suffix chooses the format (.png, .pdf, .svg).
     title : str
     chosen : pair of int, optional
-        Positions of the chosen γ and τ; those of the least error by default.
+        Positions of the chosen γ and τ; by default the pair of least error is chosen.
 
     Raises
     ------
@@ -110,37 +136,31 @@ def plot_cv(
             zorder=3 if bold else 2,
             marker="o",
             markersize=3,
-            label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= MOST_LABELS else None,
+            label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= MAX_LABELS else None,
         )
         if not one.exact.all():
             low, high = telling_bounds(one.lower, one.cv_error, one.upper)
             axes.fill_between(one.taus, low, high, color=colours[g], alpha=0.15)
-    star, one = result.by_gamma[g_star], result.by_gamma[best.one_se_gamma_index]
-    s = int(np.flatnonzero(one.taus == best.one_se)[0])
-    mark = {"color": "crimson", "zorder": 5, "linestyle": "none"}
-    axes.errorbar(
-        star.taus[t_star],
-        star.cv_error[t_star],
-        yerr=star.std_error[t_star],
-        marker="*",
-        markersize=15,
-        capsize=4,
-        label=f"chosen: τ = {star.taus[t_star]}" + ("" if star.exact[t_star] else " (an estimate)"),
-        **mark,
-    )
-    others = [(one.taus[s], one.cv_error[s], "D", 8, "one standard error")]
+    one, t = result.by_gamma[g_star], t_star
+    label = f"chosen: τ = {one.taus[t]}" + ("" if one.exact[t] else " (an estimate)")
+    star(axes, (one.taus[t], one.cv_error[t], one.std_error[t]), label)
     if (g_star, t_star) != (best.gamma_index, best.tau_index):
-        others.insert(0, (best.tau, best.cv_error, "o", 9, "least error"))
-    for tau, error, marker, size, what in others:
-        shape = {"marker": marker, "markersize": size, "fillstyle": "none"}
-        axes.plot(tau, error, label=f"{what}: τ = {tau}", **shape, **mark)
-    axes.set_xlabel("number of features τ")
+        _mark(axes, best.tau, best.cv_error, "o", "least error")
+    one = result.by_gamma[best.one_se_gamma_index]
+    error = float(one.cv_error[one.taus == best.one_se][0])
+    _mark(axes, best.one_se, error, "D", "one standard error")
+    label_sizes(axes)
     axes.set_ylabel("cross-validation error")
-    axes.xaxis.get_major_locator().set_params(integer=True)
     _focus(axes, result)
-    axes.set_title(title.replace("$", r"\$"))  # a name is not a formula
+    axes.set_title(plain(title))
     axes.legend(fontsize=7, ncols=2)
     save(figure, path)
+
+
+def _mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
+    """Mark the error of another model than the chosen one."""
+    shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
+    axes.plot(tau, error, label=f"{what}: τ = {tau}", color="crimson", zorder=5, **shape)
 
 
 def _focus(axes: Any, result: CVResult) -> None:

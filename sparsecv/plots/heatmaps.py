@@ -6,45 +6,36 @@ import numpy as np
 
 from ..errors import InputError
 from ..stability.command import Job
-from .curves import pyplot, save
+from .curves import plain, pyplot, save
 
 
 def plot(job: Job, path: str, title: str) -> None:
-    """Heatmaps of the CV error, and of the test error where rows were held out, over two grids.
+    """Draw heatmaps of the CV error, and of the test error where rows were held out.
 
-    The stability paper's Figures 1 and 2; minimisers are marked.
+    The stability paper's Figures 1 and 2: the minimiser and the chosen pair are marked.
 
-    Parameters
-    ----------
-    job : Job
-    path, title : str
-
-    Raises
-    ------
-    InputError
-        The learner has not two hyperparameters on a whole grid, or the file cannot be written.
+    Raises InputError: The learner has not two hyperparameters on a whole grid, or the file cannot
+        be written.
     """
     found = job.search
     names = list(found.param_grid)
     if len(names) != 2 or found.search != "grid":
         raise InputError("--plot needs a grid of two hyperparameters: sparse-ridge, --search grid")
-    plt = pyplot()
     shape = tuple(len(found.param_grid[name]) for name in names)
     panels = [("cross-validation error", found.cv_results_["cv_error"])]
     if job.surface is not None:
         panels.append(("test error", job.surface))
-    figure, axes = plt.subplots(
+    figure, axes = pyplot().subplots(
         1, len(panels), figsize=(5.6 * len(panels), 4.4), squeeze=False, layout="constrained"
     )
     chosen = np.unravel_index(found.best_index_, shape)
+    mark = {"color": "red", "markersize": 10, "fillstyle": "none", "linestyle": "none"}
     for panel, (head, values) in zip(axes[0], panels, strict=True):
         surface = np.log10(np.maximum(np.reshape(values, shape), 1e-300))
         image = panel.imshow(surface, origin="lower", aspect="auto", cmap="viridis_r")
         least = np.unravel_index(int(np.argmin(values)), shape)
-        panel.plot(least[1], least[0], "x", color="red", markersize=9, label="least")
-        panel.plot(
-            chosen[1], chosen[0], "o", mfc="none", color="red", markersize=11, label="chosen"
-        )
+        panel.plot(least[1], least[0], marker="x", label="least", **mark)
+        panel.plot(chosen[1], chosen[0], marker="o", label="chosen", **mark)
         panel.set_title(f"{head} (log10)", fontsize=10)
         for axis, name in ((panel.xaxis, names[1]), (panel.yaxis, names[0])):
             grid = found.param_grid[name]
@@ -53,5 +44,5 @@ def plot(job: Job, path: str, title: str) -> None:
             axis.set_label_text({"gamma": "γ", "tau": "τ"}.get(name, name))
         figure.colorbar(image, ax=panel)
     axes[0][0].legend(fontsize=8)
-    figure.suptitle(title.replace("$", r"\$"))
+    figure.suptitle(plain(title))
     save(figure, path)

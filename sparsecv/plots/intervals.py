@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import GammaResult
 from ..errors import InputError
-from .curves import pyplot, save
+from .curves import closing, label_sizes, plain, pyplot, save
 
 Array = NDArray[np.float64]
-DELAY = 120  # milliseconds a frame is shown
-MOST_FRAMES = 300  # of the command line's films
 
 
-@dataclass(frozen=True)
-class Frame:
+class FilmSettings(NamedTuple):
+    """How long a film shows a frame, and how many frames a film of the command line has at most.
+
+    A film of twice the frames takes twice the time and the disk space.
+    """
+
+    milliseconds_per_frame: int = 120
+    max_frames: int = 300
+
+
+FILM = FilmSettings()
+
+
+class Frame(NamedTuple):
     """Bounds at every τ after ``solved`` mixed-integer problems."""
 
     solved: int
@@ -28,8 +35,8 @@ class Frame:
     upper: Array
 
 
-def frames(result: GammaResult) -> Iterator[Frame]:
-    """The bounds of phase 1, then one frame for every step of phase 2.
+def frames(result: GammaResult) -> list[Frame]:
+    """The bounds of phase 1, then a frame for every step of phase 2.
 
     Raises InputError: The result has no history: it is not of ``method="search"`` or ``"bounds"``.
     """
@@ -37,12 +44,13 @@ def frames(result: GammaResult) -> Iterator[Frame]:
         raise InputError(
             "a picture of the bounds needs the history of --method search or --method bounds"
         )
-    size = result.taus.size
+    size, found = result.taus.size, []
     lower, upper = np.zeros(size), np.full(size, np.inf)
     for i, (solved, t, least, most) in enumerate(result.history):
         lower[int(t)], upper[int(t)] = least, most
         if i >= size - 1:
-            yield Frame(int(solved), lower.copy(), upper.copy())
+            found.append(Frame(int(solved), lower.copy(), upper.copy()))
+    return found
 
 
 def plot_bounds(result: GammaResult, path: str, title: str) -> None:
@@ -76,15 +84,10 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
     ...     plot_bounds(found.by_gamma[0], file.name, "bounds of made data")
     """
-    every = list(frames(result))
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), sharey=True, layout="constrained")
-    top = _top(every)
-    for panel, frame in zip(axes, (every[0], every[-1]), strict=True):
-        _Panel(panel, result.taus, top).show(frame)
-    axes[0].set_ylabel("bounds on the CV error")
-    axes[0].legend(fontsize=8)
-    figure.suptitle(_plain(f"{title}, γ = {result.gamma:.4g}"))
+    every = frames(result)
+    figure, panels = _panels(result, every, title, (9.6, 4.0), 2)
+    panels[0].show(every[0])
+    panels[1].show(every[-1])
     save(figure, path)
 
 
@@ -129,43 +132,47 @@ def animate_bounds(
     >>> frames <= 2
     True
     """
-    every = list(frames(result))
+    every = frames(result)
     if most_frames is not None and len(every) > most_frames:
         kept = np.unique(np.linspace(0, len(every) - 1, most_frames).round().astype(int))
         every = [every[i] for i in kept]
-    plt = pyplot()
+    figure, (panel,) = _panels(result, every, title, (6.0, 3.8), 1)
     from matplotlib.animation import FuncAnimation, PillowWriter
 
-    figure, axes = plt.subplots(figsize=(6.0, 3.8), layout="constrained")
-    axes.set_ylabel("bounds on the CV error")
-    figure.suptitle(_plain(f"{title}, γ = {result.gamma:.4g}"))
-    panel = _Panel(axes, result.taus, _top(every))
-    panel.show(every[0])
-    axes.legend(fontsize=8)
     film = FuncAnimation(figure, lambda i: panel.show(every[i]), frames=len(every))
-    try:
-        film.save(path, writer=PillowWriter(fps=1000 // DELAY), dpi=90)
-    except (OSError, ValueError) as error:
-        raise InputError(f"--plot {Path(path)}: {error}") from None
-    finally:
-        plt.close(figure)
+    with closing(figure, path):
+        writer = PillowWriter(fps=1000 // FILM.milliseconds_per_frame)
+        film.save(path, writer=writer, dpi=90)
     return len(every)
 
 
+def _panels(
+    result: GammaResult, every: list[Frame], title: str, size: tuple[float, float], count: int
+) -> tuple[Any, list[_Panel]]:
+    """A figure, and its panels side by side, which show nothing yet."""
+    figure, axes = pyplot().subplots(
+        1, count, figsize=size, sharey=True, squeeze=False, layout="constrained"
+    )
+    panels = [_Panel(one, result.taus, _top(every)) for one in axes[0]]
+    axes[0][0].set_ylabel("bounds on the CV error")
+    axes[0][0].legend(fontsize=8)
+    figure.suptitle(plain(f"{title}, γ = {result.gamma:.4g}"))
+    return figure, panels
+
+
 class _Panel:
-    """Bounds of one moment; the artists are kept and moved."""
+    """Bounds of one moment; what is drawn is kept, and moved for another moment."""
 
     def __init__(self, axes: Any, taus: NDArray[np.intp], top: float) -> None:
         self.axes, self.taus, self.top = axes, taus, top
         (self.upper,) = axes.plot(taus, taus, "v-", markersize=4, color="crimson", label="upper")
         (self.lower,) = axes.plot(taus, taus, "^-", markersize=4, color="steelblue", label="lower")
         self.between: Any = None
-        axes.set_xlabel("number of features τ")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        label_sizes(axes)
         axes.set_ylim(0.0, top)
 
     def show(self, frame: Frame) -> list[Any]:
-        """Move everything to one frame."""
+        """Show one frame."""
         high = np.minimum(frame.upper, 2.0 * self.top)
         self.upper.set_ydata(high)
         self.lower.set_ydata(frame.lower)
@@ -184,13 +191,9 @@ class _Panel:
 
 
 def _top(every: list[Frame]) -> float:
-    """Where the axis ends: all of the last bounds, and the first ones as far as they fit."""
+    """Where the axis ends: above all of the last bounds, and the first ones as far as they fit."""
     last = every[-1].upper[np.isfinite(every[-1].upper)]
     first = every[0].upper[np.isfinite(every[0].upper)]
     least = float(last.min()) if last.size else 1.0
     middle = float(np.median(first)) if first.size else least
     return 1.1 * max(min(float(last.max(initial=least)), 8.0 * least), min(middle, 8.0 * least))
-
-
-def _plain(text: str) -> str:
-    return text.replace("$", r"\$")  # a name is not a formula

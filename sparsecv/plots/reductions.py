@@ -13,46 +13,34 @@ from .curves import pyplot, save
 def plot(rows: Sequence[Any], path: str) -> None:
     """Draw the distributions of the reductions over γ (Figures 2 and 3, main paper).
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        As :func:`sparsecv.cli.comparison.run` yields them.
-    path : str
-
-    Raises
-    ------
-    InputError
-        matplotlib is missing or the file cannot be written.
+    rows: As :func:`sparsecv.cli.comparison.run` yields them.
+    Raises InputError: matplotlib is missing or the file cannot be written.
     """
-    plt = pyplot()
     kinds = list(dict.fromkeys(row.folds for row in rows))
     ways = [w for w in ("paper", "paper-exact", "best") if any(row.way == w for row in rows)]
-    names = list(dict.fromkeys(row.dataset for row in rows))
-    figure, axes = plt.subplots(
+    figure, axes = pyplot().subplots(
         len(kinds), 2, figsize=(10.0, 3.4 * len(kinds)), squeeze=False, layout="constrained"
     )
+    fields = (("reduction", "problems"), ("node_reduction", "nodes"))
     for line, kind in zip(axes, kinds, strict=True):
-        for panel, field, head in zip(
-            line, ("reduction", "node_reduction"), ("problems", "nodes"), strict=True
-        ):
-            _boxes(panel, [row for row in rows if row.folds == kind], names, ways, field)
-            panel.set_title(f"{kind}: fewer {head} than the grid", fontsize=10)
+        here = [row for row in rows if row.folds == kind]
+        for panel, (field, what) in zip(line, fields, strict=True):
+            _boxes(panel, here, ways, field)
+            panel.set_title(f"{kind}: fewer {what} than the grid", fontsize=10)
     axes[0][0].legend(fontsize=8)
     save(figure, path)
 
 
-def _boxes(panel: Any, rows: Sequence[Any], names: list[str], ways: list[str], field: str) -> None:
+def _boxes(panel: Any, rows: Sequence[Any], ways: list[str], field: str) -> None:
+    """A box for every data set and way: the values of a field of the rows, in percent."""
+    names = list(dict.fromkeys(row.dataset for row in rows))
     for w, way in enumerate(ways):
-        values = [
-            [
-                100.0 * getattr(row, field)
-                for row in rows
-                if row.dataset == name and row.way == way and np.isfinite(getattr(row, field))
-            ]
-            for name in names
-        ]
+        values: dict[str, list[float]] = {name: [] for name in names}
+        for row in rows:
+            if row.way == way and np.isfinite(getattr(row, field)):
+                values[row.dataset].append(100.0 * getattr(row, field))
         at = np.arange(len(names)) + 0.25 * (w - (len(ways) - 1) / 2.0)
-        boxes = panel.boxplot(values, positions=at, widths=0.2, patch_artist=True)
+        boxes = panel.boxplot(list(values.values()), positions=at, widths=0.2, patch_artist=True)
         for box in boxes["boxes"]:
             box.set_facecolor(f"C{w}")
         panel.plot([], [], "s", color=f"C{w}", label=way)

@@ -14,7 +14,6 @@ its errors on either fold count for the weights of the other fold, so that five 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -26,7 +25,6 @@ from ..design.design import Array, Design
 from ..design.fold_data import FoldData, MomentFolds, RowFolds
 from ..design.folds import Folds, Index, make_folds
 from ..design.model import FittedModel
-from ..design.moments import FoldMoments, Moments
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.leaps.all_sizes import TREE_ONLY
@@ -216,11 +214,7 @@ def _one_fold(data: FoldData, train: Index, test: Index) -> FoldData:
     if not isinstance(data, MomentFolds):
         sizes = np.array([test.size], dtype=np.intp)
         return data.with_folds(Folds("custom", data.folds.n, sizes, None, [(train, test)]))
-    every = data._moments
-    parts = [reduce(Moments.merged, [every.fold(j) for j in part]) for part in (test, train)]
-    sizes = np.array([part.n for part in parts], dtype=np.intp)
-    folds = Folds("custom", int(sizes.sum()), sizes, None)
-    return MomentFolds(FoldMoments(parts, every.low, every.high), data._design, folds)
+    return data.joined((test, train))
 
 
 def solver_within(p: int, limits: Limits) -> str:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ..design.design import Design, Protocol, Summary, make_design
 from ..errors import InputError
-from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
@@ -148,7 +147,7 @@ class SparseRidgeLearner:
             b, a = np.unravel_index(candidates, shape[::-1])
         X, y = self.X[training], self.y[training]
         design = quiet_design(X, y, self.protocol)
-        problem = SparseRidgeProblem(*design.apply(X, y), gamma=1.0, tau=1)
+        problem = design.problem(X, y)
         problem = problem.compressed() if y.size > 2 * design.p else problem
         rows, _ = design.apply(self.X, self.y)
         gammas, at_gamma = np.unique(a, return_inverse=True)

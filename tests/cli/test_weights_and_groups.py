@@ -147,7 +147,7 @@ def test_a_large_table_is_weighted_in_memory(
     for one, other in zip(before, after, strict=True):
         found = other["results"][0]["cv_error"]
         np.testing.assert_allclose(found, one["results"][0]["cv_error"], rtol=1e-8)
-    monkeypatch.setattr("sparsecv.design.prepare.SHARED_TREE_BYTES", 2000)
+    monkeypatch.setattr("sparsecv.design.prepare.MAX_HELD_BYTES", 2000)
     for command in (arguments, ["fit", path, "--tau", "1", "--drop", "town"]):
         assert (
             main([*command, "--weights", "w", "--quiet", *options[1][: 2 * (command[0] == "cv")]])

@@ -54,7 +54,7 @@ def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds
     moments = fold_moments(source(X, y), folds)
     streamed = make_design(moments.summary(), protocol, names)
     np.testing.assert_array_equal(streamed.kept, design.kept)
-    np.testing.assert_allclose(streamed.x_scale, design.x_scale, rtol=1e-9)
+    np.testing.assert_allclose(streamed.scale, design.scale, rtol=1e-9)
     return rows, MomentFolds(moments, streamed, folds)
 
 
@@ -98,7 +98,7 @@ def test_a_fold_left_out(k: int) -> None:
     np.testing.assert_array_equal(moments.high, joint.max(axis=0))
     for j in range(k):
         train, test = folds.split(j)
-        for found, rows in ((moments.fold(j), joint[test]), (moments.without(j), joint[train])):
+        for found, rows in ((moments.folds[j], joint[test]), (moments.without(j), joint[train])):
             expected = moments_of(rows)
             assert found.n == expected.n
             np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
@@ -125,8 +125,8 @@ def test_block_size_changes_nothing(rows: int) -> None:
         lambda i, n: seen.append((i, n)),
     )
     for j in range(3):
-        np.testing.assert_allclose(blocked.fold(j).mean, whole.fold(j).mean, rtol=1e-12)
-        np.testing.assert_allclose(blocked.fold(j).scatter, whole.fold(j).scatter, rtol=1e-10)
+        np.testing.assert_allclose(blocked.folds[j].mean, whole.folds[j].mean, rtol=1e-12)
+        np.testing.assert_allclose(blocked.folds[j].scatter, whole.folds[j].scatter, rtol=1e-10)
     assert seen[-1] == (60, 60)
     assert [i for i, _ in seen] == sorted({i for i, _ in seen})
 

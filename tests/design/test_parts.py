@@ -65,7 +65,7 @@ def assert_accurate(found: FoldMoments, folds: Folds, joint: Array) -> None:
     label = folds.of_rows(0, folds.n)
     for j in range(folds.k):
         for part, rows in (
-            (found.fold(j), joint[label == j]),
+            (found.folds[j], joint[label == j]),
             (found.without(j), joint[label != j]),
         ):
             origin, mean, scatter = truth(rows)
@@ -206,7 +206,7 @@ def test_a_large_folder_is_cross_validated_from_moments(
     said: list[str] = []
     found = pipeline.prepare(open_table(folder), "4", Protocol(), seed=3, announce=said.append)
     assert isinstance(found.data, MomentFolds)
-    assert said == [str(pipeline.Plan.of(open_table(folder), 4, 1))]
+    assert said == [pipeline.reading_plan(open_table(folder), 4, 1)]
     assert "one pass over 2.88e-05 GB of numbers in 7 tasks, 1 at a time" in said[0]
     label = hashed_folds(4, 600, 3).of_rows(0, 600)
     pairs = [(np.flatnonzero(label != j), np.flatnonzero(label == j)) for j in range(4)]

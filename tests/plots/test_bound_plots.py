@@ -93,7 +93,7 @@ def test_benchmark_compares_the_ways(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--ways", "nonsense"], "--ways knows"),
         (["--gamma", "auto"], "needs values of gamma"),
         (["--folds", "nonsense"], "nonsense"),
-        (["--csv", "no/such/folder/b.csv"], "folder does not exist"),
+        (["--csv", "no/such/folder/b.csv"], "not a file in an existing folder"),
     ],
 )
 def test_benchmark_refuses_nonsense(

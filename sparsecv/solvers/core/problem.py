@@ -114,6 +114,29 @@ class SparseRidgeProblem:
         self.n: int | None = X.shape[0]
 
     @classmethod
+    def from_rows(
+        cls, rows: NDArray[np.float64], *, gamma: float = 1.0, tau: int = 1
+    ) -> SparseRidgeProblem:
+        """Hold rows of [X y] without a copy and without a look at their values.
+
+        Parameters
+        ----------
+        rows : array, shape (n, p + 1)
+            In C order, finite; nobody may change them.
+        gamma : float
+        tau : int
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
+        self = cls.__new__(cls)
+        self._data = _Rows(rows)
+        self._init(rows.shape[1] - 1, gamma, tau)
+        self.n = rows.shape[0]
+        return self
+
+    @classmethod
     def from_gram(
         cls, G: ArrayLike, b: ArrayLike, yy: float, *, gamma: float, tau: int, row: Any = None
     ) -> SparseRidgeProblem:

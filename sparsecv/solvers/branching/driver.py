@@ -271,10 +271,10 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def add(st, open_nodes, ch, family, at, bound, fresh, target):  # type: ignore[no-untyped-def]
+def add(st, open_nodes, ch, family, at, bound, fresh):  # type: ignore[no-untyped-def]
     """Let the child in a buffer wait, or prune it."""
     now, counts = st.now[0], open_nodes.counts[0]
-    if bound >= target:
+    if bound >= now.upper * (1.0 - now.tolerance):
         now.pruned = min(now.pruned, bound)
         return
     counts.spare -= 1
@@ -346,26 +346,27 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def branch(st, nt, ch, open_nodes, family, n, k, bound, target):  # type: ignore[no-untyped-def]
+def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-untyped-def]
     """Let both children of the node at hand wait.
 
     The first nodes of a tree, and all nodes of a family's tree, branch on the column of largest z
     and leave the children's relaxations until the children are taken up.
     """
-    quick = st.now[0].quick > 0
+    now = st.now[0]
+    quick, target = now.quick > 0, now.upper * (1.0 - now.tolerance)
     if quick:
         i = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
         load_child(st, ch, 1, i, OUT)
         raised = bound
     else:
         i, raised = choose(st, nt, ch, n, k, bound, target)
-    add(st, open_nodes, ch, family, 1, raised, quick, target)
+    add(st, open_nodes, ch, family, 1, raised, quick)
     load_child(st, ch, 0, i, IN)
     unsolved = SETTINGS.enumerated_unsolved_nodes
     raised, fresh = bound, quick or small_enough(st, n - 1, k - 1, unsolved)
     if not fresh:
         raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
-    add(st, open_nodes, ch, family, 0, raised, fresh, target)
+    add(st, open_nodes, ch, family, 0, raised, fresh)
 
 
 @kernel
@@ -399,7 +400,6 @@ def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-unty
             keep = not closed and now.only_relax > 0
             if not closed:
                 try_rounding(st, m, k, n)
-                target = now.upper * (1.0 - now.tolerance)
         else:
             closed, keep, n, k = close_for_all(st, ch.sweeps, family, row)
         if keep:  # with the coefficients that its last bound came from
@@ -409,5 +409,5 @@ def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-unty
         if closed or keep:
             continue
         now.branched += 1
-        branch(st, nt, ch, open_nodes, family, n, k, bound, target)
+        branch(st, nt, ch, open_nodes, family, n, k, bound)
     return DONE

@@ -22,7 +22,7 @@ from . import driver
 from . import multi_problem_kernels as kernels
 from .row_deletion import LeftOut
 from .row_deletion_kernels import try_support
-from .search import Search, Tree
+from .search import Nodes, Search, Tree
 from .settings import FAMILY
 
 
@@ -91,6 +91,11 @@ class FamilyTree(Tree):
         self.start(np.zeros(p), first_multiplier(gram.b, self.st.terms.w, problem.tau), -np.inf)
         self.counts["deep"] = 1
 
+    def advance(self, nodes: int) -> int:
+        """Search on for about so many nodes; the tree ends too where no more nodes may be kept."""
+        code = super().advance(nodes)
+        return code if self.has_room else driver.DONE
+
     def grow(self, rows: int) -> None:
         """Make room for more nodes."""
         super().grow(rows)
@@ -129,22 +134,15 @@ def solve_jointly(
     if few is None:
         few = max(min(FAMILY.max_open_problems, k // 8), int(FAMILY.max_open_share * k))
     tree = FamilyTree(left_out, problem, supports, few, patience)
-    root = tree.take(tree.waiting)[:3]
-    while tree.n_nodes < most_nodes and limits.reached(tree.n_nodes) is None:
-        code = tree.advance(FAMILY.chunk_nodes)
-        if code == driver.DONE or (code == driver.FULL and not tree.has_room):
-            break
-    dp, work = tree.problems, Work(tree.n_nodes)
+    root, dp = tree.take(tree.waiting), tree.problems
+    status = Search(tree).run(Limits(limits.remaining(), most_nodes, limits.stop))
     rounding = tree.margin + left_out.rounding(problem.gamma / 2.0, tau, dp.upper)
-    found = []
+    found, work = [], Work(tree.n_nodes)
     for j in range(k):
         gone = tree.family.load[j] > patience
-        nodes_left = root if gone else tree.take(tree.nodes_of(j))[:3]
-        status = Status.NODE_LIMIT if nodes_left[0].shape[0] else Status.OPTIMAL
-        objective, support = float(dp.upper[j]), np.sort(dp.support[j]).astype(np.intp)
-        bound = _below(objective, rounding[j]) if status is Status.OPTIMAL else 0.0
-        proof = (support, objective, bound, status, work)
-        found.append(PartialProof(*proof, *nodes_left, float(rounding[j])))
+        nodes = root if gone else tree.take(tree.nodes_of(j))
+        known = (dp.support[j], float(dp.upper[j]), float(rounding[j]))
+        found.append(_partial(*known, nodes, status, work))
     return found
 
 
@@ -171,43 +169,47 @@ def settle(
     if np.isfinite(found.objective):  # the same support's objective may round to more here
         tree.now["upper"] = np.minimum(tree.now["upper"], found.objective)
     tree.add(found.leaves, found.beta, found.root_lam)
-    if branch:
-        # The limits are restarted, as what a search may spend on enumeration grows with its time.
-        status = Search(tree).run(limits.within()) or Status.TIME_LIMIT
-    else:
-        status = _close_by_relaxations(tree, limits)
-    leaves, beta, lam, bounds, _ = tree.take(np.concatenate([tree.kept, tree.waiting]))
-    objective = float(tree.now["upper"][0])
-    bound = min(objective, tree.bound, float(bounds.min(initial=np.inf)))
+    # The limits are restarted, as what a search may spend on enumeration grows with its time.
+    own, upper = limits.within(), float(tree.now["upper"][0])
+    tree.now["only_relax"] = not branch
+    status = Search(tree).run(own)
+    while tree.kept.size > 0 and status is Status.OPTIMAL and tree.now["upper"][0] < upper:
+        upper = float(tree.now["upper"][0])  # A better incumbent may close the nodes kept.
+        nodes = tree.take(tree.kept)[:3]
+        tree.clear()
+        tree.add(*nodes)
+        status = Search(tree).run(own)
+    known = (tree.st.support, float(tree.now["upper"][0]), found.rounding)
+    nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    work = Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch)))
+    return _partial(*known, nodes_left, status, work)
+
+
+def _partial(
+    support: NDArray[np.int64],
+    objective: float,
+    rounding: float,
+    nodes: Nodes,
+    ended: Status | None,
+    work: Work,
+) -> PartialProof:
+    """A proof of what is known with these nodes left; nothing below pruned nodes is better.
+
+    ended: How the search ended; where nodes are left all the same, they were not to be branched on.
+    """
+    status = Status.OPTIMAL
+    if nodes[0].shape[0]:
+        status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
+    leaves, beta, root_lam, bounds, _ = nodes
+    least = min(objective, float(bounds.min(initial=np.inf))) * (1.0 - TOLERANCE)
     return PartialProof(
-        np.sort(tree.st.support).astype(np.intp),
+        np.sort(support).astype(np.intp),
         objective,
-        _below(bound, found.rounding),
-        status if leaves.shape[0] else Status.OPTIMAL,
-        Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch))),
+        max(0.0, least - rounding),
+        status,
+        work,
         leaves,
         beta,
-        lam,
-        found.rounding,
+        root_lam,
+        rounding,
     )
-
-
-def _below(bound: float, rounding: float) -> float:
-    """What is proved where nodes were pruned at this bound, up to the tolerance, or above it."""
-    return max(0.0, bound * (1.0 - TOLERANCE) - rounding)
-
-
-def _close_by_relaxations(tree: Tree, limits: Limits) -> Status:
-    """Close the nodes that relaxations alone close, again while the incumbent improves."""
-    tree.now["only_relax"] = 1
-    while True:
-        before = float(tree.now["upper"][0])
-        while True:
-            reached = limits.reached(tree.n_nodes)
-            if reached is not None or tree.advance(FAMILY.chunk_nodes) == driver.DONE:
-                break
-        if reached is not None or tree.kept.size == 0 or tree.now["upper"][0] >= before:
-            return reached or Status.NODE_LIMIT
-        rest = tree.take(tree.kept)[:3]
-        tree.clear()
-        tree.add(*rest)

@@ -145,8 +145,6 @@ class FamilySettings(NamedTuple):
     # A problem that more nodes have been left to is taken out of the shared tree and searched alone
     # from the root. Doubling the number keeps odd problems in the shared tree longer.
     max_nodes_left: int = 500
-    # Nodes between two looks at the clock. Doubling the number makes time limits twice as coarse.
-    chunk_nodes: int = 64
     # The shared tree ends after this many nodes, and leaves what is open then to single searches.
     # Doubling the number lets it take twice the time where it does not end.
     max_nodes: int = 20_000

@@ -58,7 +58,7 @@ def _write(gp: Any, model: Any, form: str, data: CutForm, scaled: Scaled) -> Any
     p, bounds, w = data.p, scaled.bounds, scaled.w
     u = model.addMVar(p, lb=-bounds, ub=bounds)
     z = model.addMVar(p, vtype=gp.GRB.BINARY)
-    model.addConstr(z.sum() <= data.picks)
+    model.addConstr(z.sum() <= data.tau)
     linear = -2.0 * (scaled.b @ u)
     if form == "perspective":
         s = model.addMVar(p)

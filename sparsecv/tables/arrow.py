@@ -80,16 +80,14 @@ class ArrowFile(ABC):
         """
         place: dict[str, int] = {}
         parts = [np.empty(0, dtype=np.intp)]
-        for batch in self.batches([name], BLOCK_ROWS):
-            try:
+        try:
+            for batch in self.batches([name], BLOCK_ROWS):
                 coded = as_text(batch.column(0)).fill_null("").dictionary_encode()
-            except pa.ArrowException:
-                raise InputError(
-                    f"{self.label}: column {shown(name)} is neither numeric nor text"
-                ) from None
-            words = coded.dictionary.to_pylist()
-            at = np.array([place.setdefault(word, len(place)) for word in words], dtype=np.intp)
-            parts.append(at[as_numpy(coded.indices)])
+                at = [place.setdefault(word, len(place)) for word in coded.dictionary.to_pylist()]
+                parts.append(np.array(at, dtype=np.intp)[as_numpy(coded.indices)])
+        except pa.ArrowException:
+            what = f"column {shown(name)} is neither numeric nor text"
+            raise InputError(f"{self.label}: {what}") from None
         return Column(self.label, name, np.concatenate(parts), list(place), self.decimal)
 
 
@@ -153,8 +151,9 @@ class ArrowTable:
             row += len(batch)
         for name, found in levels.items():
             if len(found) > MAX_LEVELS or len(found) == self.n:
-                many = f"has more than {MAX_LEVELS} levels"
-                why = many if len(found) > MAX_LEVELS else "has another value in every row"
+                why = "has another value in every row"
+                if len(found) > MAX_LEVELS:
+                    why = f"has more than {MAX_LEVELS} levels"
                 what = f"text column {shown(name)} {why} (for example {shown(next(iter(found)))})"
                 faults.add(name, f"{what}, so it looks like an identifier")
         return {name: sorted(found) for name, found in levels.items()}

@@ -4,8 +4,7 @@ import csv
 import difflib
 import hashlib
 import os
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from .columns import FloatArray, as_names, listed, shown
+from ..errors import InputError, warn_caller
+from .columns import FloatArray, listed, shown
 from .matrix import Matrix
 from .rows import RowSource
 from .sources import name_of, open_file, table_of
@@ -122,7 +121,7 @@ def _find(name: str) -> Path | None:
         return None
     places = (folder, folder / "processed")
     candidates = [place / f"{name}{suffix}" for place in places for suffix in _SUFFIXES]
-    if name in _registry() and name not in _BUILTIN:
+    if name in _registry():
         candidates.append(folder / _registry()[name].file)
     return next((path for path in candidates if path.is_file()), None)
 
@@ -136,12 +135,8 @@ def _check_hash(name: str, path: Path) -> None:
     if info is None or Path(info.file).name != path.name or path.stat().st_size >= MAX_HASHED_BYTES:
         return
     if hashlib.sha256(path.read_bytes()).hexdigest() != info.sha256:
-        warnings.warn(
-            f"{path} differs from the file the registry describes for {name!r} (another SHA-256); "
-            "it is used all the same",
-            UserWarning,
-            stacklevel=5,
-        )
+        text = f"{path} differs from the file the registry describes for {name!r} (another SHA-256)"
+        warn_caller(f"{text}; it is used all the same", UserWarning)
 
 
 def _unknown(name: str) -> InputError:
@@ -223,24 +218,14 @@ def load_dataset(name: str) -> RowSource:
     return resolve(name)
 
 
-def resolve(
-    data: str | PathLike[str],
-    *,
-    target: str | None = None,
-    one_hot: str | bool = False,
-    drop: str | Iterable[str] = (),
-    encoding: str = "utf-8",
-    weights: str | None = None,
-    groups: str | None = None,
-) -> RowSource:
+def resolve(data: str | PathLike[str], *, encoding: str = "utf-8", **options: Any) -> RowSource:
     """Open a data set by name, or a file, as :func:`locate` finds it.
 
     The options are those of :func:`sparsecv.tables.sources.open_table`.
 
     Raises InputError: The name is neither a data set nor a file, or the file cannot be used.
     """
-    file, name = locate(data, encoding)
-    return table_of(file, name, target, as_names(drop), weights, groups, one_hot)
+    return table_of(*locate(data, encoding), **options)
 
 
 def describe(name: str) -> DatasetInfo:

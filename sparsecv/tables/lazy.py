@@ -6,27 +6,28 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .columns import FloatArray, check_names, check_rows, shown
+from .columns import FloatArray, shown
 from .rows import Part, RowSource, as_source
 
-CHUNK_BYTES = 128_000_000  # of X that one worker holds at a time
+CHUNK_BYTES = 128_000_000
+"""One worker holds so many bytes of X at a time; larger chunks of rows are cut.
+
+Doubling the number doubles the memory of every worker and halves the number of units of work."""
 
 
 def is_lazy(values: Any) -> bool:
-    """Whether these are a dask.array or a dask.dataframe, still to be computed."""
+    """Whether the values are a dask.array or a dask.dataframe, still to be computed."""
     return hasattr(values, "__dask_graph__")
 
 
 class LazySource(RowSource):
-    """A dask.array or dask.dataframe with its response, read chunk by chunk.
+    """A dask.array or dask.dataframe X, shape (n, p), with its response y, shape (n,).
 
-    Chunks of unknown length are counted first, which is a pass of its own over what they are made
-    from.
+    X is read chunk by chunk. Chunks of unknown length are counted first, in a pass of its own over
+    the data that the chunks are made from.
 
-    X, shape (n, p).
-    y, shape (n,).
     name: Label for output.
-    Raises InputError: Shapes that do not fit, or columns that are not numeric.
+    Raises InputError: The shapes do not fit, or a column is not numeric.
     """
 
     divisible = True
@@ -45,12 +46,9 @@ class LazySource(RowSource):
         if y.shape != X.shape[:1]:
             raise InputError(f"X has {X.shape[0]:,} rows and y {y.shape[0]:,}")
         self.n = int(X.shape[0])
-        check_rows(name, self.n)
         self.feature_names = names or [f"x{j}" for j in range(X.shape[1])]
-        if not self.p:
-            raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
         self.target_name += "_" * (self.target_name in self.feature_names)
-        check_names(name, [*self.feature_names, self.target_name])
+        self._check_columns()
         X = X.rechunk({0: _row_chunks(X.chunks[0], X.shape[1]), 1: -1})
         self._X, self._y = X, y.rechunk((X.chunks[0],))
 
@@ -61,23 +59,16 @@ class LazySource(RowSource):
         names, target = self.feature_names, self.target_name
         starts = np.concatenate([[0], np.cumsum(self._X.chunks[0])[:-1]]).tolist()
         pairs = zip(self._X.to_delayed().ravel(), self._y.to_delayed().ravel(), strict=True)
-        together = delayed(_together, pure=True)
-        return [
-            Part(start, together(X, y, names, target))
-            for start, (X, y) in zip(starts, pairs, strict=True)
-        ]
+        rows = [delayed((X, y, names, target), pure=True) for X, y in pairs]
+        return [Part(start, part) for start, part in zip(starts, rows, strict=True)]
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start, part in self.parts():
             yield from as_source(part, start).blocks(rows)
 
 
-def _together(X: Any, y: Any, names: list[str], target: str) -> tuple[Any, ...]:
-    return X, y, names, target
-
-
 def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
-    """A dask.array of known chunks, and whether they had to be counted."""
+    """A dask.array of known chunks, and whether the rows of its chunks had to be counted."""
     import dask.array as da
 
     frame = hasattr(values, "to_dask_array")
@@ -98,7 +89,7 @@ def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
 
 
 def _row_chunks(chunks: Sequence[int], p: int) -> tuple[int, ...]:
-    """Chunks of rows, those too large for a worker cut."""
+    """Numbers of rows of the chunks, where chunks of more than CHUNK_BYTES are cut."""
     most = max(1, CHUNK_BYTES // (8 * p))
     cut: list[int] = []
     for size in chunks:

@@ -75,6 +75,13 @@ class RowSource(ABC):
         if groups is not None:
             self.groups, self.groups_name = groups.groups(), groups.name
 
+    def _check_columns(self, least: int = 2) -> None:
+        """Refuse a table in memory of too few rows, without features, or with repeated names."""
+        check_rows(self.name, self.n, least)
+        if not self.p:
+            raise InputError(f"{self.name}: no feature columns in X; at least 1 is needed")
+        check_names(self.name, [*self.feature_names, self.target_name])
+
     @property
     def p(self) -> int:
         """Number of features."""
@@ -208,10 +215,7 @@ class ArraySource(RowSource):
                 f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
                 "give one name per column"
             )
-        check_rows(name, self.n, least)
-        if not self.p:
-            raise InputError(f"{name}: no feature columns in X; at least 1 is needed")
-        check_names(name, [*self.feature_names, target_name])
+        self._check_columns(least)
         self._refuse(iter([(self._X, self._y)]), first_row)
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -142,25 +142,27 @@ def open_table(
     >>> y.tolist()
     [2.5, 3.5]
     """
+    kinds = {"target": target, "weights": weights, "groups": groups}
     file = open_file(path, encoding)
-    return table_of(file, name_of(path), target, as_names(drop), weights, groups, one_hot)
+    return table_of(file, name_of(path), one_hot=one_hot, drop=drop, **kinds)
 
 
 def table_of(
     file: "ArrowFile | Matrix",
     name: str,
-    target: str | None,
-    drop: tuple[str, ...],
-    weights: str | None,
-    groups: str | None,
+    *,
+    target: str | None = None,
     one_hot: str | bool = False,
+    drop: str | Iterable[str] = (),
+    weights: str | None = None,
+    groups: str | None = None,
 ) -> RowSource:
     """The rows of a file or a matrix; the options are those of :func:`open_table`.
 
     name: Label for output.
     """
     index = [column for column in file.index if column not in (target, weights, groups)]
-    use = select_columns(file.label, file.names, target, (*drop, *index), weights, groups)
+    use = select_columns(file.label, file.names, target, (*as_names(drop), *index), weights, groups)
     kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
     table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
     source: RowSource = FileSource(name, use.target, table)

@@ -1,7 +1,8 @@
 """The synthetic data of the papers."""
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +28,9 @@ class Synthetic:
     y_test: FloatArray | None = None
 
 
-def _check_integer(name: str, value: object, low: int, high: int | None = None) -> None:
-    # bool is an int to Python, but never meant as a size.
-    if not is_integer(value) or value < low or (high is not None and value > high):  # type: ignore[operator]
-        bound = f"of at least {low}" if high is None else f"between {low} and {high}"
+def _check_integer(name: str, value: Any, low: int, high: float = inf) -> None:
+    if not is_integer(value) or not low <= value <= high:
+        bound = f"of at least {low}" if high == inf else f"between {low} and {high}"
         raise InputError(f"{name} must be an integer {bound}, not {value!r}")
 
 

@@ -123,9 +123,8 @@ class TextFile(ArrowFile):
             line = next(at, row.number)
         if row.text.count('"') % 2:
             return f"{self.label}: malformed quotes from line {line} on; correct that line"
-        hint = " (or remove line 1, if it is a title above the header)" * (
-            row.number == self._above + 1
-        )
+        is_first = row.number == self._above + 1
+        hint = " (or remove line 1, if it is a title above the header)" * is_first
         return (
             f"{self.label}: line {line} has {row.actual_columns} fields where the header has "
             f"{row.expected_columns}; correct that line{hint}"
@@ -178,25 +177,18 @@ class TextFile(ArrowFile):
             self._ragged = row
             return "error"
 
+        at = {name: str(self.names.index(name)) for name in columns}
+        read = pacsv.ReadOptions(use_threads=False, skip_rows=self._above)
+        read.block_size = max(self.block_bytes, self._header_bytes)
+        read.column_names = [str(number) for number in range(len(self.names))]
+        read.encoding = "utf8" if self._encoding == "utf-8" else self._encoding
+        parse = pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        parse.invalid_row_handler = ragged
+        convert = pacsv.ConvertOptions(include_columns=list(at.values()))
+        convert.column_types = {at[name]: dtype for name, dtype in types.items()}
+        convert.decimal_point = "." if self._points else self.decimal
         with self._opened() as handle:
-            yield pacsv.open_csv(
-                handle,
-                pacsv.ReadOptions(
-                    use_threads=False,
-                    block_size=max(self.block_bytes, self._header_bytes),
-                    skip_rows=self._above,
-                    column_names=[str(number) for number in range(len(self.names))],
-                    encoding="utf8" if self._encoding == "utf-8" else self._encoding,
-                ),
-                pacsv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=ragged
-                ),
-                pacsv.ConvertOptions(
-                    column_types={str(self.names.index(name)): t for name, t in types.items()},
-                    include_columns=[str(self.names.index(name)) for name in columns],
-                    decimal_point="." if self._points else self.decimal,
-                ),
-            )
+            yield pacsv.open_csv(handle, read, parse, convert)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows: numbers, and text without blanks."""
@@ -221,18 +213,19 @@ class TextFile(ArrowFile):
     ) -> Contents:
         """Read all rows once; see :class:`ArrowFile`."""
         self._numeric = [] if self._empty else [n for n in self._guess(columns) if n not in levels]
-        for _ in range(2):
-            look = _Look(self, Faults(self.label, target), encode, levels)
-            try:
-                return self._read_once(columns, look)
-            except InputError:
-                if not self._numeric:
-                    raise
-                self._numeric = []  # A later row does not fit, and reading as text can say why.
-        raise AssertionError
+        try:
+            return self._read_once(columns, target, encode, levels)
+        except InputError:
+            if not self._numeric:
+                raise
+        self._numeric = []  # A later row does not fit, and reading as text can say why.
+        return self._read_once(columns, target, encode, levels)
 
-    def _read_once(self, columns: Sequence[str], look: "_Look") -> Contents:
+    def _read_once(
+        self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
+    ) -> Contents:
         n, kept = 0, list[FloatArray]()
+        look = _Look(self, Faults(self.label, target), encode, levels)
         for batch in self.batches(columns, 1 << 62):
             block = np.empty((len(batch), len(columns)), order="F")
             for j, (name, cells) in enumerate(zip(columns, batch.columns, strict=True)):
@@ -261,9 +254,7 @@ class TextFile(ArrowFile):
         if name in self._numeric:
             return np.asarray(as_numpy(cells))
         values = self.numbers(cells)
-        if values is None:
-            return np.asarray(as_numpy(pc.equal(pc.utf8_lower(cells), "true").cast(pa.float64())))
-        return values
+        return as_booleans(cells) if values is None else values
 
 
 class _Look:
@@ -309,7 +300,7 @@ class _Look:
         if values is None:
             kind = "boolean" if pc.all(_among(present, _BOOLEANS)).as_py() else "text"
         if kind == self._kinds.setdefault(name, kind) != "text":
-            return self.file.floats(name, cells) if values is None else values
+            return as_booleans(cells) if values is None else values
         self.text.add(name)
         some = present.to_pylist()
         odd = [cell for cell in some if not is_number(self.file.plain(cell))] or some
@@ -328,6 +319,11 @@ class _Look:
                     f"{shown(cells[at].as_py())})",
                     "write all of it one way",
                 )
+
+
+def as_booleans(cells: Any) -> FloatArray:
+    """Cells of true and false as 1 and 0, missing ones as NaN."""
+    return np.asarray(as_numpy(pc.equal(pc.utf8_lower(cells), "true").cast(pa.float64())))
 
 
 def _cells(column: Any) -> Any:

@@ -21,18 +21,22 @@ from .presolve import Claim, Prepared
 
 
 class BendersSettings(NamedTuple):
-    """What tunes outer approximation; every value was chosen by timing single problems."""
+    """What tunes outer approximation."""
 
-    # The tree whose leaves are cut at before the master starts has at most so many leaves. Twice as
-    # many make the master's bound tighter and each of its linear programs slower.
+    # Before the master starts, cuts are made at the leaves of a tree, which has at most so many
+    # leaves. Twice as many make the master's bound tighter and each of the master's linear programs
+    # slower. The number is a choice: the master proves from any cuts.
     root_cuts: int = 1000
-    # Least relative gap that a master is asked to close: its tolerances allow no less.
+    # Masters are asked to close no smaller relative gap, because their tolerances (below) times a
+    # hundred columns are of this size. Twice the value ends searches at twice the gap.
     least_gap: float = 1e-7
-    # Largest value of a cut, as a ratio to the incumbent's objective: masters take larger numbers
-    # for infinite.
+    # A cut is weakened until its largest value is this multiple of the incumbent's objective:
+    # masters take larger numbers for infinite. Twice the value doubles the range of the numbers in
+    # the master's rows.
     largest_cut_ratio: float = 1e9
-    # Feasibility tolerance of rows, integrality and duals, where the objective is measured in units
-    # of the incumbent's. Doubling the value doubles what is taken off the master's bound.
+    # Masters are asked for this feasibility of rows, integrality and duals, where the objective is
+    # measured in units of the incumbent's; Gurobi accepts no smaller value. Twice the value doubles
+    # what is taken off the master's bound.
     tolerance: float = 1e-9
 
 
@@ -50,8 +54,9 @@ class MasterResult(NamedTuple):
 class Oracle:
     """The supports evaluated so far, the cuts made, and the best support.
 
-    ``upper`` is the objective of ``support``, from a fresh fit; ``bound`` is a lower bound; ``tol``
-    is the relative gap to close; ``scale`` is the objective that masters measure in.
+    ``upper`` is the objective of the best ``support``, from a fresh fit; ``bound`` is a lower
+    bound; ``tol`` is the relative gap to close; ``scale`` is the objective of the first incumbent,
+    which is the master's unit.
     """
 
     def __init__(self, ready: Prepared) -> None:
@@ -70,11 +75,11 @@ class Oracle:
         return self.upper * (1.0 - self.tol)
 
     def certified(self, bound: float, tolerance: float = BENDERS.tolerance) -> float:
-        """A master's bound less what its tolerances may be worth.
+        """A master's lower bound less what the master's tolerances may have added to the bound.
 
-        With each of the p columns' integrality and each row off by ``tolerance``, the master's
-        bound is off by at most tolerance·(p + 10) units. ``loss`` remembers that share of the
-        incumbent's objective.
+        With z_i off by ``tolerance`` for each of the p columns, and rows, duals and objective off
+        by ``tolerance`` a few times, the bound is off by at most tolerance·(p + 10) units. ``loss``
+        is that number relative to the incumbent's objective.
         """
         lost = tolerance * (self.form.p + 10.0) * self.scale
         self.loss = lost / self.upper if self.upper > 0.0 else 0.0
@@ -96,16 +101,13 @@ class Oracle:
         return slopes, np.array([cut.constant for cut in cuts]) / self.scale
 
     def _bounded(self, cut: Cut) -> Cut:
-        """A cut that is at most ``largest_cut_ratio`` times the incumbent.
+        """A cut weakened until its values are at most ``largest_cut_ratio`` times the incumbent.
 
-        As f ≥ 0, the cut holds with a smaller constant, and with slopes no larger than that.
+        With c ≤ constant in place of the constant and min(slope, c) in place of every slope, the
+        cut still holds: where any slope was reduced and z_i = 1, the cut says no more than f ≥ 0.
         """
         most = min(cut.constant, BENDERS.largest_cut_ratio * self.scale)
         return Cut(most, np.minimum(cut.slopes, max(most, 0.0)))
-
-    def grow(self, most: int, limits: Limits) -> None:
-        """Refine the tree until it has ``most`` leaves."""
-        self.frontier.grow(self.target, most, limits)
 
     def enter(self, supports: Sequence[NDArray[np.intp]]) -> bool:
         """Evaluate supports and cut at each; whether any support was new."""
@@ -121,14 +123,14 @@ class Oracle:
     def at(self, support: NDArray[np.intp]) -> Cut:
         """The cut at a support, which is evaluated if it is new.
 
-        Masters also ask about points of more than τ ones, which are no incumbents.
+        Masters also ask about points of more than τ ones; such points are no incumbents.
 
         support: Increasing positions among the columns of the form.
         """
         key = support.tobytes()
         if key not in self._known:
             self._known[key] = self._bounded(self.form.at_support(support))
-            if support.size > self.form.picks:
+            if support.size > self.form.tau:
                 return self._known[key]
             objective = self.form.problem.objective(self.form.columns[support])
             if objective < self.upper:
@@ -147,7 +149,7 @@ def approximated(
     The lower bound holds whenever the master stops; no relative gap below 1e-7 is proved.
     """
     oracle = Oracle(ready)
-    oracle.grow(root_cuts, ready.limits)
+    oracle.frontier.grow(oracle.target, root_cuts, ready.limits)
     oracle.enter([ready.support])
     bound, n_nodes, status = master(oracle, ready.limits, n_jobs)
     precision = max(WORST_GAP, 2.0 * (oracle.loss + BENDERS.least_gap))

@@ -3,8 +3,8 @@
     min ||Fu − f||² − 2rᵀu + wᵀs   s.t.  u_i² ≤ s_i z_i,  Σz ≤ τ,  |u_i| ≤ M_i z_i
 
 with z 0–1 (MOSEK, SCIP, Gurobi), F the root of Q = XᵀX − D, w = γ/2 + D, β = u times the columns'
-lengths. The rows |u| ≤ Mz follow from the others; without them SCIP has reported optima that are
-too low.
+lengths. The rows |u| ≤ Mz follow from the other constraints; without these rows SCIP has reported
+optima that are too low.
 """
 
 from __future__ import annotations
@@ -36,16 +36,20 @@ from .presolve import Claim, Prepared
 class ConicSettings(NamedTuple):
     """What conic solvers are asked for, and what is taken off their bounds.
 
-    Measured on problems whose optimum is known: bounds less these losses were never too high.
+    The numbers are choices; the tests compare bounds, less the two losses, with known optima.
     """
 
-    # Relative gap that counts as proved; conic solvers' tolerances allow no less.
+    # A relative gap up to this value counts as proved, because conic solvers' tolerances allow no
+    # smaller gap. Twice the value would call twice as large gaps optimal.
     precision: float = 1e-5
-    # Feasibility tolerance. Twice the value makes bounds about twice as wrong.
+    # Solvers are asked for this feasibility tolerance. Twice the value makes the solvers' bounds
+    # wrong by up to twice as much.
     tolerance: float = 1e-8
-    # Share of the incumbent's objective that is taken off a bound, and so off the gap twice.
+    # This share of the incumbent's objective is taken off every bound. Twice the share widens every
+    # proved gap by as much again.
     bound_loss_ratio: float = 2e-6
-    # Share of yᵀy that is taken off a bound: objectives are differences from yᵀy.
+    # This share of yᵀy is taken off every bound as well, because solvers see objectives less yᵀy
+    # and round relative to yᵀy. Twice the share widens gaps where objectives are far below yᵀy.
     total_loss_ratio: float = 2e-9
 
 
@@ -53,9 +57,9 @@ SETTINGS = ConicSettings()
 
 
 class _Solver(NamedTuple):
-    """The packages that a solver needs, and how it is told its options.
+    """The packages that a solver needs, and how options are passed to the solver.
 
-    key: Where cvxpy expects the options; None for beside cvxpy's own.
+    key: The keyword under which cvxpy expects the options; None if cvxpy takes each by itself.
     limits: What the solver calls the absolute gap, seconds, nodes and threads.
     others: Options that do not depend on the problem.
     """
@@ -91,7 +95,7 @@ SOLVERS = {
 
 
 class ConicModel(NamedTuple):
-    """The model in cvxpy: (its objective + ``constant``) times ``scale`` is the problem's."""
+    """The model in cvxpy: (the model's objective + ``constant``)·``scale`` is the problem's."""
 
     problem: Any
     z: Any
@@ -100,9 +104,9 @@ class ConicModel(NamedTuple):
 
 
 def perspective_model(form: CutForm, upper: float) -> ConicModel:
-    """Write the model.
+    """Write the model of this module's first lines.
 
-    upper: Objective of a support that is known: it bounds the coefficients and is the unit.
+    upper: Objective of a known support, which bounds the coefficients and is the model's unit.
     Raises SolverUnavailable: cvxpy is missing.
     """
     cp = required("cvxpy")
@@ -123,7 +127,7 @@ def perspective_model(form: CutForm, upper: float) -> ConicModel:
     constraints = [
         cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ u - f), t - 1.0])),
         cp.SOC(z + s, cp.vstack([2.0 * u, z - s]), axis=0),
-        cp.sum(z) <= form.picks,
+        cp.sum(z) <= form.tau,
         u <= reach,
         u >= -reach,
     ]
@@ -136,8 +140,8 @@ def perspective_model(form: CutForm, upper: float) -> ConicModel:
 class Scaled:
     """The problem in units that solvers' tolerances are made for.
 
-    min constant + uᵀQu − 2bᵀu + Σ w_i u_i²/z_i: columns have unit length, and the objective is 1 at
-    the support known; times ``scale`` the objective is the problem's.
+    The problem is min constant + uᵀQu − 2bᵀu + Σ w_i u_i²/z_i, where columns have unit length and
+    the objective of the known support is 1; times ``scale`` the objective is the original one.
     """
 
     Q: Array
@@ -149,10 +153,10 @@ class Scaled:
 
     @classmethod
     def of(cls, form: CutForm, upper: float) -> Scaled:
-        """Scale; ``bounds`` hold for |u| of every u whose objective is at most ``upper``.
+        """Scale the problem, and bound |u| for every u whose objective is at most ``upper``.
 
-        (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c), c the ridge solution on all
-        columns.
+        With c the ridge solution on all columns, every such β = u·length satisfies
+        (β − c)ᵀ(XᵀX + γ/2 I)(β − c) ≤ upper − (objective at c).
 
         upper: Objective of a known support.
         """
@@ -163,21 +167,21 @@ class Scaled:
         constant = form.yy / scale
         ridge = form.problem.gamma / 2.0
         bounds = np.full(w.size, np.sqrt(upper / ridge)) / (short * np.sqrt(scale))
-        try:
+        # Where γ is tiny beside dependent columns, only (γ/2)β_i² ≤ upper holds.
+        with contextlib.suppress(np.linalg.LinAlgError):
             inverse = np.linalg.inv(Q + np.diag(w))
-        except np.linalg.LinAlgError:  # γ is tiny beside dependent columns: (γ/2)β_i² ≤ upper holds
-            inverse = np.full_like(Q, np.inf)
-        if np.isfinite(inverse).all() and np.diag(inverse).min() > 0.0:
-            centre = inverse @ b
-            room = max(upper / scale - (constant - float(b @ centre)), 0.0) + form.margin / scale
-            bounds = np.minimum(bounds, np.abs(centre) + np.sqrt(room * np.diag(inverse)))
+            if np.isfinite(inverse).all() and np.diag(inverse).min() > 0.0:
+                centre = inverse @ b
+                room = max(upper / scale - (constant - float(b @ centre)), 0.0)
+                room += form.margin / scale
+                bounds = np.minimum(bounds, np.abs(centre) + np.sqrt(room * np.diag(inverse)))
         return cls(Q, b, w, constant, scale, bounds * (1.0 + 1e-6))
 
 
 def claimed(solver: str, ready: Prepared, n_jobs: int) -> Claim:
     """What a conic solver, "MOSEK", "GUROBI" or "SCIP", says of a problem.
 
-    A stop flag is looked at before and after: the solver itself sees time and nodes.
+    The solver itself sees the limits of time and nodes, but not the stop flag.
     Raises SolverUnavailable: The solver has no licence.
     """
     model = perspective_model(ready.form, ready.objective)
@@ -185,7 +189,7 @@ def claimed(solver: str, ready: Prepared, n_jobs: int) -> Claim:
         raw = _run(model, solver, _options(solver, least_gap(ready.tol), ready.limits, n_jobs))
     except SolverUnavailable:
         raise
-    except Exception:  # whatever a solver raises where it gives up on the numbers
+    except Exception:  # Solvers raise anything where they give up on the numbers.
         return Claim(ready.support, ready.bound, Status.FAILED)
     bound, nodes, status = _claims(solver, raw, ready.limits)
     bound = (bound + model.constant) * model.scale
@@ -196,10 +200,10 @@ def claim_of(ready: Prepared, bound: float, status: Status, n_nodes: int, z: Arr
     """A conic solver's claim, its tolerances taken off the bound.
 
     bound: In the problem's units, −∞ where there is none.
-    z: The largest entries are the support; None where there is no solution.
+    z: The solution, whose largest entries are the support; None where the solver has none.
     """
     form = ready.form
-    support = ready.support if z is None else largest(np.asarray(z), form.picks)
+    support = ready.support if z is None else largest(np.asarray(z), form.tau)
     margin = form.margin + SETTINGS.total_loss_ratio * form.yy
     lower = max(ready.bound, bound - SETTINGS.bound_loss_ratio * ready.objective - margin)
     return Claim(support, lower, status, n_nodes, SETTINGS.precision, margin)
@@ -211,7 +215,7 @@ def least_gap(tol: float) -> float:
 
 
 def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:
-    """Solve and keep the solver's own model, which knows its bound and nodes."""
+    """Solve, and return the solver's own model, which knows the bound and the nodes."""
     data, chain, inverse = model.problem.get_problem_data(solver, solver_opts=options)
     with warnings.catch_warnings(), _guarded(solver):
         warnings.simplefilter("ignore")
@@ -241,10 +245,10 @@ def _options(solver: str, gap: float, limits: Limits, n_jobs: int) -> dict[str, 
 
 
 def _claims(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
-    """What the solver says of its bound, its nodes and its end."""
+    """The lower bound, the number of nodes and the end of the search, as the solver has them."""
     if solver == "SCIP":
         if raw["model"].getStatus() == "userinterrupt" and limits.stop is not None:
-            limits.stop.set()  # SCIP has seen Ctrl-C in our place
+            limits.stop.set()  # SCIP has caught Ctrl-C, which this process has not seen.
         return scip.claims_of(raw["model"], limits)
     if solver == "GUROBI":
         return gurobi.claims_of(required("gurobipy"), raw["model"], limits)

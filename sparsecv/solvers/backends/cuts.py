@@ -43,8 +43,8 @@ class Cut(NamedTuple):
 class CutForm:
     """A problem on some of its columns in the form that cuts are made from.
 
-    columns: z has an entry for each of them; the other columns are excluded.
-    gram: Gram matrix of these columns.
+    columns: The columns that z has an entry for; all other columns are excluded.
+    gram: Gram matrix of the columns.
     extract: Move a diagonal into the perspective; otherwise D = 0.
     """
 
@@ -56,7 +56,7 @@ class CutForm:
         *,
         extract: bool = True,
     ) -> None:
-        self.problem, self.columns, self.picks = problem, columns, problem.tau
+        self.problem, self.columns, self.tau = problem, columns, problem.tau
         self.p, ridge = int(columns.size), problem.gamma / 2.0
         D = largest_diagonal(gram.G, ridge, gram.eps) if extract else np.zeros(self.p)
         gram = replace(gram, D=D)
@@ -114,17 +114,18 @@ class FrontierCuts:
     proves.
     """
 
-    # Coordinate descent ends after so many passes over the columns at a leaf. Twice as many make
-    # cuts a little tighter and take up to twice the time.
+    # Coordinate descent at a leaf ends after so many passes over the columns. Twice as many passes
+    # make the cuts a little tighter and take up to twice the time. The number is a choice: a cut
+    # is valid after any number of passes.
     max_sweeps = 60
 
     def __init__(self, form: CutForm) -> None:
         self.form, p = form, form.p
-        self._top = np.zeros(form.picks + EXTRA)
+        self._top = np.zeros(form.tau + EXTRA)
         gram = kernels.gram_arrays(form.Q)
         self._sweeps = kernels.new_sweeps(gram, p, 1e-7, self.max_sweeps)
         self._number = itertools.count()
-        start = first_multiplier(form.b, form.w, form.picks)
+        start = first_multiplier(form.b, form.w, form.tau)
         self._open: list[_Leaf] = []
         self._closed: list[Cut] = []
         nothing = np.zeros(p)
@@ -154,7 +155,7 @@ class FrontierCuts:
             for value in (IN, OUT):
                 state = leaf.state.copy()
                 state[i] = value
-                left = form.picks - int(np.count_nonzero(state == IN))
+                left = form.tau - int(np.count_nonzero(state == IN))
                 if 0 < left < int(np.count_nonzero(state == FREE)):
                     self._push(state, leaf.beta, leaf.root_lam, leaf.cut, target)
                 else:  # a single support
@@ -172,9 +173,9 @@ class FrontierCuts:
         """Solve the relaxation of a new leaf until its bound passes ``target``."""
         form = self.form
         beta = np.where(state == OUT, 0.0, beta)
-        lam, picks = np.array([root_lam]), form.picks - int(np.count_nonzero(state == IN))
+        lam, left = np.array([root_lam]), form.tau - int(np.count_nonzero(state == IN))
         self._sweeps.limits["target"], self._sweeps.best[0] = target, -np.inf
-        here = (state, picks, beta, np.zeros(form.p), lam, self._top)
+        here = (state, left, beta, np.zeros(form.p), lam, self._top)
         kernels.relax(self._sweeps, form.terms, *here)
         # Sweeps that do not converge may end on coefficients worse than the parent's.
         bound, cut = max(
@@ -187,5 +188,5 @@ class FrontierCuts:
     def _bound(self, cut: Cut, state: NDArray[np.int8]) -> float:
         """The least value of a cut over the supports of a leaf."""
         inside, free = cut.slopes[state == IN], cut.slopes[state == FREE]
-        left = min(self.form.picks - inside.size, free.size)
+        left = min(self.form.tau - inside.size, free.size)
         return float(cut.constant - inside.sum() - np.sort(free)[free.size - left :].sum())

@@ -16,8 +16,9 @@ from .cuts import Cut
 from .optional_dependencies import SolverUnavailable, required
 
 LEAST_VIOLATION_RATIO = 1e-4
-"""A cut at a fractional point is added where the point lies below the cut by this share of the
-incumbent's objective. Twice the share adds fewer cuts, which leaves the nodes' bounds looser."""
+"""A cut at a fractional point is added if the point lies below the cut by more than this share of
+the incumbent's objective. Twice the share adds fewer cuts, which leaves nodes' bounds looser. The
+value is a choice: any other value is as correct."""
 
 _LOCAL = threading.local()
 
@@ -28,14 +29,14 @@ def solve_gurobi(
     """Search the master once; every support that Gurobi finds is cut at there and then.
 
     limits: Nodes are Gurobi's.
-    fractional_nodes: At so many nodes the fractional point is cut at, too.
+    fractional_nodes: At the first so many nodes, cuts are made at the fractional point as well.
     Raises SolverUnavailable: gurobipy is missing, or its licence is too small for the master.
     """
     with gurobi_model() as (gp, model):
         p, scale = oracle.form.p, oracle.scale
         z = model.addMVar(p, vtype=gp.GRB.BINARY)
         eta = model.addMVar(1, lb=0.0, obj=1.0)
-        model.addConstr(z.sum() == oracle.form.picks)
+        model.addConstr(z.sum() == oracle.form.tau)
         slopes, constants = oracle.rows()
         model.addConstr(slopes @ z + np.ones((constants.size, 1)) @ eta >= constants)
         z.Start, eta.Start = np.isin(np.arange(p), oracle.support).astype(float), 1.0
@@ -121,9 +122,9 @@ def guarded(gp: Any) -> Iterator[None]:
 
 @contextmanager
 def gurobi_model() -> Iterator[tuple[Any, Any]]:
-    """gurobipy and an empty model of this thread's environment.
+    """The module gurobipy, and an empty model in this thread's environment.
 
-    Raises SolverUnavailable: gurobipy is missing, or a licence that is large enough.
+    Raises SolverUnavailable: gurobipy is missing, or has no licence that is large enough.
     """
     gp = required("gurobipy")
     with guarded(gp), gp.Model(env=environment(gp)) as model:

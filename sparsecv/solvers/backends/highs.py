@@ -19,13 +19,13 @@ from .benders import BENDERS, MasterResult, Oracle
 class HighsSettings(NamedTuple):
     """What tunes the rounds of HiGHS."""
 
-    # The stop flag and the clock are looked at once in so many seconds. Doubling the value doubles
-    # the time that a search may go on after it was stopped.
+    # The stop flag and the clock are looked at once in so many seconds. Twice the value lets a
+    # search go on for twice as long after somebody has asked to stop.
     poll_seconds: float = 0.05
-    # Leaves that are added to the tree of cuts between two looks at the clock. Twice as many
+    # Between two looks at the clock so many leaves are added to the tree of cuts. Twice as many
     # overrun a round's time for cuts by twice as much.
     leaves_at_a_time: int = 20
-    # Largest node limit that HiGHS takes, a 32-bit integer; it stands for no limit.
+    # HiGHS takes no larger node limit, which is a 32-bit integer; the value stands for no limit.
     max_nodes: int = 2**31 - 1
 
 
@@ -58,7 +58,7 @@ def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
         count, until = 0, limits.elapsed() + seconds
         while limits.elapsed() < until and count != oracle.count:
             count = oracle.count
-            oracle.grow(count + SETTINGS.leaves_at_a_time, limits)
+            oracle.frontier.grow(oracle.target, count + SETTINGS.leaves_at_a_time, limits)
 
 
 class _Master:
@@ -82,7 +82,7 @@ class _Master:
         h.addVars(p + 1, np.zeros(p + 1), np.ones(p + 1))
         h.changeColsIntegrality(p, every, [highspy.HighsVarType.kInteger] * p)
         h.changeColCost(p, 1.0)
-        ones = float(oracle.form.picks)
+        ones = float(oracle.form.tau)
         h.addRow(ones, ones, p, every, np.ones(p))
         h.cbMipInterrupt.subscribe(self._interrupt)
         h.cbMipImprovingSolution.subscribe(self._improving)
@@ -102,11 +102,11 @@ class _Master:
         h.addRows(m, constants, np.full(m, np.inf), values.size, starts, columns, values.ravel())
 
     def run(self, target: float, nodes: int) -> tuple[float, int, Status | None]:
-        """One search below ``target``: lower bound, nodes, and the limit that ended the search.
+        """Search below ``target``: lower bound, nodes, and the limit that ended the search if any.
 
-        The bound is ``target`` where there is nothing below.
+        The lower bound is ``target`` where no 0–1 point has a smaller objective.
 
-        nodes: Spent before.
+        nodes: Nodes spent in earlier rounds.
         """
         h, status, scale = self.highs, self.status, self.oracle.scale
         self._load()
@@ -121,18 +121,18 @@ class _Master:
         spent = max(int(info.mip_node_count), 1)
         if ended == status.kInfeasible:
             return target, spent, None
-        limit = None
+        bound = float(info.mip_dual_bound) * scale
+        bound = min(bound, target) if np.isfinite(bound) else 0.0
         if ended == status.kOptimal:
             self.found.append(np.array(h.getSolution().col_value[: self.p]))
-        else:
-            known = {
-                status.kSolutionLimit: Status.NODE_LIMIT,
-                status.kTimeLimit: Status.TIME_LIMIT,
-                status.kInterrupt: Status.INTERRUPTED,
-            }
-            limit = self.limits.reached(nodes + spent) or known.get(ended, Status.FAILED)
-        bound = float(info.mip_dual_bound) * scale
-        return min(bound, target) if np.isfinite(bound) else 0.0, spent, limit
+            return bound, spent, None
+        known = {
+            status.kSolutionLimit: Status.NODE_LIMIT,
+            status.kTimeLimit: Status.TIME_LIMIT,
+            status.kInterrupt: Status.INTERRUPTED,
+        }
+        limit = self.limits.reached(nodes + spent) or known.get(ended, Status.FAILED)
+        return bound, spent, limit
 
     def _interrupt(self, event: Any) -> None:
         now = time.perf_counter()

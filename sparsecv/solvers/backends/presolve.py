@@ -125,7 +125,7 @@ def _checked(
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
     if gap <= (closed if ended else max(tol, 1e-9)):
         status = Status.OPTIMAL  # Nothing is left to prove, whatever made the solver stop.
-    elif status is Status.OPTIMAL:
+    elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
         lost = 4.0 * (claim.margin + rounding) / best
         status = Status.PRECISION if gap <= closed + lost else Status.FAILED
     return Proof(support, best, lower, status, Work(claim.n_nodes, limits.elapsed()))

@@ -17,11 +17,12 @@ from .optional_dependencies import quiet_stderr, required
 class ScipSettings(NamedTuple):
     """Tolerances of SCIP's master, where the objective is in units of the incumbent's."""
 
-    # Feasibility of rows and duals. SCIP stalls below 1e-8; twice the value takes twice as much off
-    # the master's bound.
+    # SCIP is asked for this feasibility of rows and duals. With smaller values SCIP has stalled;
+    # twice the value takes twice as much off the master's bound.
     tolerance: float = 1e-8
-    # A cut is added where a point lies below the cut by more than this. The value must stay above
-    # the tolerance of rows, or the same cut would be added for ever.
+    # A cut is added if a point lies below the cut by more than this. The value must stay above the
+    # tolerance of rows, or the same cut would be added for ever; twice the value makes the best
+    # supports that SCIP accepts worse by as much.
     least_violation: float = 1e-7
 
 
@@ -41,7 +42,7 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
     model.hideOutput()
     z = [model.addVar(vtype="B") for _ in range(form.p)]
     eta = model.addVar(lb=0.0, obj=1.0)
-    model.addCons(scip.quicksum(z) == form.picks)
+    model.addCons(scip.quicksum(z) == form.tau)
 
     def add(cut: Cut) -> None:
         row = scip.quicksum(float(s) * v for s, v in zip(cut.slopes / scale, z, strict=True))
@@ -49,7 +50,7 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
 
     for cut in oracle.cuts():
         add(cut)
-    handler = _handler(scip)(oracle, z, eta, limits, add)
+    handler = _handler(scip, oracle, z, eta, limits, add)
     late = {"enfopriority": -10, "chckpriority": -10}  # Integrality is looked at before.
     model.includeConshdlr(handler, "cuts", "eta above f(z)", needscons=False, **late)
     start = model.createSol()
@@ -64,7 +65,7 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
     try:
         with quiet_stderr():
             model.optimize()
-    except Exception:  # what PySCIPOpt raises where SCIP gives up
+    except Exception:  # PySCIPOpt raises anything where SCIP gives up.
         return MasterResult(oracle.bound, 0, Status.FAILED)
     bound, nodes, status = claims_of(model, limits)
     return MasterResult(oracle.certified(bound * scale, SETTINGS.tolerance), nodes, status)
@@ -84,45 +85,44 @@ def claims_of(model: Any, limits: Limits) -> tuple[float, int, Status]:
     return (bound if abs(bound) < 1e19 else -np.inf), int(model.getNTotalNodes()), status
 
 
-def _handler(scip: Any) -> Any:
-    """The class, made here because its base comes with SCIP."""
+def _handler(scip: Any, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, add: Any) -> Any:
+    """The constraint handler; its class is made here because the base class comes with SCIP.
+
+    add: Adds a cut to the model.
+    """
+    results, added = scip.SCIP_RESULT, set[bytes]()
 
     class Benders(scip.Conshdlr):  # type: ignore[misc]
-        def __init__(self, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, add: Any):
-            self.oracle, self.z, self.eta, self.limits, self.add = oracle, z, eta, limits, add
-            self.added: set[bytes] = set()
-
         def _violated(self, solution: Any) -> Cut | None:
             """The cut that a solution lies below, if any."""
-            values = np.array([self.model.getSolVal(solution, v) for v in self.z])
-            cut, eta = self.oracle.at_point(values), self.model.getSolVal(solution, self.eta)
-            above = eta - cut.at(np.round(values)) / self.oracle.scale
+            values = np.array([self.model.getSolVal(solution, v) for v in z])
+            cut = oracle.at_point(values)
+            above = self.model.getSolVal(solution, eta) - cut.at(np.round(values)) / oracle.scale
             return cut if above < -SETTINGS.least_violation else None
 
         def consenfolp(self, *_: Any) -> dict[str, Any]:
-            if self.limits.reached(0) is not None:
+            if limits.reached(0) is not None:
                 self.model.interruptSolve()
             cut = self._violated(None)
             if cut is None:
-                return {"result": scip.SCIP_RESULT.FEASIBLE}
+                return {"result": results.FEASIBLE}
             key = cut.slopes.tobytes()
-            if key in self.added:  # A pseudo solution, which no row binds: SCIP has to branch.
-                return {"result": scip.SCIP_RESULT.INFEASIBLE}
-            self.added.add(key)
-            self.add(cut)
-            return {"result": scip.SCIP_RESULT.CONSADDED}
+            if key in added:  # A pseudo solution, which no row binds: SCIP has to branch.
+                return {"result": results.INFEASIBLE}
+            added.add(key)
+            add(cut)
+            return {"result": results.CONSADDED}
 
         consenfops = consenfolp
 
-        def conscheck(self, constraints: Any, solution: Any, *args: Any) -> dict[str, Any]:
-            result = scip.SCIP_RESULT
+        def conscheck(self, constraints: Any, solution: Any, *_: Any) -> dict[str, Any]:
             fits = self._violated(solution) is None
-            return {"result": result.FEASIBLE if fits else result.INFEASIBLE}
+            return {"result": results.FEASIBLE if fits else results.INFEASIBLE}
 
         def conslock(self, constraint: Any, locktype: Any, n_up: int, n_down: int) -> None:
-            # A smaller z or η may violate a cut, a larger one never does.
-            with suppress(ReferenceError):  # PySCIPOpt 5.6 unlocks when the model has gone
-                for variable in (*self.z, self.eta):
+            # A smaller z_i or η may violate a cut, a larger value never does.
+            with suppress(ReferenceError):  # PySCIPOpt 5.6 unlocks after the model has gone.
+                for variable in (*z, eta):
                     self.model.addVarLocksType(variable, locktype, n_up, n_down)
 
-    return Benders
+    return Benders()

@@ -49,8 +49,7 @@ RETURNED = {  # records, whose attributes are read
     "sparsecv.risk.candidates": "Development NestedEstimate",
     "sparsecv.risk.estimates": "RiskEstimate",
     "sparsecv.risk.lower_bound": "LowerBoundExample",
-    "sparsecv.selection.criterion": "Selection",
-    "sparsecv.selection.partial_errors": "PartialErrors",
+    "sparsecv.selection.partial_errors": "PartialErrors Selection",
     "sparsecv.solvers": "Proof Solution SupportPath",
 }
 NEEDS_AN_EXTRA = {"xgboost"}  # no doctest

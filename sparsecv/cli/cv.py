@@ -117,7 +117,7 @@ def cv(
     from ..design.prepare import prepare
     from ..plots import curves
     from ..selection.choice import choose, chosen_model
-    from ..selection.rules import checked_repeats, checked_rule
+    from ..selection.rules import checked_repeats
     from ..selection.study import Study
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
@@ -131,7 +131,6 @@ def cv(
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, bounds, mio_limit, prove)
     more: Any = {"repeats": checked_repeats(repeats), "seed": seed, "checkpoint": checkpoint}
-    checked_rule(rule)
     layout = Protocol(protocol, scale, intercept=not no_intercept)
     columns = {"target": target, "weights": weights, "groups": groups, "encoding": encoding}
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)

@@ -1,9 +1,10 @@
 """Probability bounds on the risk, as functions of what their theorems assume.
 
-Texts: [S] "Stability Regularized Cross-Validation", [C] "Consistent Cross-Validation with Stable
-Learners", [N] lecture notes "Hyperparameter tuning and risk estimates". None of them can be checked
-from data alone: losses must be bounded for EVERY data set the distribution may give, and
-stability must hold uniformly. What can be checked is.
+[S] is "Stability Regularized Cross-Validation", [C] "Consistent Cross-Validation with Stable
+Learners", [N] the lecture notes "Hyperparameter tuning and risk estimates". No theorem can be
+checked from data alone: losses must be bounded for EVERY data set that the distribution may give,
+and stability must hold uniformly. What can be checked is: every function raises an InputError for
+numbers that its theorem does not allow, such as folds of unequal size.
 """
 
 from __future__ import annotations
@@ -15,32 +16,37 @@ from typing import Any
 from ..errors import InputError
 
 
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise InputError(message)
+
+
 def _positive(name: str, value: Any, *, zero: bool = True) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(float(value)):
-        raise InputError(f"{name} must be a number; got {value!r}")
-    if float(value) < 0.0 or (not zero and float(value) == 0.0):
-        raise InputError(f"{name} must be {'>=' if zero else '>'} 0; got {value!r}")
+    number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(float(value))
+    _check(number, f"{name} must be a number; got {value!r}")
+    allowed = float(value) > 0.0 or (zero and float(value) == 0.0)
+    _check(allowed, f"{name} must be {'>=' if zero else '>'} 0; got {value!r}")
     return float(value)
 
 
 def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise InputError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    _check(whole, f"{name} must be a whole number of at least {least}; got {value!r}")
     return int(value)
 
 
 def _share(delta: Any, times: int = 1) -> float:
     value = _positive("delta", delta, zero=False)
-    if not times * value < 1.0:
-        raise InputError(f"delta must lie in (0, {1.0 / times:g}); got {delta!r}")
+    _check(times * value < 1.0, f"delta must lie in (0, {1.0 / times:g}); got {delta!r}")
     return value
 
 
-def _divisible(n: int, k: int) -> None:
-    if k > n:
-        raise InputError(f"there are {k} folds and {n} rows")
-    if n % k:
-        raise InputError(f"the theorem needs folds of equal size: {k} does not divide n = {n}")
+def _equal_folds(n: Any, k: Any) -> tuple[int, int]:
+    n, k = _whole("n", n, 2), _whole("k", k, 2)
+    _check(k <= n, f"there are {k} folds and {n} rows")
+    equal = f"the theorem needs folds of equal size: {k} does not divide n = {n}"
+    _check(n % k == 0, equal)
+    return n, k
 
 
 def stability_bound(
@@ -48,8 +54,8 @@ def stability_bound(
 ) -> float:
     """Theorem 2.2 of [S]: with probability 1 − δ, risk ≤ cv_error + √((M² + 6Mkμ)/(2kδ)).
 
-    From E[(R − R_CV)²] ≤ M²/(2k) + 3Mμ and Markov's inequality (the last display of the printed
-    proof has another constant; this is the theorem's).
+    The bound follows from E[(R − R_CV)²] ≤ M²/(2k) + 3Mμ and Markov's inequality. The constant is
+    that of the theorem; the last display of the printed proof has another constant.
 
     Parameters
     ----------
@@ -59,18 +65,12 @@ def stability_bound(
         Hypothesis stability μ_h (eq. 4), not its empirical version (eq. 5).
     n, k : int
         Rows and folds; k divides n.
-    loss_bound : float
-        M: 0 ≤ loss ≤ M always.
-    delta : float
+    loss_bound, delta : float
+        M, with 0 ≤ loss ≤ M always; and δ.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    InputError
-        k does not divide n, an estimate above M, or numbers out of range.
 
     Examples
     --------
@@ -79,12 +79,10 @@ def stability_bound(
     >>> round(bound, 4)
     1.1149
     """
-    n, k = _whole("n", n, 2), _whole("k", k, 2)
-    _divisible(n, k)
+    n, k = _equal_folds(n, k)
     error, mu = _positive("cv_error", cv_error), _positive("stability", stability)
     M = _positive("loss_bound", loss_bound)
-    if error > M:
-        raise InputError(f"cv_error {error:g} exceeds loss_bound {M:g}: the loss is not bounded so")
+    _check(error <= M, f"cv_error {error:g} exceeds loss_bound {M:g}: losses are not bounded so")
     return error + sqrt((M * M + 6.0 * M * k * mu) / (2.0 * k * _share(delta)))
 
 
@@ -104,18 +102,12 @@ def training_error_bound(
         μ_p.
     n : int
         Rows.
-    loss_bound : float
-        M: 0 ≤ loss ≤ M always.
-    delta : float
+    loss_bound, delta : float
+        M, with 0 ≤ loss ≤ M always; and δ.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    InputError
-        A risk above M, or numbers out of range.
 
     Examples
     --------
@@ -123,14 +115,10 @@ def training_error_bound(
     >>> round(training_error_bound(0.1, 1e-4, n=100, loss_bound=1.0, delta=0.1), 4)
     0.3366
     """
-    n = _whole("n", n, 1)
-    M, mu = (
-        _positive("loss_bound", loss_bound),
-        _positive("pointwise_stability", pointwise_stability),
-    )
+    n, M = _whole("n", n, 1), _positive("loss_bound", loss_bound)
+    mu = _positive("pointwise_stability", pointwise_stability)
     error = _positive("empirical_risk", empirical_risk)
-    if error > M:
-        raise InputError(f"empirical_risk {error:g} exceeds loss_bound {M:g}")
+    _check(error <= M, f"empirical_risk {error:g} exceeds loss_bound {M:g}")
     return error + sqrt((M * M + 12.0 * M * n * mu) / (2.0 * n * _share(delta)))
 
 
@@ -159,11 +147,6 @@ def cv_deviation(
     -------
     float
 
-    Raises
-    ------
-    InputError
-        n_T + n_V ≠ n, or numbers out of range.
-
     Examples
     --------
     >>> from sparsecv.risk import cv_deviation
@@ -173,8 +156,7 @@ def cv_deviation(
     """
     n = _whole("n", n, 2)
     train, held = _whole("n_train", n_train, 1), _whole("n_validation", n_validation, 1)
-    if train + held != n:
-        raise InputError(f"n_train + n_validation must be n = {n}; got {train} + {held}")
+    _check(train + held == n, f"n_train + n_validation must be n = {n}; got {train} + {held}")
     lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
     return lam * held / train + _deviation(lam, L, n, _share(delta, 2))
 
@@ -195,11 +177,6 @@ def leave_p_out_deviation(
     -------
     float
 
-    Raises
-    ------
-    InputError
-        p ≥ n, or numbers out of range.
-
     Examples
     --------
     >>> from sparsecv.risk import leave_p_out_deviation
@@ -207,24 +184,20 @@ def leave_p_out_deviation(
     0.1945
     """
     n, p = _whole("n", n, 2), _whole("p", p, 1)
-    if p >= n:
-        raise InputError(f"leave-p-out needs p < n; got p = {p}, n = {n}")
-    return cv_deviation(
-        n=n, n_train=n - p, n_validation=p, stability=stability, loss_bound=loss_bound, delta=delta
-    )
+    _check(p < n, f"leave-p-out needs p < n; got p = {p}, n = {n}")
+    known: dict[str, Any] = {"stability": stability, "loss_bound": loss_bound, "delta": delta}
+    return cv_deviation(n=n, n_train=n - p, n_validation=p, **known)
 
 
 def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, delta: float) -> float:
     """Corollary 3.2 of [C]: |R_Kfold − R| ≤ λ/(K−1) + (4λ+L)√(ln(1/δ)/2n), probability 1 − 2δ.
 
-    It does not vanish as n grows, and neither does the error (Theorem 4.1).
+    The bound does not vanish as n grows, and neither does the error (Theorem 4.1).
 
     Parameters
     ----------
-    n, k : int
-        Rows and folds; k divides n.
-    stability, loss_bound, delta : float
-        As for :func:`cv_deviation`.
+    n, k, stability, loss_bound, delta
+        As for :func:`cv_deviation`; k folds, where k divides n.
 
     Returns
     -------
@@ -236,17 +209,9 @@ def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, del
     >>> round(k_fold_deviation(n=1000, k=10, stability=1.0, loss_bound=1.0, delta=0.05), 4)
     0.3046
     """
-    n, k = _whole("n", n, 2), _whole("k", k, 2)
-    _divisible(n, k)
-    held = n // k
-    return cv_deviation(
-        n=n,
-        n_train=n - held,
-        n_validation=held,
-        stability=stability,
-        loss_bound=loss_bound,
-        delta=delta,
-    )
+    n, k = _equal_folds(n, k)
+    known: dict[str, Any] = {"stability": stability, "loss_bound": loss_bound, "delta": delta}
+    return cv_deviation(n=n, n_train=n - n // k, n_validation=n // k, **known)
 
 
 def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
@@ -264,7 +229,7 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     Returns
     -------
     float
-        Negative where n < 4K²: it says nothing then.
+        Where n < 4K² the bound is negative and says nothing.
 
     Examples
     --------
@@ -272,8 +237,7 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     >>> round(k_fold_lower_bound(n=1000, k=2, stability=1.0), 4)
     0.123
     """
-    n, k = _whole("n", n, 2), _whole("k", k, 2)
-    _divisible(n, k)
+    n, k = _equal_folds(n, k)
     lam = _positive("stability", stability)
     return lam / (2.0 * k * k) - 2.0 * lam / n
 
@@ -294,11 +258,6 @@ def corrected_deviation(
     -------
     float
 
-    Raises
-    ------
-    InputError
-        n_T ≥ n, or numbers out of range.
-
     Examples
     --------
     >>> from sparsecv.risk import corrected_deviation
@@ -307,8 +266,7 @@ def corrected_deviation(
     0.5848
     """
     n, train = _whole("n", n, 2), _whole("n_train", n_train, 1)
-    if train >= n:
-        raise InputError(f"n_train must be below n = {n}; got {train}")
+    _check(train < n, f"n_train must be below n = {n}; got {train}")
     lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
     spread = 3.0 * _deviation(lam, L, n, _share(delta, 6))
     return 2.0 * lam * (1.0 / n + 1.0 / train) + spread
@@ -321,10 +279,8 @@ def corrected_k_fold_deviation(
 
     Parameters
     ----------
-    n, k : int
-        Rows and folds; k divides n.
-    stability, loss_bound, delta : float
-        As for :func:`cv_deviation`; δ below 1/6.
+    n, k, stability, loss_bound, delta
+        As for :func:`cv_deviation`; k folds, where k divides n, and δ below 1/6.
 
     Returns
     -------
@@ -337,8 +293,7 @@ def corrected_k_fold_deviation(
     >>> round(corrected_k_fold_deviation(n=1000, k=10, **learner, delta=0.05), 4)
     0.5865
     """
-    n, k = _whole("n", n, 2), _whole("k", k, 2)
-    _divisible(n, k)
+    n, k = _equal_folds(n, k)
     lam, L = _positive("stability", stability), _positive("loss_bound", loss_bound)
     return 6.0 * lam / n + 3.0 * _deviation(lam, L, n, _share(delta, 6))
 
@@ -346,9 +301,10 @@ def corrected_k_fold_deviation(
 def selection_excess(
     *, n: int, models: int, stability: float, loss_bound: float, delta: float
 ) -> float:
-    """Theorem 6.1 of [C]: excess risk of the model the corrected K-fold error selects.
+    """Theorem 6.1 of [C]: excess risk of the model that the corrected K-fold error selects.
 
-    ≤ 12M/n + 6(4M+L)√(ln(|models|/δ)/n) with probability 1 − 6δ, every model with β_t ≤ M/t.
+    The excess is at most 12M/n + 6(4M+L)√(ln(|models|/δ)/n) with probability 1 − 6δ, where every
+    model has β_t ≤ M/t.
 
     Parameters
     ----------
@@ -412,9 +368,9 @@ def ridge_stability(
     The fit of t rows is min (1/t) Σ (y − xᵀβ)² + ρ||β||², ρ = γ/(2n): ridge regression whose γ is
     in proportion to its rows, without intercept. With ||x|| ≤ κ and |y| ≤ B, ρ||β||² ≤ B², so
     |y − xᵀβ| ≤ r = B + κB/√ρ: L = r², and the loss is 2r-Lipschitz in the prediction. Leaving out a
-    row changes the objective by a function that is 4rκ/t-Lipschitz in β, and it is 2ρ-strongly
-    convex (the argument of Bousquet & Elisseeff 2002, Theorem 22, where 1/t stays as it is):
-    |loss − loss without the row| ≤ 4r²κ²/(ρt).
+    row changes the objective by a function that is 4rκ/t-Lipschitz in β, and the objective is
+    2ρ-strongly convex. By the argument of Bousquet & Elisseeff 2002, Theorem 22, with 1/t left as
+    1/t, |loss − loss without the row| ≤ 4r²κ²/(ρt).
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The learner and distribution of Theorem 4.1: K-fold errors that do not converge.
 
-[C] "Consistent Cross-Validation with Stable Learners", Section 4. The learner fits the grid point
-with index m by λ·S_min(m, t) for t training rows, so it goes on changing with t at every size,
-by no more than 3λ/t, and a K-fold estimate sees it at (K−1)n/K rows only.
+[C] is "Consistent Cross-Validation with Stable Learners", here its Section 4. The learner fits the
+grid point with index m by λ·S_min(m, t) for t training rows, so the fit goes on changing with t at
+every size, by no more than 3λ/t, and a K-fold estimate sees the fits of (K−1)n/K rows alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LowerBoundExample:
 
     @property
     def sums(self) -> Array:
-        """S_1..S_n."""
+        """S_1, …, S_n, with S_m = 1 + 1/2 + … + 1/m."""
         return np.cumsum(1.0 / np.arange(1, self.n + 1))
 
     @property
@@ -47,28 +47,13 @@ class LowerBoundExample:
         return np.asarray(self.M * self.sums + self.noise * sign)
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
-        """n rows, as indices of grid points (0..n−1).
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        ndarray of int, shape (n,)
-        """
+        """n rows, as indices of grid points (0..n−1)."""
         return rng.integers(0, self.n, size=self.n)
 
     def predictions(self, training: NDArray[np.intp]) -> Array:
-        """A(T) at every grid point, for training rows given by their grid points.
+        """λ·S_min(m, t) + ε·sign(median(T) − x_m) at every m, for t training rows T.
 
-        Parameters
-        ----------
-        training : ndarray of int
-
-        Returns
-        -------
-        ndarray, shape (n,)
+        training: Grid points of the training rows.
         """
         t = training.size
         first = np.minimum(np.arange(1, self.n + 1), t)
@@ -77,47 +62,17 @@ class LowerBoundExample:
         return np.asarray(self.stability * self.sums[first - 1] + self.noise * np.sign(median - x))
 
     def losses(self, training: NDArray[np.intp]) -> Array:
-        """|A(T)(x) − y| at every grid point.
-
-        Parameters
-        ----------
-        training : ndarray of int
-
-        Returns
-        -------
-        ndarray, shape (n,)
-        """
+        """|prediction − y| at every grid point, for training rows given by their grid points."""
         return np.abs(self.predictions(training) - self.targets)
 
     def risk(self, training: NDArray[np.intp]) -> float:
-        """The true risk: points are equally likely.
-
-        Parameters
-        ----------
-        training : ndarray of int
-
-        Returns
-        -------
-        float
-        """
+        """The mean loss over all grid points, which are equally likely: the true risk."""
         return float(self.losses(training).mean())
 
     def k_fold_error(self, rows: NDArray[np.intp], k: int) -> float:
-        """K-fold estimate with folds of consecutive rows (rows are exchangeable).
+        """K-fold estimate with folds of consecutive rows, as the rows are drawn independently.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-        k : int
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        InputError
-            k does not divide the number of rows.
+        Raises InputError: k does not divide the number of rows.
         """
         if rows.size % k:
             raise InputError(f"{k} does not divide {rows.size} rows")

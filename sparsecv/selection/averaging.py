@@ -18,7 +18,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
@@ -51,7 +50,9 @@ class AverageSettings(NamedTuple):
 
 
 AVERAGE = AverageSettings()
-Run = Callable[[str, Callable[..., Any], Any, Sequence[tuple[Any, ...]]], list[Any]]
+Unit = Callable[..., Any]
+Tasks = Sequence[tuple[Any, ...]]
+Run = Callable[[str, Unit, Any, Tasks], list[Any]]
 
 
 def _log_weights(errors: Array, n: int) -> tuple[Array, float]:
@@ -131,9 +132,7 @@ def averaged_model(
     return FittedModel(design.kept[used], coef, intercept, float("nan"), float("nan"), proved)
 
 
-def inner_weights(
-    data: FoldData, gammas: Array, taus: NDArray[np.intp], run: Run
-) -> tuple[list[Array], bool]:
+def inner_weights(data: FoldData, gammas: Array, taus: Index, run: Run) -> tuple[list[Array], bool]:
     """Weights (γ, τ) of every fold, and whether all models behind the weights are proved.
 
     run: Does units of work: takes what is shown of the progress, a unit, what all units share and
@@ -170,13 +169,11 @@ def _without_pairs(data: FoldData, block: Index) -> list[Split]:
     """
     if isinstance(data, RowFolds):
         block = block[data.folds.label]
-    return [
-        (
-            np.flatnonzero((block != b) & (block != c)),
-            {b: np.flatnonzero(block == c), c: np.flatnonzero(block == b)},
-        )
-        for b, c in combinations(range(block.max() + 1), 2)
-    ]
+    found: list[Split] = []
+    for b, c in combinations(range(block.max() + 1), 2):
+        on_b, on_c = np.flatnonzero(block == b), np.flatnonzero(block == c)
+        found.append((np.flatnonzero((block != b) & (block != c)), {b: on_c, c: on_b}))
+    return found
 
 
 def _inside_folds(data: FoldData) -> list[Split]:
@@ -194,12 +191,7 @@ def _inside_folds(data: FoldData) -> list[Split]:
 
 
 def _inner_errors(
-    data: FoldData,
-    train: Index,
-    tests: list[Index],
-    gammas: Array,
-    taus: NDArray[np.intp],
-    limits: Limits,
+    data: FoldData, train: Index, tests: list[Index], gammas: Array, taus: Index, limits: Limits
 ) -> tuple[list[Array], bool]:
     """The unit of one inner model: squared errors (γ, τ) on every test part; whether proved."""
     folds = [_one_fold(data, train, test) for test in tests]

@@ -11,7 +11,7 @@ from ..cv.results import TIE, Array, CVResult, least
 from ..design.model import FittedModel
 from ..errors import InputError
 from .averaging import averaged_model, model_weights
-from .criterion import criterion
+from .partial_errors import criterion
 from .projection import Projection, project_average
 from .rules import RULES, allowed_rule, redrawn
 from .study import Study

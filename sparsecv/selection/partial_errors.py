@@ -1,4 +1,4 @@
-"""Errors of models that leave out one fold, two folds or none: all that Algorithm 1 needs.
+"""Errors of models that leave out one fold, two folds or none, and Algorithm 1 on these errors.
 
 Partial k-fold errors h_j(θ), the empirical hypothesis stability μ̂_h(θ) (eq. 5 of the stability
 paper), and both inside every outer fold. A model without folds t and l is fitted once and serves
@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.executor import run_units
 
+DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Subset = tuple[int, ...]  # The folds that are left out: none, one or two.
@@ -84,12 +85,11 @@ def subsets(k: int, nested: bool = True) -> list[Subset]:
     return single + (list(itertools.combinations(range(k), 2)) if nested else [])
 
 
-def checked_partition(label: Any, n: int) -> tuple[Index, int]:
-    """Fold of every row and the number of folds.
+def checked_partition(label: Any, n: int, nested: bool) -> tuple[Index, int]:
+    """Fold of every row, shape (n,), and the number of folds.
 
-    label, shape (n,), or None.
-    Returns label, shape (n,).
-    Raises InputError: The folds do not hold out every row exactly once, or there are fewer than 2.
+    nested: There must be a fold beside every pair of folds.
+    Raises InputError: The folds do not hold out every row exactly once, or are too few.
     """
     if label is None:
         raise InputError(
@@ -99,6 +99,8 @@ def checked_partition(label: Any, n: int) -> tuple[Index, int]:
     k = int(found.max()) + 1 if found.size else 0
     if found.shape != (n,) or k < 2 or np.unique(found).size != k:
         raise InputError(f"folds must label {n} rows 0..k-1 with k >= 2 and none empty")
+    if nested and k < 3:
+        raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
     return found, k
 
 
@@ -243,11 +245,127 @@ def partial_errors(learner: Learner, label: Any, m: int, *, nested: bool = True)
     array([[2., 5.],
            [2., 2.]])
     """
-    label, k = checked_partition(label, np.size(label))
-    if nested and k < 3:
-        raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
+    label, k = checked_partition(label, np.size(label), nested)
     losses = FoldLosses(
         label, m, lambda tasks: losses_of(learner, tasks), getattr(learner, "at_once", False)
     )
     losses.need(subsets(k, nested), range(m))
     return losses.errors(range(m), nested)
+
+
+class Selection(NamedTuple):
+    """What Algorithm 1 returns.
+
+    Attributes
+    ----------
+    lambdas : ndarray, shape (l,), increasing
+    inner_choice : ndarray of int, shape (l, k)
+        θ chosen without fold t (line 23).
+    outer : ndarray, shape (l, k)
+        m_{λ,t}: error on fold t of the model chosen without fold t (line 25).
+    choice : ndarray of int, shape (l,)
+        θ that minimises criterion (7) on all rows, for every λ; −1 where nobody needs it.
+    """
+
+    lambdas: Array
+    inner_choice: NDArray[np.intp]
+    outer: Array
+    choice: NDArray[np.intp]
+
+    @property
+    def nested_error(self) -> Array:
+        """m̄_λ, shape (l,): the means of ``outer`` over folds (line 28)."""
+        return np.asarray(self.outer.mean(axis=1))
+
+    @property
+    def best(self) -> int:
+        """Position of λ*: the least nested error; of equal errors the smaller λ."""
+        return int(np.argmin(self.nested_error))
+
+    @property
+    def lambda_(self) -> float:
+        """λ*."""
+        return float(self.lambdas[self.best])
+
+    @property
+    def theta(self) -> int:
+        """θ*, by its number."""
+        return int(self.choice[self.best])
+
+
+def checked_lambdas(lambdas: ArrayLike | None) -> Array:
+    """Distinct weights λ ≥ 0, increasing, shape (l,); by default 0 and ten from 1e-4 to 1e4.
+
+    Raises InputError: No weight, or a weight that is negative or not a number.
+    """
+    try:
+        values = np.unique(np.asarray(DEFAULT_LAMBDAS if lambdas is None else lambdas, dtype=float))
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.size == 0 or not (np.isfinite(values).all() and values[0] >= 0.0):
+        raise InputError(f"lambdas must be numbers >= 0; got {lambdas!r}")
+    return values
+
+
+def criterion(errors: PartialErrors, weight: float) -> Array:
+    """Criterion (7): k-fold error + λ·μ̂_h of every candidate, shape (m,).
+
+    Parameters
+    ----------
+    errors : PartialErrors
+    weight : float
+        λ ≥ 0.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.selection.partial_errors import PartialErrors, criterion
+    >>> held_out, change = np.array([[1.0, 3.0], [2.0, 2.5]]), np.array([1.0, 0.0])
+    >>> errors = PartialErrors(held_out, change, None, None, change, held_out)
+    >>> criterion(errors, 0.5)
+    array([2.5 , 2.25])
+    """
+    return np.asarray(errors.cv_error + weight * errors.stability)
+
+
+def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection:
+    """Algorithm 1 on a finite grid, where every λ uses the same fits.
+
+    Parameters
+    ----------
+    errors : PartialErrors
+        With the errors of models without two folds.
+    lambdas : array, optional
+        Weights λ of the stability; 0 alone is ordinary nested cross-validation.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    InputError
+        λ < 0, or errors without those of models without two folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.selection.partial_errors import PartialErrors, select
+    >>> held_out, change = np.array([[1.0, 3.0, 2.0], [2.0, 2.5, 2.0]]), np.array([1.0, 0.0])
+    >>> inner, inner_change = held_out, np.array([[1.0] * 3, [0.0] * 3])
+    >>> errors = PartialErrors(held_out, change, inner, inner_change, change, held_out)
+    >>> select(errors, [0.0, 1.0]).choice
+    array([0, 1])
+    """
+    weights = checked_lambdas(lambdas)
+    if errors.inner is None or errors.inner_stability is None:
+        raise InputError("choosing lambda needs errors with two folds left out (nested=True)")
+    pairs = [errors.inner + weight * errors.inner_stability for weight in weights]
+    inner_choice = np.array([np.argmin(values, axis=0) for values in pairs])
+    outer = errors.held_out[inner_choice, np.arange(errors.held_out.shape[1])]
+    choice = np.array([np.argmin(criterion(errors, float(weight))) for weight in weights])
+    return Selection(weights, inner_choice, outer, choice)

@@ -5,10 +5,8 @@ How a rule chooses is a function in :mod:`sparsecv.selection.choice`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..cv.settings import Settings
 from ..design.fold_data import FoldData, RowFolds
@@ -27,49 +25,7 @@ def redrawn(folds: Folds) -> bool:
     return folds.kind in ("kfold", "size")
 
 
-def _any_folds(data: FoldData) -> None:
-    """Refuse no folds."""
-
-
-def _refuse_stability(data: FoldData) -> None:
-    folds = data.folds
-    if not isinstance(data, RowFolds):
-        raise InputError("rule stability needs the rows in memory: this table is too large")
-    checked_partition(folds.label, folds.n)
-    if folds.k < 3:
-        raise InputError(f"rule stability needs at least 3 folds; got {folds.k}")
-    if data.weights is not None:
-        raise InputError("rule stability takes no weights: choose another rule")
-    pairs = folds.k * (folds.k - 1) // 2
-    if pairs * folds.n > MAX_ROWS_OF_PAIRS:
-        raise InputError(
-            f"rule stability solves every pair of folds, {pairs:,} here: use fewer folds"
-        )
-
-
-def _refuse_corrected(data: FoldData) -> None:
-    if not data.folds.is_partition:
-        raise InputError("rule corrected needs folds that hold out every row once")
-
-
-def _refuse_repeated(data: FoldData) -> None:
-    if not (data.folds.leave_one_out or redrawn(data.folds)):
-        raise InputError(
-            "rule repeated draws partitions of its own: give the folds as a number K or size:M"
-        )
-
-
-def _refuse_averaged(data: FoldData) -> None:
-    """Refuse two folds of a table that is read by chunks, whose training rows have no folds."""
-    if not isinstance(data, RowFolds) and data.folds.k < 3:
-        raise InputError(
-            "a table that is read by chunks needs at least 3 folds for the rules averaged and "
-            "projected, whose weights come from inner folds: use more folds or rule minimum"
-        )
-
-
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What one rule needs.
 
     least: What the rule minimises, in words for a table.
@@ -78,35 +34,54 @@ class Rule:
         "partitions": surfaces of other random partitions. "averages": inner folds, which weigh the
         models; a rule that averages models needs no proof of the least CV error. "projection":
         models of all sizes, and projections of their average.
-    refuse: Raises an InputError where the folds do not allow the rule.
-    every_tau: The rule needs h(γ, τ) at every τ, not only at the best τ.
     """
 
     least: str
-    needs: frozenset[str] = frozenset()
-    refuse: Callable[[FoldData], None] = _any_folds
-    every_tau: bool = True
+    needs: frozenset[str]
 
 
 RULES = {
-    "minimum": Rule("CV error", every_tau=False),
-    "one-se": Rule("τ within a standard error"),
-    "stability": Rule("CV error + λ·stability", frozenset({"stability"}), _refuse_stability),
-    "corrected": Rule("bias-corrected CV error", frozenset({"corrected"}), _refuse_corrected),
-    "repeated": Rule(
-        "CV error averaged over partitions", frozenset({"partitions"}), _refuse_repeated
-    ),
-    "averaged": Rule(
-        "no pair: all models, weighted by their errors",
-        frozenset({"partitions", "averages"}),
-        _refuse_averaged,
-    ),
-    "projected": Rule(
-        "held-out distance to the average",
-        frozenset({"partitions", "averages", "projection"}),
-        _refuse_averaged,
-    ),
+    name: Rule(least, frozenset(needs.split()))
+    for name, least, needs in (
+        ("minimum", "CV error", ""),
+        ("one-se", "τ within a standard error", ""),
+        ("stability", "CV error + λ·stability", "stability"),
+        ("corrected", "bias-corrected CV error", "corrected"),
+        ("repeated", "CV error averaged over partitions", "partitions"),
+        ("averaged", "no pair: all models, weighted by their errors", "partitions averages"),
+        ("projected", "held-out distance to the average", "partitions averages projection"),
+    )
 }
+
+
+def _refuse(needs: frozenset[str], data: FoldData) -> None:
+    """Raise an InputError where the folds do not allow what a rule needs."""
+    folds = data.folds
+    if "corrected" in needs and not folds.is_partition:
+        raise InputError("rule corrected needs folds that hold out every row once")
+    if "averages" in needs:
+        if (
+            not isinstance(data, RowFolds) and folds.k < 3
+        ):  # The training rows of a fold have no folds.
+            raise InputError(
+                "a table that is read by chunks needs at least 3 folds for the rules averaged and "
+                "projected, whose weights come from inner folds: use more folds or rule minimum"
+            )
+    elif "partitions" in needs and not (folds.leave_one_out or redrawn(folds)):
+        raise InputError(
+            "rule repeated draws partitions of its own: give the folds as a number K or size:M"
+        )
+    if "stability" in needs:
+        if not isinstance(data, RowFolds):
+            raise InputError("rule stability needs the rows in memory: this table is too large")
+        checked_partition(folds.label, folds.n, nested=True)
+        if data.weights is not None:
+            raise InputError("rule stability takes no weights: choose another rule")
+        pairs = folds.k * (folds.k - 1) // 2
+        if pairs * folds.n > MAX_ROWS_OF_PAIRS:
+            raise InputError(
+                f"rule stability solves every pair of folds, {pairs:,} here: use fewer folds"
+            )
 
 
 def checked_repeats(repeats: Any) -> int:
@@ -114,12 +89,6 @@ def checked_repeats(repeats: Any) -> int:
     if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 2:
         raise InputError(f"repeats must be a whole number >= 2; got {repeats!r}")
     return int(repeats)
-
-
-def checked_rule(rule: str) -> None:
-    """Refuse an unknown rule."""
-    if rule != "auto" and rule not in RULES:
-        raise InputError(f"rule must be auto or one of {', '.join(RULES)}; got {rule!r}")
 
 
 def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
@@ -152,9 +121,10 @@ def allowed_rule(rule: str, data: FoldData, settings: Settings) -> str:
     Raises InputError: The rule is unknown, the folds do not allow the rule, or the rule needs
         h(γ, τ) at every τ where the method looks for the best τ alone.
     """
-    checked_rule(rule)
     rule = resolved_rule(rule, data, settings)
-    if RULES[rule].every_tau and settings.searches:
+    if rule not in RULES:
+        raise InputError(f"rule must be auto or one of {', '.join(RULES)}; got {rule!r}")
+    if rule != "minimum" and settings.searches:
         raise InputError(f"rule {rule} needs h at every tau: use method exact or grid")
-    RULES[rule].refuse(data)
+    _refuse(RULES[rule].needs, data)
     return rule

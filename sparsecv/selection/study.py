@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -31,10 +31,9 @@ from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.ridge_fits import known_path
-from .averaging import averaged_coefficients, inner_weights, model_weights, soft_least
-from .criterion import Selection, select
+from .averaging import Tasks, Unit, averaged_coefficients, inner_weights, model_weights, soft_least
 from .learner import SparseRidgeLearner
-from .partial_errors import PartialErrors, partial_errors
+from .partial_errors import PartialErrors, Selection, partial_errors, select
 from .rules import RULES, allowed_rule, checked_repeats, redrawn
 
 # The CV error is averaged over this many random partitions of the rows by default, the first
@@ -307,27 +306,19 @@ class Study:
         with interruptible(StopFlag()) as stop, one_blas_thread():
             yield Limits(self.limits.remaining(), None, stop)
 
-    def run(
-        self,
-        what: str,
-        unit: Callable[..., Any],
-        shared: Any,
-        tasks: Sequence[tuple[Any, ...]],
-    ) -> list[Any]:
+    def run(self, what: str, unit: Unit, shared: Any, tasks: Tasks) -> list[Any]:
         """Results of units of work, in the order of their tasks.
 
         what: Shown as the progress.
         unit, shared, tasks: As in :func:`sparsecv.solvers.executor.run_units`.
         """
         tell, found = Pace(self._tell, self.limits), dict[int, Any]()
+        jobs = self.settings.n_jobs
         with self.interruptible() as limits:
-            for index, one in run_units(
-                unit,
-                shared,
-                tasks,
-                self.settings.n_jobs,
-                allot=lambda rounds: limits.share(rounds + 1.0),
-            ):
+            units = run_units(
+                unit, shared, tasks, jobs, allot=lambda left: limits.share(left + 1.0)
+            )
+            for index, one in units:
                 found[index] = one
                 tell(what, len(found), len(tasks))
         return [found[index] for index in range(len(tasks))]
@@ -368,7 +359,7 @@ class Study:
         store = None
         if self.folder is not None:
             store = Checkpoint(self.folder, data.digest(), self._identity(data.folds, taus))
-        settings, estimates = self.settings, self.estimating
+        settings, estimates, tell = self.settings, self.estimating, self.progress_of(name)
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + after).remaining()
             settings = replace(settings, time_limit=left)
@@ -379,7 +370,7 @@ class Study:
             taus,
             settings,
             checkpoint=store,
-            progress=self.progress_of(name),
+            progress=tell,
             models=models,
             estimates=estimates,
         )
@@ -410,9 +401,9 @@ class Study:
         return lambda what, done, total: self._tell(name + what, done, total)
 
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
-        label = folds.label
+        label, settings, protocol = folds.label, self.settings, self.design.protocol
         pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
-        settings, protocol = self.settings, self.design.protocol
+        search = [settings.tol, settings.bounds, settings.mio_limit]
         return {
             "version": __version__,
             "n": folds.n,
@@ -422,7 +413,5 @@ class Study:
             "protocol": [protocol.name, protocol.scale, protocol.intercept],
             "method": settings.method,
             "backend": settings.backend,
-            "search": [settings.tol, settings.bounds, settings.mio_limit]
-            if settings.searches
-            else [],
+            "search": search if settings.searches else [],
         }

@@ -1,8 +1,7 @@
 """Selection of hyperparameters that generalise: stability-regularised, nested cross-validation."""
 
-from ..selection.criterion import criterion, select
 from ..selection.learner import SparseRidgeLearner, largest_tau
-from ..selection.partial_errors import partial_errors
+from ..selection.partial_errors import criterion, partial_errors, select
 from .estimator import StabilityCV
 from .learners import EstimatorLearner, cart, svm, xgboost
 

@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from ..selection.criterion import Selection, checked_lambdas
-from ..selection.partial_errors import Array, FoldLosses, PartialErrors, Subset, subsets
+from ..selection.partial_errors import (
+    Array,
+    FoldLosses,
+    PartialErrors,
+    Selection,
+    Subset,
+    checked_lambdas,
+    subsets,
+)
 
 
 class Grid(Sequence[dict[str, Any]]):

@@ -17,14 +17,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from .. import __version__
 from ..errors import InputError
-from ..selection.criterion import checked_lambdas, criterion, select
 from ..selection.learner import SOLVERS, SparseRidgeLearner
 from ..selection.partial_errors import (
     Array,
     FoldLosses,
     Index,
     Task,
+    checked_lambdas,
     checked_partition,
+    criterion,
+    select,
     subsets,
 )
 from ..solvers.executor import on_client
@@ -216,9 +218,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if n < 2:
             raise InputError("at least 2 rows are needed; there is 1 (n_samples = 1)")
         folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
-        label, k = checked_partition(folds.label, n)
-        if weights.size > 1 and k < 3:
-            raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
+        label, _ = checked_partition(folds.label, n, nested=weights.size > 1)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params, self.solver)
         kept = self._kept_losses(X, y, label, grid, loss, fit_params)
 

@@ -20,7 +20,7 @@ from sparsecv.design.moments import FoldMoments, Moments
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import averaged_coefficients, inner_weights
 from sparsecv.selection.projection import FoldAverages, project_fold
-from sparsecv.selection.rules import RULES
+from sparsecv.selection.rules import allowed_rule
 from sparsecv.solvers.core.limits import Limits
 
 
@@ -82,7 +82,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
         FoldMoments(parts[:2], low, high), design, replace(folds, sizes=folds.sizes[:2])
     )
     with pytest.raises(InputError, match="at least 3 folds"):
-        RULES["averaged"].refuse(two)
+        allowed_rule("averaged", two, Settings())
 
 
 def test_the_error_of_noise_is_not_below_its_variance() -> None:

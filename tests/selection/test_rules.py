@@ -18,8 +18,7 @@ from sparsecv.selection import rules
 from sparsecv.selection import study as study_module
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.choice import choose
-from sparsecv.selection.criterion import select
-from sparsecv.selection.partial_errors import partial_errors
+from sparsecv.selection.partial_errors import partial_errors, select
 from sparsecv.selection.study import partition_again
 
 

@@ -182,10 +182,10 @@ def fit_supports(
     triangular = not np.tril(base, -1).any()
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
     R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, base.shape[0]))
-    order = np.empty((3, max(most, 1)), dtype=np.int64)
+    room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
     for g, gamma in enumerate(gammas):
         failed = fits.ridge_fits(
-            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], R, work, order, EPS
+            columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], room, EPS
         )
         if failed >= 0:  # raises, with the reason
             row = supports[g, failed]

@@ -61,13 +61,13 @@ def load(folder: Path) -> Any:
     return module
 
 
-@pytest.fixture(params=[0, compiled.COPIED], ids=["called", "copied"])
+@pytest.fixture(params=[0, compiled.MAX_COPIED_BYTES], ids=["called", "copied"])
 def modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Path]:
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
-    monkeypatch.setattr(compiled, "COPIED", request.param)
+    monkeypatch.setattr(compiled, "MAX_COPIED_BYTES", request.param)
     (tmp_path / "callee.py").write_text(CALLEE)
     (tmp_path / "caller.py").write_text(CALLER)
     yield tmp_path
@@ -116,14 +116,15 @@ def test_files_made_under_another_limit_are_not_linked(
 ) -> None:
     """A kernel that is called leaves no body for callers: one who copied it would call nothing."""
     answer(modules)
-    monkeypatch.setattr(compiled, "COPIED", 400 - compiled.COPIED)
+    monkeypatch.setattr(compiled, "MAX_COPIED_BYTES", 400 - compiled.MAX_COPIED_BYTES)
     (modules / "caller.py").write_text(CALLER + "\n")
     assert answer(modules) == (22, False)
 
 
 def test_another_process_finds_what_a_kernel_calls(modules: Path) -> None:
     answer(modules)
-    limit = f"from sparsecv.solvers.kernels import compiled; compiled.COPIED = {compiled.COPIED}"
+    module = "from sparsecv.solvers.kernels import compiled"
+    limit = f"{module}; compiled.MAX_COPIED_BYTES = {compiled.MAX_COPIED_BYTES}"
     call = f"{limit}; from caller import above; print(above(1, 2), bool(above.stats.cache_hits))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(modules), str(ROOT)])}
     command = [sys.executable, "-c", call]
@@ -164,7 +165,7 @@ def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> N
 
 
 def test_a_kernel_is_found_behind_a_module_and_behind_a_kernel() -> None:
-    restart = importlib.import_module("sparsecv.solvers.paths").restart
+    restart = importlib.import_module("sparsecv.solvers.leaps.tree_kernels").restart
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
     names = {f.__name__ for f in kernels_of(restart.py_func)}
@@ -350,4 +351,4 @@ def test_a_newer_numba_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "KernelCache", fails)
     monkeypatch.setattr(compiled, "_probed", plain)
     assert not serve()
-    assert compiled.COPIED == 400
+    assert compiled.MAX_COPIED_BYTES == 400

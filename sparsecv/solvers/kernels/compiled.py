@@ -24,10 +24,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -44,7 +44,9 @@ except ImportError:
 else:
     INTERNALS = True
 
-TRIED = (0, 68)  # newest numba these internals are known from: of a newer one they are tried first
+# The newest numba these internals are known from. Of a newer one they are tried first, which
+# compiles two small functions in every process.
+KNOWN_NUMBA = (0, 68)
 OPTIONS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,
@@ -54,8 +56,12 @@ OPTIONS: dict[str, Any] = {
 }
 PUBLIC = ("nogil", "error_model", "fastmath")  # of the options, what numba documents
 REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
-COPIED = 400  # bytes of bytecode up to which a kernel is copied into its callers
-BYTES_PER_SECOND = 2500.0  # bytecode compiled in a second, on one core of 2020's
+# A kernel of at most this many bytes of bytecode is copied into its callers, which may then run
+# faster and compile longer; a larger one is called where it is. Twice as many make first calls
+# from an empty cache some 10 % longer.
+MAX_COPIED_BYTES = 400
+# What one core of 2020's compiles: a first call is announced with its bytes over this number.
+BYTECODE_BYTES_PER_SECOND = 2500.0
 
 
 def kernel(
@@ -107,17 +113,17 @@ def _plain(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 @cache
 def _own_serve() -> bool:
     """Whether numba has the internals used here, and they do what they did."""
-    if not INTERNALS or tuple(map(int, numba.__version__.split(".")[:2])) <= TRIED:
+    if not INTERNALS or tuple(map(int, numba.__version__.split(".")[:2])) <= KNOWN_NUMBA:
         return INTERNALS
-    global _probed, COPIED
-    limit, COPIED = COPIED, 0  # the one probe calls the other where it is
+    global _probed, MAX_COPIED_BYTES
+    limit, MAX_COPIED_BYTES = MAX_COPIED_BYTES, 0  # the one probe calls the other where it is
     try:
         _probed = _own(_probed, {**OPTIONS, "no_cpython_wrapper": True}, True)
         return bool(_own(_probe, OPTIONS, False)(1.0, 2) == 12.0)
     except Exception:  # whatever a changed interface raises
         return False
     finally:
-        COPIED = limit
+        MAX_COPIED_BYTES = limit
 
 
 def _probed(x: Any, k: Any) -> Any:
@@ -128,70 +134,44 @@ def _probe(x: Any, k: Any) -> Any:
     return _probed(x, 0) + _probed(x, k) * _probed(x, k) + k
 
 
-class _Clock:
-    """Seconds spent compiling and loading kernels, those that others call counted once."""
-
-    def __init__(self) -> None:
-        self.seconds, self._began, self._depth = 0.0, 0.0, 0
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        if self._depth == 0:
-            self._began = time.perf_counter()
-        self._depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self.seconds += time.perf_counter() - self._began
-        self._lock.release()
+_clock = SimpleNamespace(seconds=0.0, depth=0, lock=threading.RLock())
 
 
-class _Interrupts:
-    """Ctrl-C waits until a kernel is compiled: LLVM's callbacks into Python would swallow it."""
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Add the time to the clock, once for kernels that make others compile; let Ctrl-C wait.
 
-    def __init__(self) -> None:
-        self._depth, self._came = 0, False
-        self._previous: Any = None
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return  # Python raises it in the main thread alone
-        self._depth += 1
-        previous = signal.getsignal(signal.SIGINT)
-        if self._depth == 1 and callable(previous):
-            self._previous = previous
-            signal.signal(signal.SIGINT, self._note)
-
-    def __exit__(self, *_: object) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._depth -= 1
-        if self._depth == 0 and self._previous is not None:
-            previous, self._previous = self._previous, None
-            came, self._came = self._came, False
-            signal.signal(signal.SIGINT, previous)
-            if came:
-                previous(signal.SIGINT, None)
-
-    def _note(self, *_: object) -> None:
-        self._came = True
-
-
-_compiling = _Clock()
-_interrupts = _Interrupts()
+    LLVM calls back into Python and would swallow the exception that Ctrl-C raises. Python raises
+    it in the main thread alone.
+    """
+    with _clock.lock:
+        began, outermost, came = time.perf_counter(), _clock.depth == 0, []
+        main = threading.current_thread() is threading.main_thread()
+        previous = signal.getsignal(signal.SIGINT) if main and outermost else None
+        if callable(previous):
+            signal.signal(signal.SIGINT, lambda *_: came.append(True))
+        _clock.depth += 1
+        try:
+            yield
+        finally:
+            _clock.depth -= 1
+            if outermost:
+                _clock.seconds += time.perf_counter() - began
+            if callable(previous):
+                signal.signal(signal.SIGINT, previous)
+                if came:
+                    previous(signal.SIGINT, None)
 
 
 def seconds_compiling() -> float:
     """Seconds this process has spent compiling and loading kernels so far."""
-    return _compiling.seconds
+    return float(_clock.seconds)
 
 
 def compiled_elsewhere(seconds: float) -> None:
     """Count seconds that this process has waited while others compiled."""
-    with _compiling._lock:
-        _compiling.seconds += seconds
+    with _clock.lock:
+        _clock.seconds += seconds
 
 
 class NamedByContent(Compiler):  # type: ignore[misc]
@@ -211,7 +191,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile or load one specialisation; the time it takes is kept apart."""
-        with _interrupts, _compiling:
+        with _compiling():
             _calls.append({})
             try:
                 entry = super().compile(sig)
@@ -253,7 +233,7 @@ def widened(argument: Any) -> Any:
 
 def give_callers(compiled: Any, function: Callable[..., Any], code: str) -> None:
     """Have callers of a kernel too large to be copied link ``code`` in place of its own."""
-    if not compiled.fndesc.inline and len(function.__code__.co_code) > COPIED:
+    if not compiled.fndesc.inline and len(function.__code__.co_code) > MAX_COPIED_BYTES:
         compiled.library._shared_module = llvm.parse_assembly(code)
 
 
@@ -349,7 +329,7 @@ def kernels_of(function: Callable[..., Any]) -> list[Callable[..., Any]]:
 @cache
 def stamp(function: Callable[..., Any]) -> str:
     """Hash of the code of a function and its kernels, and of the constants frozen into them."""
-    digest = hashlib.sha256(str(COPIED).encode())  # decides what a file gives its callers
+    digest = hashlib.sha256(str(MAX_COPIED_BYTES).encode())  # decides what a file gives its callers
     for each in kernels_of(function):
         code = each.__code__
         constants = [(n, v) for n, v in called(each) if not isinstance(v, Kernel)]
@@ -391,5 +371,5 @@ def announce(function: Callable[..., Any]) -> None:
     if _announced or not sys.stderr.isatty():
         return
     _announced = True
-    seconds = sum(len(f.__code__.co_code) for f in kernels_of(function)) / BYTES_PER_SECOND
+    seconds = sum(len(f.__code__.co_code) for f in kernels_of(function)) / BYTECODE_BYTES_PER_SECOND
     print(f"compiling once (about {seconds:.0f} s)", file=sys.stderr)

@@ -28,8 +28,12 @@ from numpy.typing import NDArray
 from .compiled import kernel
 from .linalg import EPS, Array, add, cholesky
 
-FLOOR = 1e11  # ℓ²/w up to which no pivot is as small as the least one allowed here
-HIT = 1.0 - 1e-10  # a pair this close to the record is looked at: rounding must hide none
+# Elimination takes no pivot of less than 1e-13 ℓ², and no exact pivot is below w: up to this ℓ²/w
+# exact pivots are a hundred times above the least one taken. Beyond, no bound on rounding is given.
+MAX_LENGTH_RATIO = 1e11
+# A pair is divided out where the test without a division puts it within this factor of the record:
+# the two ways of computing its gain differ by far less, so that rounding hides no better pair.
+RECORD_FACTOR = 1.0 - 1e-10
 
 
 class Completion(NamedTuple):
@@ -91,16 +95,19 @@ def elimination_loss(
     ratio = np.sort(squares / w, axis=-1)[..., -tau:]
     largest, total = ratio[..., -1], ratio.sum(axis=-1)
     off = 0.25 * eps + 8.0 * (tau + 2) * EPS
-    known = (largest <= FLOOR) & (off * total <= 0.25)
+    known = (largest <= MAX_LENGTH_RATIO) & (off * total <= 0.25)
     spread = np.minimum(np.where(known, total, 0.0) * yy, most.sum() / ridge * upper)
     loss = 1.01 * off * (np.sqrt(yy) + np.sqrt(spread)) ** 2
     return np.where(known, np.minimum(loss, upper), upper)
 
 
 @kernel(inner=True)
-def project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L):  # type: ignore[no-untyped-def]
-    """Cholesky of the m chosen columns; V = L⁻¹G_{I,F}, c and d of the n free ones. Gain of I."""
-    gain = 0.0
+def project_out(G, b, ridge, chosen, m, columns, n, work):  # type: ignore[no-untyped-def]
+    """Cholesky factor L of the m chosen columns I; V = L⁻¹G_{I,F}, c and d of the n free ones F.
+
+    Returns: The gain of I, which is yᵀy less its objective.
+    """
+    V, c, d, L, gain = work.V, work.c, work.d, work.L, 0.0
     cholesky(G, ridge, chosen, m, L)
     for f in range(n):
         c[f] = b[columns[f]]
@@ -150,13 +157,15 @@ def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def scan_pairs(C, level, row, i, n, c, gain, record, picks, depth):  # type: ignore[no-untyped-def]
+def scan_pairs(work, level, row, i, n, gain, record, picks):  # type: ignore[no-untyped-def]
     """Best last two picks of which unit column i is the first; returns the record gain.
 
-    Row ``row`` of a level has its inner products with the later columns.
+    row: Row of this level of ``work.C`` that has the inner products of i with later columns.
+    picks: The two positions are put where the columns chosen before, one per level, end.
     """
+    C, c = work.C, work.unit
     ci = c[level, i]
-    need = (record - gain) * HIT - ci * ci
+    need = (record - gain) * RECORD_FACTOR - ci * ci
     if not any_hit(C[level, row, i + 1 : n], c[level, i + 1 : n], ci, need):
         return record
     for j in range(i + 1, n):
@@ -165,8 +174,8 @@ def scan_pairs(C, level, row, i, n, c, gain, record, picks, depth):  # type: ign
         value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
         if value > record:
             record = value
-            picks[depth] = i
-            picks[depth + 1] = j
+            picks[level] = i
+            picks[level + 1] = j
     return record
 
 
@@ -226,14 +235,14 @@ def reach(share, first, end, k, least):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def last_pairs(C, level, first, gain, total, least, record, work):  # type: ignore[no-untyped-def]
+def last_pairs(level, first, gain, total, least, record, work):  # type: ignore[no-untyped-def]
     """Best last two picks from position ``first`` on of a level; returns the record gain."""
     share, end = work.share, work.ends[level]
     for j in range(first, end - 1):
         end = reach(share, j + 1, end, 1, least - total - share[j])
         if end <= j + 1:
             break
-        record = scan_pairs(C, level, j, j, end, work.unit, gain, record, work.picks, level)
+        record = scan_pairs(work, level, j, j, end, gain, record, work.picks)
     return record
 
 
@@ -260,7 +269,7 @@ def enumerate_picks(C, n, k, gain, record, least, work):  # type: ignore[no-unty
         work.ends[level + 1] = end
         pick_first(C, c, level, i, end)
         if left == 3:
-            value = last_pairs(C, level + 1, i + 1, gain, total, least, record, work)
+            value = last_pairs(level + 1, i + 1, gain, total, least, record, work)
             if value > record:
                 record = value
                 for a in range(k):
@@ -287,10 +296,18 @@ def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # typ
     up to no more than ``least``; −∞ passes over none. Returns the best gain (``record`` where none
     is better); ``work.found`` then holds k positions in ``columns``.
     """
-    V, c, d, L, C, unit, share, _, _, _, found = work
+    V, c, d, C, unit, share, found = (
+        work.V,
+        work.c,
+        work.d,
+        work.C,
+        work.unit,
+        work.share,
+        work.found,
+    )
     if k > 1:
         n = max(reach(share, 0, n, k, least), min(n, k))
-    gain = project_out(G, b, ridge, chosen, m, columns, n, V, c, d, L)
+    gain = project_out(G, b, ridge, chosen, m, columns, n, work)
     if k == 0:
         return max(gain, record)
     if k == 1:
@@ -313,7 +330,7 @@ def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # typ
         for a in range(m):
             add(left, V[a, f + 1 : end], -V[a, f], end - f - 1)
         if k == 2:
-            record = scan_pairs(C, 0, row, f, end, unit, gain, record, found, 0)
+            record = scan_pairs(work, 0, row, f, end, gain, record, found)
     if k == 2:
         return record
     return enumerate_picks(C, n, k, gain, record, least, work)

@@ -125,12 +125,14 @@ def move_first(supports, row, m, left, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def ridge_fits(  # type: ignore[no-untyped-def]
-    columns_of, ridge, triangular, supports, coef, objective, R, work, order, eps
+    columns_of, ridge, triangular, supports, coef, objective, room, eps
 ):
-    """Fit every row of ``supports``, ended by −1; index of the first that cannot be, or −1.
+    """Fit every row of ``supports``, ended by −1; index of the first that cannot be fitted, or −1.
 
-    ``coef`` has the order of the supports. Rows that each hold the one above share a factor.
+    coef: In the order of the supports. Rows that each hold the row above share a factor.
+    room: Work space R (most + 1, most + 1), work (most + 1, rows) and order (3, most).
     """
+    R, work, order = room
     c = supports.shape[0] - 1
     while c >= 0:
         size, rows = nested_order(supports, c, order)
@@ -139,11 +141,11 @@ def ridge_fits(  # type: ignore[no-untyped-def]
         loss = R[size, size] ** 2
         for r in range(rows):
             m, row = order[2, r], c - r
-            if r > 0:  # what the columns it lacks explain
+            if r > 0:  # what the columns that this row lacks explain
                 for a in range(m, order[2, r - 1]):
                     loss += R[a, size] ** 2
             objective[row] = loss
-            for i in range(m):  # its place in the row: as many columns are smaller
+            for i in range(m):  # the place of a column in its row: how many columns are smaller
                 order[1, i] = 0
                 for q in range(m):
                     order[1, i] += order[0, q] < order[0, i]

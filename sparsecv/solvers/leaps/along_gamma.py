@@ -31,8 +31,8 @@ class RunnersUp:
         # relative loss above the best up to which a tree keeps supports: small trees only the best
         self.margin = TREE.runner_up_margin if p > TREE.columns_without_runners_up else 0.0
         self._coef = np.empty((sizes.size * TREE.runners_up, p))
-        self._work = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1]))
-        self._order = np.empty((3, p), dtype=np.int64)
+        order = np.empty((3, p), dtype=np.int64)
+        self._room = np.empty((p + 1, p + 1)), np.empty((p + 1, columns.shape[1])), order
 
     def forget(self) -> None:
         """Know nothing."""
@@ -50,7 +50,7 @@ class RunnersUp:
             return np.logical_not(sure)
         pool = self.pool.reshape(-1, self.pool.shape[2])
         values = np.empty(pool.shape[0])  # of a row without a support: yᵀy, which is never less
-        work = (self._coef, values, *self._work, self._order, EPS)
+        work = (self._coef, values, self._room, EPS)
         if fits.ridge_fits(self.columns, gamma / 2.0, self.triangular, pool, *work) >= 0:
             return np.ones(self.sizes.size, dtype=bool)
         objective = values.reshape(-1, TREE.runners_up)

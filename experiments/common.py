@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from sparsecv import __version__
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings, default_taus
-from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.design import Design, Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.prepare import versions
@@ -45,11 +47,16 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     return load_dataset(name).load()
 
 
+def design_of(X: np.ndarray, y: np.ndarray, protocol: Protocol | None = None) -> Design:
+    """How the columns of a table are centred and scaled."""
+    names = [f"x{j}" for j in range(X.shape[1])]
+    return make_design(Summary.of(X, y), protocol or Protocol(), names)
+
+
 def fold_rows(name: str, folds: str, protocol: Protocol) -> RowFolds:
     """Standardised rows with their folds."""
     X, y = rows(name)
-    design = make_design(Summary.of(X, y), protocol, [f"x{j}" for j in range(X.shape[1])])
-    return RowFolds.of(design, X, y, make_folds(folds, y.size, seed=0))
+    return RowFolds.of(design_of(X, y, protocol), X, y, make_folds(folds, y.size, seed=0))
 
 
 def run(
@@ -68,6 +75,38 @@ def best_of(repeats: int, task: Callable[[], Any]) -> tuple[float, Any]:
         result = task()
         least = min(least, time.perf_counter() - started)
     return least, result
+
+
+def last_json(
+    command: list[str], timeout: float | None = None, **environment: str
+) -> tuple[Any, str]:
+    """Run a process; the JSON in the last line of its output, and its standard error."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | environment,
+        timeout=timeout,
+        capture_output=True,
+        text=True,
+    )
+    if not done.stdout.strip():
+        raise ValueError(done.stderr)
+    return json.loads(done.stdout.strip().splitlines()[-1]), done.stderr
+
+
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+
+
+def local_cluster(workers: int) -> Any:
+    """A Dask cluster of this machine, one thread per worker."""
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+    )
 
 
 def peak_megabytes() -> float:

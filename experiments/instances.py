@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.common import rows
-from sparsecv.design.design import Protocol, Summary, make_design
+from experiments.common import design_of, rows
 from sparsecv.solvers import SparseRidgeProblem
 
 # (n, p, τ, ρ, ν, γ), five seeds each
@@ -62,8 +61,7 @@ class Instance:
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Centred columns of unit variance, centred response."""
         X, y = rows(self.data)
-        design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
-        return design.apply(X, y)
+        return design_of(X, y).apply(X, y)
 
     def problem(self) -> SparseRidgeProblem:
         return SparseRidgeProblem(*self.rows(), gamma=self.gamma, tau=self.tau)

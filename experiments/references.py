@@ -17,14 +17,36 @@ import numpy as np
 from sklearn.linear_model import enet_path
 from sklearn.model_selection import KFold
 
-from experiments.selection.selection_peers import coefficients, scaled
-
 Array = np.ndarray
 Path = Callable[[Array, Array, Array, Any], tuple[Any, Array, Array]]
 LENGTH = 100  # models of a path
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 WEIGHTS = np.geomspace(1e-4, 10.0, 5)  # L0Learn's own ridge weights
 MOST = 50  # columns of L0Learn's models
+
+
+def scaled(
+    X: np.ndarray, y: np.ndarray, Z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """X and Z in units of X's mean and standard deviation, y less its mean, and that mean."""
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    spread[spread <= 1e-12 * np.abs(mean)] = np.inf
+    return (X - mean) / spread, y - y.mean(), (Z - mean) / spread, float(y.mean())
+
+
+def coefficients(X: np.ndarray, y: np.ndarray, path: np.ndarray, penalty: str) -> np.ndarray:
+    """Coefficients (p, λ) along the path, each started from the one before."""
+    from skglm.datafits import Quadratic
+    from skglm.penalties import SCAD, MCPenalty
+    from skglm.solvers import AndersonCD
+    from skglm.utils.jit_compilation import compiled_clone
+
+    chosen = MCPenalty(1.0, 3.0) if penalty == "MCP" else SCAD(1.0, 3.7)
+    solver = AndersonCD(fit_intercept=False, tol=1e-6, max_iter=200)
+    found = solver.path(
+        np.asfortranarray(X), y, compiled_clone(Quadratic()), compiled_clone(chosen), path
+    )
+    return np.asarray(found[1])
 
 
 def elastic_net(
@@ -49,7 +71,7 @@ def elastic_net(
 
 
 def concave(penalty: str, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
-    """MCP or SCAD as in selection/selection_peers.py."""
+    """MCP (γ = 3) or SCAD (γ = 3.7) along 100 λ, as ncvreg has them."""
     A, b, B, mean = scaled(X, y, Z)
     if grid is None:
         ratio = 0.05 if X.shape[1] > y.size else 1e-3

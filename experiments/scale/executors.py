@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import machine
+from experiments.common import local_cluster, machine
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
@@ -79,7 +79,7 @@ def overhead(client: Any) -> tuple[float, float]:
 
 
 def main() -> None:
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     given = [int(text) for text in sys.argv[1:]]
     p, most, folds = (*given, *(36, 2, 20)[len(given) :])
@@ -90,12 +90,7 @@ def main() -> None:
     print(f"{folds} folds, 10 γ, p = {p}: {before[0]:.1f} s in one process")
     for workers in sorted({1, most}):
         with (
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-            ) as cluster,
+            local_cluster(workers) as cluster,
             Client(cluster) as client,
         ):
             timed(client, 12, 20)  # kernels are loaded

@@ -10,7 +10,6 @@ takes, and then in a cache that all share, which says how long everything takes.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from typing import Any
 
 from numba.core import event
 
-from experiments.common import ROOT
+from experiments.common import ROOT, last_json
 from sparsecv.cli.warmup import PATHS, run_path
 
 ALONE, TOGETHER = 20.0, 60.0  # required
@@ -59,13 +58,8 @@ def child(path: str) -> None:
 
 def compiled(path: str, cache: str) -> tuple[dict[str, float], dict[str, int]]:
     """The same from a process with its own cache folder."""
-    output = subprocess.check_output(
-        [sys.executable, "-m", __spec__.name, "child", path],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
-        text=True,
-    )
-    seconds, variants = json.loads(output.splitlines()[-1])
+    command = [sys.executable, "-m", __spec__.name, "child", path]
+    (seconds, variants), _ = last_json(command, NUMBA_CACHE_DIR=cache)
     return seconds, variants
 
 

@@ -8,8 +8,6 @@ process of its own: 10 folds, every τ, one γ.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import ROOT, machine
+from experiments.common import last_json, machine
 
 CODE = """
 import json, sys, time
@@ -73,14 +71,8 @@ def main() -> None:
         files = write(Path(folder), n, p)
         print(f"wrote the rows in {time.perf_counter() - started:.0f} s")
         for path in files:
-            out = subprocess.run(
-                [sys.executable, "-c", CODE, str(path), str(Path(folder) / "out.json")],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            found = json.loads(out.stdout.splitlines()[-1])
+            out = str(Path(folder) / "out.json")
+            found, _ = last_json([sys.executable, "-c", CODE, str(path), out])
             print(
                 f"{path.name:<13} {path.stat().st_size / 1e6:5.0f} MB: {found['seconds']:6.2f} s, "
                 f"{found['nodes']:,} nodes, peak memory {found['peak']:.0f} MB "

@@ -9,8 +9,6 @@ workers named the same on a Dask cluster of this machine.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import ROOT, machine
+from experiments.common import last_json, local_cluster, machine
 
 PLAIN = """
 import json, sys, time
@@ -82,15 +80,8 @@ def write(folder: Path, n: int, p: int, files: int) -> float:
 
 
 def run(code: str, *arguments: str) -> tuple[dict[str, float], str]:
-    """What a script prints last, as JSON, and what it says on standard error."""
-    out = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(out.stdout.splitlines()[-1]), out.stderr
+    """What a script prints last, as JSON, and what the script writes to standard error."""
+    return last_json([sys.executable, "-c", code, *arguments])
 
 
 def main() -> None:
@@ -115,14 +106,7 @@ def main() -> None:
         report("one process", found, plain)
         print("  " + next(line for line in said.splitlines() if "plan:" in line).strip())
         if workers:
-            from distributed import LocalCluster
-
-            with LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-            ) as cluster:
+            with local_cluster(workers) as cluster:
                 found, _ = run(OURS, str(folder), out, cluster.scheduler_address)
                 report(f"{workers} workers", found, plain)
 

@@ -21,20 +21,17 @@ from __future__ import annotations
 
 import argparse
 import csv
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from copy import copy
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from experiments.common import machine
-from experiments.selection.projection import GAMMAS, parts
+from experiments.common import design_of, machine
+from experiments.selection.projection import GAMMAS, Tried, run
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
@@ -77,12 +74,9 @@ def variants(study: Study) -> dict[str, np.ndarray]:
     return found
 
 
-def tried(
-    X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int
-) -> Iterator[tuple[str, np.ndarray, int, float]]:
-    """Way, predictions, columns and signal."""
-    names = [f"x{j}" for j in range(X.shape[1])]
-    design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
+def tried(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
+    """Every way, with the signal in place of seconds."""
+    design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
     study = Study(data, design, GAMMAS, None, Settings(time_limit="auto"), seed=seed)
     no_limit = int(study.surface.taus[-1]), np.inf
@@ -97,36 +91,13 @@ def tried(
         found = project_average(same, weights, no_limit)
         signal = 1.0 - found.reference / float(np.var(y))
         dense = averaged_model(design, data.full(), study.surface, weights, False)
-        yield f"average {way}", predicted(dense), dense.support.size, signal
+        yield Tried(f"average {way}", predicted(dense), dense.support.size, signal)
         sizes = {way: found.chosen}
         if way == "T=10":
             for near in (0.003, 0.03):
                 sizes[f"ε={near:g}"] = choose_size(found.distance, near * found.reference)[1]
         for name, t in sizes.items():
-            yield name, predicted(found.models[t]), int(found.sizes[t]), signal
-
-
-def run(path: Path, splits: int, labels: list[str]) -> None:
-    """Append every way's test error, split by split; what is there already is left out."""
-    done: set[tuple[str, int]] = set()
-    if path.exists():
-        with path.open(encoding="utf-8") as file:
-            done = {(row["dataset"], int(row["split"])) for row in csv.DictReader(file)}
-    with path.open("a", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        if not done:
-            table.writerow(["dataset", "split", "way", "error", "columns", "signal"])
-        for split, label in product(range(splits), labels):
-            if (label, split) in done:
-                continue
-            X, y, Z, z = parts(label, split)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = list(tried(X, y, Z, split))
-            for way, predicted, columns, signal in found:
-                error = float(np.mean((z - predicted) ** 2))
-                table.writerow([label, split, way, f"{error:.8g}", columns, f"{signal:.4f}"])
-            file.flush()
+            yield Tried(name, predicted(found.models[t]), int(found.sizes[t]), signal)
 
 
 Cells = dict[str, dict[int, dict[str, tuple[float, float, float]]]]
@@ -206,7 +177,7 @@ def main() -> None:
         summarise(Path(given.names[0]))
     else:
         labels = given.names[1:] or [*DEVELOPMENT, *OTHERS]
-        run(Path(given.names[0]), given.splits, labels)
+        run(Path(given.names[0]), range(given.splits), labels, [tried], "signal")
 
 
 if __name__ == "__main__":

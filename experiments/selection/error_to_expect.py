@@ -28,9 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import machine, rows
+from experiments.common import design_of, machine, rows
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
-from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.choice import choose, chosen_model
@@ -84,7 +83,7 @@ def halved(name: str, draw: int) -> tuple[np.ndarray, np.ndarray, Fresh]:
 
 def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, tuple]:
     """What is reported, and the fresh error of the same model."""
-    design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
+    design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
     rule = "minimum" if design.p <= TREE_ONLY else "projected"
     settings = Settings(time_limit="auto")

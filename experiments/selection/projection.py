@@ -37,7 +37,7 @@ import csv
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -45,12 +45,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.common import machine, rows
+from experiments.common import design_of, machine, rows
 from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import halves
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import FittedModel
@@ -72,7 +71,7 @@ QUICK = ("bardet", "topgear", "riboflavin", "vessel", "permeability", "meats", "
 
 
 class Tried(NamedTuple):
-    """One way on one split."""
+    """One way on one split; average_weights.py puts its signal in place of seconds."""
 
     way: str
     predicted: np.ndarray
@@ -83,8 +82,7 @@ class Tried(NamedTuple):
 def subsets(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:
     """Everything that comes from one study of the grid."""
     started = time.perf_counter()
-    names = [f"x{j}" for j in range(X.shape[1])]
-    design = make_design(Summary.of(X, y), Protocol("honest", "unit-variance", True), names)
+    design = design_of(X, y)
     data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=seed), True)
     settings = Settings(time_limit="auto")
     study = Study(data, design, None, None, settings, rule="projected", seed=seed)
@@ -167,8 +165,14 @@ def parts(label: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return X, y, Z, z
 
 
-def run(path: Path, splits: range, labels: list[str]) -> None:
-    """Append the test error of every way, split by split; what is there already is left out."""
+def run(
+    path: Path,
+    splits: range,
+    labels: list[str],
+    ways: Sequence[Callable[..., Iterator[Tried]]],
+    last_column: str = "seconds",
+) -> None:
+    """Append the test error of every way, split by split; splits that are there are left out."""
     done: set[tuple[str, int]] = set()
     if path.exists():
         with path.open(encoding="utf-8") as file:
@@ -176,17 +180,17 @@ def run(path: Path, splits: range, labels: list[str]) -> None:
     with path.open("a", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         if path.stat().st_size == 0:
-            table.writerow(["dataset", "split", "way", "error", "columns", "seconds"])
+            table.writerow(["dataset", "split", "way", "error", "columns", last_column])
         for split, label in product(splits, labels):
             if (label, split) in done:
                 continue
             X, y, Z, z = parts(label, split)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tried = [one for ways in WAYS for one in ways(X, y, Z, split)]
+                tried = [one for way in ways for one in way(X, y, Z, split)]
             for one in tried:  # all of a split or nothing
                 error = float(np.mean((z - one.predicted) ** 2))
-                numbers = f"{error:.8g}", f"{one.columns:g}", f"{one.seconds:.2f}"
+                numbers = f"{error:.8g}", f"{one.columns:g}", f"{one.seconds:.4g}"
                 table.writerow([label, split, one.way, *numbers])
             file.flush()
 
@@ -340,8 +344,7 @@ def weighed(names: list[str]) -> None:
             rng = np.random.default_rng(seed)
             made = rng.standard_normal((40, 10)), rng.standard_normal(40)
             X, y = made if name == "noise" else rows(name)
-            columns = [f"x{j}" for j in range(X.shape[1])]
-            design = make_design(Summary.of(X, y), Protocol("honest"), columns)
+            design = design_of(X, y)
             data = RowFolds(*design.apply(X, y), make_folds(5, y.size, seed=0), True)
             settings = Settings(time_limit="auto")
             study = Study(data, design, None, None, settings, rule="projected")
@@ -403,8 +406,8 @@ def main() -> None:
     elif given.time:
         timed(given.names)
     elif given.names:
-        splits = range(given.splits or (5 if given.quick else 20))
-        run(Path(given.names[0]), splits, given.names[1:] or list(QUICK if given.quick else NAMES))
+        path, splits = Path(given.names[0]), range(given.splits or (5 if given.quick else 20))
+        run(path, splits, given.names[1:] or list(QUICK if given.quick else NAMES), WAYS)
         if given.quick:
             summarise(read([Path(given.names[0])]), given.base)
     else:

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import KFold
 
+from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import NAMES, halves
 
 PEERS = ("glmnet", "MCP", "SCAD")
@@ -48,45 +49,6 @@ def glmnet(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> np.ndarray
     return best[1]
 
 
-def concave(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int, penalty: str) -> np.ndarray:
-    """Predictions of MCP or SCAD at the λ with the least five-fold error."""
-    n, p = X.shape
-    standard = scaled(X, y, X)
-    largest = np.abs(standard[0].T @ standard[1]).max() / n
-    path = largest * np.geomspace(1.0, 0.05 if p > n else 1e-3, 100)
-    error = np.zeros(path.size)
-    for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
-        rows, response, others, mean = scaled(X[train], y[train], X[test])
-        predicted = mean + others @ coefficients(rows, response, path, penalty)
-        error += np.square(y[test, None] - predicted).sum(axis=0)
-    rows, response, others, mean = scaled(X, y, Z)
-    return mean + others @ coefficients(rows, response, path, penalty)[:, int(np.argmin(error))]
-
-
-def scaled(
-    X: np.ndarray, y: np.ndarray, Z: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """X and Z in units of X's mean and standard deviation, y less its mean, and that mean."""
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    spread[spread <= 1e-12 * np.abs(mean)] = np.inf
-    return (X - mean) / spread, y - y.mean(), (Z - mean) / spread, float(y.mean())
-
-
-def coefficients(X: np.ndarray, y: np.ndarray, path: np.ndarray, penalty: str) -> np.ndarray:
-    """Coefficients (p, λ) along the path, each started from the one before."""
-    from skglm.datafits import Quadratic
-    from skglm.penalties import SCAD, MCPenalty
-    from skglm.solvers import AndersonCD
-    from skglm.utils.jit_compilation import compiled_clone
-
-    chosen = MCPenalty(1.0, 3.0) if penalty == "MCP" else SCAD(1.0, 3.7)
-    solver = AndersonCD(fit_intercept=False, tol=1e-6, max_iter=200)
-    found = solver.path(
-        np.asfortranarray(X), y, compiled_clone(Quadratic()), compiled_clone(chosen), path
-    )
-    return np.asarray(found[1])
-
-
 def main() -> None:
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
@@ -101,11 +63,10 @@ def main() -> None:
             for split in range(splits):
                 X, y, Z, z = halves(name, split)
                 started = time.perf_counter()
-                predicted = (
-                    glmnet(X, y, Z, split),
-                    concave(X, y, Z, split, "MCP"),
-                    concave(X, y, Z, split, "SCAD"),
-                )
+                concave = [
+                    of_least_error(PATHS[way], X, y, Z, (), split)[0][1] for way in PEERS[1:]
+                ]
+                predicted = [glmnet(X, y, Z, split), *concave]
                 seconds = time.perf_counter() - started
                 errors = [f"{np.mean((z - one) ** 2):.8g}" for one in predicted]
                 table.writerow([name, split, f"{seconds:.2f}", *errors])

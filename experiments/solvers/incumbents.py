@@ -10,8 +10,6 @@ peer's best is above ours, in percent (negative: it is better), and seconds.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import machine
+from experiments.common import ONE_THREAD, last_json, machine
 from experiments.instances import Instance, benchmark
 from sparsecv.solvers import heuristic_support
 
@@ -45,13 +43,9 @@ def instances(seeds: int) -> list[Instance]:
 
 def peer(solver: str, python: str, path: str) -> tuple[float, list[list[int]]]:
     command = [python, str(Path(__file__).with_name("incumbent_peers.py")), solver, path]
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     try:
-        out = subprocess.run(
-            command, capture_output=True, text=True, timeout=LIMIT, env=os.environ | threads
-        )
-        found = json.loads(out.stdout.strip().splitlines()[-1])
-    except (subprocess.TimeoutExpired, ValueError, IndexError):
+        found, _ = last_json(command, LIMIT, **ONE_THREAD)
+    except (subprocess.TimeoutExpired, ValueError):
         return float("nan"), []
     return float(found["seconds"]), found["supports"]
 

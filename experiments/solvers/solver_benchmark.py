@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import RESULTS, ROOT, machine
+from experiments.common import ONE_THREAD, RESULTS, last_json, machine
 from experiments.instances import Instance, benchmark
 from sparsecv.solvers import SparseRidgeProblem, solve
 from sparsecv.solvers.supports.beam import LocalSearch
@@ -118,19 +118,9 @@ def run(solver: str, python: str, path: str, limit: float) -> dict[str, Any]:
     command = [python, script, solver, path, str(limit)]
     if solver == "sparsecv":
         command = [sys.executable, "-m", __spec__.name, "--worker", path, "--limit", str(limit)]
-    threads = ("OMP", "OPENBLAS", "MKL", "NUMBA")
-    environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in threads}
     try:
-        out = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=2 * limit + 60,
-            env=environment,
-            cwd=ROOT,
-        )
-        found: dict[str, Any] = json.loads(out.stdout.strip().splitlines()[-1])
-    except (subprocess.TimeoutExpired, ValueError, IndexError):
+        found: dict[str, Any] = last_json(command, 2 * limit + 60, **ONE_THREAD)[0]
+    except (subprocess.TimeoutExpired, ValueError):
         return {"seconds": limit, "support": [], "lower_bound": 0.0, "proved": False}
     return found
 

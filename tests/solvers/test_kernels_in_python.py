@@ -21,7 +21,7 @@ from sparsecv.solvers import (
     perspective_relaxation,
     support_path,
 )
-from sparsecv.solvers.branching import driver, multi_problem_kernels, node
+from sparsecv.solvers.branching import driver, multi_problem_kernels, node, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
@@ -240,6 +240,8 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
     given = SparseRidgeProblem(X, y, gamma=1.0, tau=4)
     if not newton:
         without_newton(monkeypatch)
+    if seed > 0:  # strong branching from the first node on
+        monkeypatch.setattr(single, "SETTINGS", single.SETTINGS._replace(rough_nodes=0))
     solved = branch_and_bound(given, tol=0.0)
     best = least(given, 4)
     assert solved.objective == pytest.approx(best, rel=1e-9)

@@ -1,4 +1,4 @@
-"""Small supports of many columns by looking at every one: a few nanoseconds each."""
+"""Small supports of many columns, found by visiting every support in a few nanoseconds."""
 
 from __future__ import annotations
 
@@ -15,33 +15,41 @@ from ..leaps.all_sizes import prefer
 from ..relaxation.gram import GramForm
 from ..supports.rounding import pad_support
 
-MOST = 5_000_000  # supports: some 10 ms
-SOUND = 1e-7  # least share of the longest column's square that γ may be: nine digits are left
-SLACK = 1e-12  # of a start's gain: rounding must not hide its equal
-PRECISE = 1e-6  # of an objective: rounding may overlook no more
+# More supports than these are not enumerated: they take some 10 ms. Doubling the number doubles the
+# longest time of an enumeration.
+MAX_SUPPORTS = 5_000_000
+# γ has to be at least this share of the longest column's square, so that sums in double precision
+# keep nine digits. Doubling the share enumerates fewer problems.
+MIN_GAMMA_SHARE = 1e-7
+# Enumeration has to beat a start's gain less this share of it, so that a support of an equal gain
+# is found in spite of rounding. Doubling the share costs a few more candidates.
+RELATIVE_MARGIN = 1e-12
+# Where rounding may have overlooked more than this share of an objective, enumeration proves
+# nothing. Doubling the share calls less precise results optimal.
+MAX_RELATIVE_LOSS = 1e-6
 
 
 def few_supports(problem: SparseRidgeProblem, sizes: Iterable[int]) -> bool:
-    """Whether :func:`enumerated` is quick here, and likely to be precise.
+    """Whether the supports of these sizes are few, and γ large enough for precise sums.
 
     problem: Its τ is not used.
     """
     total = 0
     for size in sizes:
         total += comb(problem.p, int(size))
-        if total > MOST:
+        if total > MAX_SUPPORTS:
             return False
-    return problem.gamma >= SOUND * float(problem.squared_lengths.max())
+    return problem.gamma >= MIN_GAMMA_SHARE * float(problem.squared_lengths.max())
 
 
 def enumerated(
     problem: SparseRidgeProblem, sizes: NDArray[np.intp], starts: Sequence[NDArray[np.intp]]
 ) -> tuple[list[NDArray[np.intp]], Array] | None:
-    """Optimal supports of eq. (1), main paper, for every size, every support looked at.
+    """Optimal supports of eq. (1), main paper, for every size, found by visiting every support.
 
-    problem: Its τ is not used; γ as :func:`few_supports` wants it.
+    problem: Its τ is not used; :func:`few_supports` holds for the problem.
     sizes: In 1..p.
-    starts: Good ones; what is not better than they are is passed over faster.
+    starts: Good supports; supports that are not better than the starts are passed over faster.
     Returns: One support and one lower bound per size; None where rounding does not tell objectives
         apart.
     """
@@ -59,20 +67,20 @@ def enumerated(
     lower = np.empty(wanted.size)
     for i, size in enumerate(wanted.tolist()):
         options = given.get(size, [])
-        record = max((problem.fit(s).gain for s in options), default=0.0)
+        known = max((problem.fit(s).gain for s in options), default=0.0)
         picks = work.found[:size]
         picks[0] = -1
-        record *= 1.0 - SLACK
-        gain = complete(G, b, ridge, none, 0, every, p, size, record, -np.inf, work)
+        known *= 1.0 - RELATIVE_MARGIN
+        gain = complete(G, b, ridge, none, 0, every, p, size, known, -np.inf, work)
         if picks[0] >= 0:
             options = [*options, np.sort(picks).astype(np.intp)]
-        if not options:  # nothing explains y
+        if not options:  # No column is correlated with y.
             options = [pad_support(np.empty(0, dtype=np.intp), size, p)]
         best = options[prefer([problem.fit(s) for s in options], options)]
         objective, least = problem.objective(best), gram.yy - float(gain)
         lower[i] = min(least, objective) - gram.rounding(ridge, size, least)
         lower[i] -= problem.data_loss(objective, size)
-        if objective - lower[i] > PRECISE * objective:
+        if objective - lower[i] > MAX_RELATIVE_LOSS * objective:
             return None
         found.append(best)
     return found, np.maximum(lower, 0.0)

@@ -135,7 +135,7 @@ def solve_jointly(
         few = max(min(FAMILY.max_open_problems, k // 8), int(FAMILY.max_open_share * k))
     tree = FamilyTree(left_out, problem, supports, few, patience)
     root, dp = tree.take(tree.waiting), tree.problems
-    status = Search(tree).run(Limits(limits.remaining(), most_nodes, limits.stop))
+    status = Search(tree).run(limits.within(nodes=most_nodes))
     rounding = tree.margin + left_out.rounding(problem.gamma / 2.0, tau, dp.upper)
     found, work = [], Work(tree.n_nodes)
     for j in range(k):

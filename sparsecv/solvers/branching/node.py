@@ -208,19 +208,8 @@ def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
     now = st.now[0]
     before = st.terms.yy - now.upper
     least = share_out(st, allowed, k, n) if k > 1 else -np.inf
-    gain = complete(
-        st.G,
-        st.terms.b,
-        now.ridge,
-        st.chosen,
-        m,
-        st.columns,
-        n,
-        k,
-        before,
-        least,
-        st.work,
-    )
+    which = (st.chosen, m, st.columns, n, k)
+    gain = complete(st.G, st.terms.b, now.ridge, *which, before, least, st.work)
     if gain > before:
         now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):

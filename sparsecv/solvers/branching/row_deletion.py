@@ -104,27 +104,6 @@ class LeftOut:
             low[j] = max(0.0, float(fold[0]) - 1e-9 * largest)
         return np.asarray(np.maximum(low - self._eps * largest, 0.0))
 
-    @cached_property
-    def levers(self) -> tuple[float, Array]:
-        """A multiple s of I and, for each problem, the norm of (I − D(G + sI)⁻¹Dᵀ)⁻¹ from above.
-
-        s is minus half of the least eigenvalue of G: most of what extraction gains is kept, and the
-        leverages stay below twice the leverages of G.
-        """
-        found = np.full(self.count, np.inf)
-        if not self._full_rank:
-            return 0.0, found
-        values = self.eigen[0]
-        shift = -0.5 * float(values[0])
-        scaled = self._turned / np.sqrt(values + shift)
-        for j in range(self.count):
-            here = scaled[self.of(j)]
-            inside = here @ here.T if here.shape[0] <= here.shape[1] else here.T @ here
-            left = 1.0 - float(np.linalg.eigvalsh(inside)[-1]) * (1.0 + 1e-9)
-            if left > ROW_DELETION.min_leverage_left:
-                found[j] = (1.0 + 1e-7) / left
-        return shift, found
-
     def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
         """What enumeration may overlook below every problem's ``upper``, shape (k,).
 
@@ -157,24 +136,20 @@ class LeftOut:
         gram, k, p = self.gram, self.count, self.gram.b.size
         widest = max(int(np.diff(self.start).max(initial=1)), 1)
         inflation = (float(self.squares.max()) + ridge) / (float(gram.D.min()) + ridge)
-        moved, lever = self.levers
-        terms = gram.terms(ridge)._replace(w=np.full(p, ridge - moved), eps=self._eps)
         p_vectors = ("beta", "c", "inside", "free", "moved", "moved_c", "g")
         return kernels.DeletedProblems(
             G=np.ascontiguousarray(gram.G),
-            all_rows=terms,
+            all_rows=gram.terms(ridge)._replace(eps=self._eps),
             D=self.rows,
             T=self.targets,
             start=self.start,
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             ones=np.ones(p),
-            lever=lever,
             known=record(
                 kernels.KNOWN,
                 ridge=ridge,
                 margin=margin,
-                shift=moved,
                 inflated=20.0 * EPS * inflation,
             ),
             upper=np.full(k, np.inf),

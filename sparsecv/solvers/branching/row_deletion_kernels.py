@@ -9,10 +9,6 @@ with the columns A that have a coefficient, and K = LLᵀ the curvature of the r
 
 is the relaxation's optimum without the rows, as long as the same coefficients are zero.
 
-Before either bound, one number is tried for each problem: the objective on all rows of every β that
-the node allows is at least bound + (β − β̂)ᵀM(β − β̂) with M = G + shift·I (``ellipsoid``), so that
-without the rows the objective is at least bound − eᵀ(I − D M⁻¹Dᵀ)⁻¹e.
-
 A support's objective without the rows is down-dated in the same way: with G_S + γ/2 I = LLᵀ and
 U = D_S L⁻ᵀ it falls by eᵀ(I − UUᵀ)⁻¹e.
 """
@@ -29,7 +25,6 @@ from ..kernels.linalg import EPS, Array, add, cholesky, dot, factor_row, invert_
 from ..relaxation.dual_bound import (
     BoundTerms,
     bound_of_parts,
-    gram_bound,
     gram_gradient,
     list_allowed,
     sum_largest,
@@ -40,7 +35,6 @@ KNOWN = np.dtype(
     [
         ("ridge", "f8"),  # γ/2
         ("margin", "f8"),  # what objectives on all rows may be off by
-        ("shift", "f8"),  # M = G + shift·I
         ("inflated", "f8"),  # relative rounding of a leverage
     ]
 )
@@ -52,7 +46,6 @@ NODE = np.dtype(
         ("reach", "f8"),  # |y| + Σ|β_i|·length_i
         ("root_lam", "f8"),  # √λ of the node's relaxation
         ("extracted", "f8"),  # d of the relaxation's Q = G − dI
-        ("bound", "f8"),  # dual bound on all rows with M in place of G
         ("cardinality_left", "i8"),  # free columns still to choose
         ("count", "i8"),  # columns that are not out
         ("active", "i8"),  # columns with a coefficient, −1 before L⁻¹ is formed
@@ -64,14 +57,13 @@ class DeletedProblems(NamedTuple):
     """Problems that lack rows, their incumbents, a node's coefficients, and work space."""
 
     G: Array  # (p, p) of all rows
-    all_rows: BoundTerms  # of all rows with M in place of G
+    all_rows: BoundTerms
     D: Array  # (R, p) the rows deleted, problem after problem
     T: Array  # (R,)
     start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
     yy: Array  # (k,) squared length of y without the rows
     shift: Array  # (k,) multiple of I added to the problem's G and taken off γ/2
     ones: Array  # (p,)
-    lever: Array  # (k,) largest eigenvalue of (I − D M⁻¹Dᵀ)⁻¹, ∞ where it is not bounded
     known: NDArray[np.void]  # (1,) of KNOWN
     upper: Array  # (k,) objectives of the incumbents
     support: NDArray[np.int64]  # (k, τ) incumbents
@@ -102,8 +94,8 @@ class DeletedProblems(NamedTuple):
 
 @kernel
 def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-untyped-def]
-    """Form what all problems share of a node, in O(p²), and the bound on all rows."""
-    p, now, terms, shift = beta.shape[0], dp.now[0], dp.all_rows, dp.known[0].shift
+    """Form what all problems share of a node, in O(p²)."""
+    p, now, terms = beta.shape[0], dp.now[0], dp.all_rows
     gram_gradient(dp.G, terms.b, beta, dp.c)
     now.quadratic, now.linear, now.reach = 0.0, 0.0, terms.reach_y
     for i in range(p):
@@ -112,12 +104,9 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
         now.quadratic += beta[i] * (terms.b[i] - dp.c[i])
         now.linear += beta[i] * terms.b[i]
         now.reach += abs(beta[i]) * terms.length[i]
-        dp.g[i] = dp.c[i] - shift * beta[i]
     now.square, now.count = dot(beta, beta, p), list_allowed(state, dp.columns)
     now.root_lam, now.extracted, now.cardinality_left = root_lam, extracted, left
     now.active = -1
-    here = (terms, dp.state, dp.columns, now.count, left, dp.beta, dp.g, False, dp.top)
-    now.bound = gram_bound(*here)
 
 
 @kernel(inner=True)
@@ -320,10 +309,7 @@ def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
 
     value: The relaxation's objective on all rows, which shows where no bound can be enough.
     """
-    error, lost = load_residuals(dp, j), dp.all_rows.eps * dp.now[0].reach
-    if dp.now[0].bound - (np.sqrt(error) + lost) ** 2 * dp.lever[j] >= target:
-        return True
-    if value - error < target:
+    if value - load_residuals(dp, j) < target:
         return False
     scaled = dp.shift[j] == 0.0
     if bound_as_is(dp, j, target, scaled) >= target:

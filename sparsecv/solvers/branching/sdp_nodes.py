@@ -98,9 +98,8 @@ class RefittedTree(Tree):
                 self.gram, ridge, state, picks, start, target, SETTINGS.refit_steps
             )
             pays = fitted - bound > SETTINGS.refit_share * (target - bound)
-            self.budget = (
-                max(SETTINGS.min_nodes_per_refit, self.budget // 2) if pays else 2 * self.budget
-            )
+            least = SETTINGS.min_nodes_per_refit
+            self.budget = max(least, self.budget // 2) if pays else 2 * self.budget
             bound = max(bound, fitted)
         if bound >= target:
             now["pruned"] = np.minimum(now["pruned"], bound)

@@ -42,10 +42,8 @@ class Tree:
         self.gram, self.problem, self.tol = gram, problem, tol
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
-        self.nt, self.ch = (
-            newton_work(p, SETTINGS.max_factored_columns),
-            _children(self.st, gram.scaled),
-        )
+        self.nt = newton_work(p, SETTINGS.max_factored_columns)
+        self.ch = _children(self.st, gram.scaled)
         self.open = _rows(min(SETTINGS.first_rows, self._most()), p)
         # Plain arrays of the counters: numpy is slow at the names of a record array.
         self.now = self.st.now.view(np.ndarray)

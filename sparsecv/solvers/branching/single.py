@@ -164,7 +164,7 @@ class _BelowRoot:
         left, bound, p = self.limits.remaining(), 0.0, self.problem.p
         seconds = None if left is None else SETTINGS.relaxation_share * left
         for extract in (True, False) if gram is None or not gram.scaled else (False,):
-            within = Limits(seconds, None, self.limits.stop)
+            within = self.limits.within(seconds)
             if within.affords(SETTINGS.operations_per_entry * p * p):
                 found = perspective_relaxation(
                     self.problem, extract=extract, gram=gram, limits=within

@@ -57,8 +57,8 @@ OPTIONS: dict[str, Any] = {
 PUBLIC = ("nogil", "error_model", "fastmath")  # of the options, what numba documents
 REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
 # A kernel of at most this many bytes of bytecode is copied into its callers, which may then run
-# faster and compile longer; a larger one is called where it is. Twice as many make first calls
-# from an empty cache some 10 % longer.
+# faster and compile longer; a larger one is called where it is. Twice as many bytes copy more
+# kernels, so that first calls from an empty cache take longer.
 MAX_COPIED_BYTES = 400
 # What one core of 2020's compiles: a first call is announced with its bytes over this number.
 BYTECODE_BYTES_PER_SECOND = 2500.0

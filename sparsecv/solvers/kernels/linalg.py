@@ -19,14 +19,6 @@ def mask_words(p: int) -> int:
     return (p + 63) // 64
 
 
-def to_mask(support: NDArray[np.intp], p: int) -> Mask:
-    """Pack a support into 64-bit words."""
-    words = np.zeros(mask_words(p), dtype=np.uint64)
-    for column in support:
-        words[int(column) >> 6] |= np.uint64(1) << np.uint64(int(column) & 63)
-    return words
-
-
 def from_mask(words: Mask) -> NDArray[np.intp]:
     """Unpack a mask into the increasing list of its columns."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")

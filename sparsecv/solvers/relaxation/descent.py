@@ -28,7 +28,7 @@ from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed, resid
 
 
 class DescentSettings(NamedTuple):
-    """Tuning numbers of coordinate descent; measured on the instances of the solver benchmark."""
+    """Tuning numbers of coordinate descent: its time and tightness, never its validity."""
 
     # Columns with a coefficient (active columns) are gathered in a matrix of at most this many
     # rows; more active columns are swept in place, a step then costs O(p). Twice as many take four

@@ -16,29 +16,51 @@ from .dual_bound import weights
 from .gram import GramForm, extraction
 from .relaxer import Relaxer
 
-WEIGHTS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # of the barrier, relative to the mean of diag(G)
-SWEEPS = 3
-AWAY = 0.98  # of a diagonal: off the boundary, where the barrier is infinite
-STEPS = 30  # of fitting
-BARRIER, FALL = 3.0, 0.25  # μ: most, of the gap a column, and from one step to the next
-ENOUGH = 0.01  # of the gap: what the barrier may still keep
-LONG = 8.0  # a step's first trial: times what self-concordance allows for certain
-BACK, SHORTEST = 0.5, 0.02  # of a step: from one trial to the next, and the least
-MOST_COLUMNS = 300  # beyond which the least eigenvalue must do: a sweep is O(p³)
+# Beyond so many columns the least eigenvalue of G must do: a diagonal of largest trace takes
+# O(p³) operations a sweep, twice as many columns eight times the time.
+MOST_COLUMNS = 300
+STEPS = 30  # Newton steps that fit a diagonal at the root, at most; the best one found is kept
+
+
+class DiagonalSettings(NamedTuple):
+    """Tuning numbers of both searches for a diagonal.
+
+    They decide how tight a bound gets and what time that takes. Whether G − D ⪰ 0 is checked.
+    """
+
+    # Weights μ of the barrier log det(G − D), one after the other, in units of the mean diagonal
+    # entry of G: the last one is about what the trace lacks of its maximum, for each column.
+    trace_barriers: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+    # Passes over all columns with each of these weights.
+    trace_sweeps: int = 3
+    # A fit starts from this share of the diagonal at hand, off the boundary of G − D ⪰ 0, where
+    # the barrier is infinite.
+    interior_share: float = 0.98
+    # The barrier's weight is at most this share of the gap for each free column, and falls by the
+    # factor after a step that needed no shortening, or found none that helps.
+    most_barrier: float = 3.0
+    barrier_factor: float = 0.25
+    # A fit ends where the barrier may keep at most this share of the gap from the bound.
+    kept_share: float = 0.01
+    # A step is first tried at so many times the length that self-concordance allows for certain,
+    # then shortened by the factor, until it is shorter than this share of the full step.
+    length_ratio: float = 8.0
+    shortening: float = 0.5
+    least_step: float = 0.02
+
+
+SETTINGS = DiagonalSettings()
 
 
 def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
     """Diagonal D with G − D ⪰ 0 and Σ D_ii about as large as it can be.
 
-    Maximises Σ D_ii + μ·log det(G − D) by coordinates, μ → 0. Columns on which G is singular get
-    next to nothing, the others keep theirs: with every level of a factor coded the least eigenvalue
-    alone would give nothing to any column.
+    Coordinate steps maximise Σ D_ii + μ·log det(G − D), μ → 0. Columns on which G is singular get
+    next to nothing and the others keep their share: where every level of a factor is coded the
+    least eigenvalue alone would give nothing to any column.
 
-    G, shape (p, p).
-    ridge: γ/2; what rounding takes from D (entries may be slightly negative) stays below a
-        thousandth of it.
-    eps: Of its trace G may be off from the exact one.
-    Returns, shape (p,).
+    ridge: γ/2; entries of D may be negative by rounding, by less than a thousandth of γ/2.
+    eps: The exact G differs from the one at hand by at most this share of its trace.
     """
     p = G.shape[0]
     plain = extraction(G, p, eps)
@@ -50,7 +72,12 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
         inverse = np.linalg.inv(G + shift * np.eye(p))
     except np.linalg.LinAlgError:
         return plain
-    ascend(inverse, D, float(np.trace(G)) / p * np.array(WEIGHTS), SWEEPS)
+    ascend(
+        inverse,
+        D,
+        float(np.trace(G)) / p * np.array(SETTINGS.trace_barriers),
+        SETTINGS.trace_sweeps,
+    )
     if not np.isfinite(D).all():
         return plain
     D = allowed(G, D, eps)
@@ -58,12 +85,13 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
 
 
 def allowed(G: Array, D: Array, eps: float) -> Array:
-    """D less what makes G − D ⪰ 0 certain, whatever G has lost by rounding.
+    """D, lowered where the exact G − D ⪰ 0 would not be certain.
 
-    G, shape (p, p).
-    D, shape (p,).
-    eps: Of its trace G may be off from the exact one.
-    Returns, shape (p,).
+    With u = 2⁻⁵³ computed eigenvalues of a symmetric p × p matrix A are off by at most a modest
+    multiple of p·u·‖A‖ (backward stability; Higham 2002, Section 3.5 for the products): 4p·2u·‖A‖
+    is taken, ‖A‖ being bounded by the eigenvalues and the largest diagonal entry of G. The exact G
+    differs by at most ``eps`` of its trace. Lowering D by so much and the least eigenvalue's
+    deficit makes G − D ⪰ 0.
     """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
@@ -72,11 +100,11 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
 
 
 class Fitted(NamedTuple):
-    """A node's diagonal, and its relaxation with it.
+    """A node's diagonal D, and the solution of its relaxation with that D.
 
-    D, beta, shape (p,): D > 0 on free columns; G − D ⪰ 0 on those that are not out.
+    D, beta, shape (p,): D > 0 on free columns; G − D ⪰ 0 on the columns that are not excluded.
     root_lam: √λ.
-    bound: Certified.
+    bound: A certified lower bound on the node's objective.
     """
 
     D: Array
@@ -86,14 +114,11 @@ class Fitted(NamedTuple):
 
 
 def interior(gram: GramForm) -> Array:
-    """A diagonal well inside G − D ⪰ 0, whatever G's scales are: half the mean of two allowed.
+    """A diagonal well inside G − D ⪰ 0, whatever the scales of G: half the mean of two allowed.
 
-    One is the least eigenvalue; the other 1/(p·(G⁻¹)_ii), as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i.
-    The half left over is far more than rounding takes where the least eigenvalue is known to be
-    positive.
-
-    gram: With D > 0.
-    Returns, shape (p,).
+    The first is the least eigenvalue in every entry; the second 1/(p·(G⁻¹)_ii), which is allowed
+    as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i. The half that is left is far more than rounding takes
+    where the least eigenvalue is known to be positive, as ``gram.D`` > 0 says.
     """
     values, vectors = np.linalg.eigh(gram.G)
     share = 1.0 / (gram.b.size * (vectors**2 @ (1.0 / np.maximum(values, gram.D))))
@@ -127,26 +152,26 @@ def fit_diagonal(
     node = _Node(gram, ridge, state, picks)
     inside, free = node.columns, node.free
     best = node.solved(node.of(start.D), start.beta[inside], start.root_lam)
-    now = best._replace(D=AWAY * best.D)
+    now = best._replace(D=SETTINGS.interior_share * best.D)
     factor, mu = node.factor(now.D), np.inf
     if factor is not None and best.bound < target:
         now = node.solved(now.D, now.beta, now.root_lam)
     for _ in range(steps):
         left = target - best.bound
-        if factor is None or not left > 0.0 or 2.0 * mu * free.size < ENOUGH * left:
+        if factor is None or not left > 0.0 or 2.0 * mu * free.size < SETTINGS.kept_share * left:
             break
         if limits is not None and limits.reached(0) is not None:
             break
-        mu = min(mu, BARRIER * left / free.size)
+        mu = min(mu, SETTINGS.most_barrier * left / free.size)
         rise, curvature = node.derivatives(now, factor, mu)
         step = np.zeros(now.D.size)
         _, step[free], failed = sla.lapack.dposv(curvature, rise)
         if failed:
             break
         slope, value = float(rise @ step[free]), now.bound + mu * node.barrier(factor, now.D)
-        t = LONG / (1.0 + np.sqrt(max(slope, 0.0) / mu))
+        t = SETTINGS.length_ratio / (1.0 + np.sqrt(max(slope, 0.0) / mu))
         t = min(1.0, t, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
-        while t > SHORTEST:
+        while t > SETTINGS.least_step:
             D = now.D + t * step
             trial = node.factor(D)
             if trial is not None:
@@ -155,16 +180,16 @@ def fit_diagonal(
                 if there.bound + mu * node.barrier(trial, D) >= value + 0.1 * t * slope:
                     now, factor = there, trial
                     break
-            t *= BACK
-        if not SHORTEST < t <= BACK:
-            mu *= FALL
+            t *= SETTINGS.shortening
+        if not SETTINGS.least_step < t <= SETTINGS.shortening:
+            mu *= SETTINGS.barrier_factor
     D, beta = np.zeros(state.size), np.zeros(state.size)
     D[inside], beta[inside] = best.D, best.beta
     return Fitted(D, beta, best.root_lam, best.bound)
 
 
 class _Node:
-    """What a node's diagonal is judged by, on its columns that are not out."""
+    """A node's matrices on its columns that are not excluded, and the barrier of a diagonal."""
 
     def __init__(self, gram: GramForm, ridge: float, state: NDArray[np.int8], picks: int) -> None:
         self.columns = np.flatnonzero(state != 2)
@@ -174,11 +199,12 @@ class _Node:
         terms, m = gram.terms(ridge), self.columns.size
         self.terms = terms._replace(length=terms.length[self.columns], b=gram.b[self.columns])
         trace = float(self.terms.length @ self.terms.length)
-        # where a Cholesky factor is found no eigenvalue is below −(m + 2)u·trace (Rump 2006)
+        # Where Cholesky's method succeeds on an m × m matrix no eigenvalue is below
+        # −(m + 2)u·trace, u = 2⁻⁵³ (Rump 2006); eight times that is taken, EPS being 2u.
         self.lost = (4.0 * (m + 2) * EPS + gram.eps) * trace
 
     def of(self, D: Array) -> Array:
-        """D on this node's columns."""
+        """The entries of a diagonal of all columns that belong to this node's free columns."""
         return np.asarray(np.where(self.state == 0, D[self.columns], 0.0))
 
     def less(self, D: Array) -> Array:
@@ -188,7 +214,7 @@ class _Node:
         return Q
 
     def factor(self, D: Array) -> Array | None:
-        """Cholesky factor of G − D, less what makes G − D ⪰ 0 certain; None where there is none."""
+        """Cholesky factor of G − D − (rounding)·I, which proves G − D ⪰ 0; None where it fails."""
         if not D[self.free].min() > 0.0:
             return None
         found, failed = sla.lapack.dpotrf(self.less(D + self.lost), lower=1)
@@ -251,7 +277,7 @@ def ascend(A, D, barrier, sweeps):  # type: ignore[no-untyped-def]
         for _ in range(sweeps):
             for i in range(p):
                 if not 0.0 < A[i, i] < np.inf:
-                    continue  # what rounding left of the inverse says nothing about this column
+                    continue  # rounding has left nothing of the inverse for this column
                 step = max(1.0 / A[i, i] - mu, -D[i])
                 left = 1.0 - step * A[i, i]
                 if step == 0.0 or left <= 0.0:

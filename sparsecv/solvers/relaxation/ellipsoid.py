@@ -29,13 +29,18 @@ from .gram import GramForm
 from .perspective import perspective_relaxation
 from .screening import checked_beta
 
-NULL = 1e-11  # singular values below this share of the largest are taken for zero
-SLACK = 1e-9  # relative widening of every range, far above what the formulas lose
+# A singular value of at most this share of the largest one counts as 0: its direction is bounded
+# by the ridge instead. Rounding alone puts (p + n)·2⁻⁵⁰ of the largest into each. Twice the share
+# counts more directions as 0, whose ranges are then wider and as valid.
+ZERO_SHARE = 1e-11
+# Every range is widened by this share of its width: the formulas take some hundred operations of a
+# relative error of 2⁻⁵³ each, a hundred thousandth of that. Twice as much is not noticed.
+WIDENED_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Singular values and right singular vectors of the training rows, those near 0 left out."""
+    """Singular values of the training rows, but those near 0, and their right singular vectors."""
 
     squares: Array  # lower bounds on the squared singular values
     directions: Array  # (rank, p)
@@ -44,25 +49,22 @@ class Spectrum:
 
     @classmethod
     def of(cls, problem: SparseRidgeProblem) -> Spectrum:
-        """One singular value decomposition; serves every γ, τ and ε.
-
-        problem: Its γ and τ are not used.
-        """
+        """One singular value decomposition for every γ, τ and ε: the problem gives its rows."""
         X = problem._base[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
         top = float(s[0]) if s.size else 0.0
-        kept = s > NULL * top
+        kept = s > ZERO_SHARE * top
         lost = 8.0 * (problem.p + X.shape[0]) * EPS * top
         squares = np.maximum(s[kept] - lost, 0.0) ** 2
         return cls(squares, Vt[kept], top, int(kept.sum()) == problem.p)
 
     @classmethod
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
-        """The same from Gram matrices of ``n`` rows: half of the digits, a third of the time."""
+        """The spectrum by Gram matrices of ``n`` rows: half of the digits, a third of the time."""
         values, vectors = np.linalg.eigh(gram.G)
         most = float(np.diag(gram.G).sum() if gram.before is None else gram.before[0].sum())
         lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
-        kept = values > 1e-11 * max(most, 0.0)
+        kept = values > ZERO_SHARE * max(most, 0.0)
         squares = np.maximum(values[kept] - lost, 0.0)
         return cls(squares, vectors.T[kept], float(np.sqrt(most)), bool(kept.all()))
 
@@ -133,8 +135,8 @@ class Ellipsoid:
         A, besides = self._image(H)
         centre = H @ self.centre
         rounding = 2.0 * (H.shape[1] + 8) * EPS * (np.abs(H) @ np.abs(self.centre))
-        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + SLACK) + rounding
-        reach = reach + SLACK * 1e-3 * np.abs(centre)
+        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + WIDENED_SHARE) + rounding
+        reach = reach + WIDENED_SHARE * 1e-3 * np.abs(centre)
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
@@ -149,7 +151,7 @@ class Ellipsoid:
         float
         """
         A, besides = self._image(np.atleast_2d(np.asarray(W, dtype=np.float64)))
-        return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + SLACK))
+        return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + WIDENED_SHARE))
 
     def error_range(self, rows: ArrayLike, targets: ArrayLike) -> tuple[float, float]:
         """Least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), main paper.
@@ -182,7 +184,7 @@ class Ellipsoid:
         rest = max(float(e @ e - along @ along), 0.0)
         k = s * s
         least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
-        widen = float(np.linalg.norm(besides)) + SLACK * (float(np.linalg.norm(s)))
+        widen = float(np.linalg.norm(besides)) + WIDENED_SHARE * (float(np.linalg.norm(s)))
         widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # what e may be off by
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
@@ -354,6 +356,6 @@ def ellipsoid(
     else:
         centre = checked_beta(problem, beta)
     room = upper - centre_bound(problem, centre, epsilon)
-    room = max(room, 0.0) * (1.0 + SLACK) + 1e-13 * problem.yy
+    room = max(room, 0.0) * (1.0 + WIDENED_SHARE) + 1e-13 * problem.yy
     ball = float(np.sqrt(2.0 * max(upper, 0.0) / problem.gamma) + np.linalg.norm(centre))
-    return Ellipsoid(centre, float(np.sqrt(room)), epsilon, ball * (1.0 + SLACK), spectrum)
+    return Ellipsoid(centre, float(np.sqrt(room)), epsilon, ball * (1.0 + WIDENED_SHARE), spectrum)

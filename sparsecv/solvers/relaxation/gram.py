@@ -17,7 +17,7 @@ from .dual_bound import BoundTerms, relative_rounding, weights
 
 
 class GramSettings(NamedTuple):
-    """When the p × p Gram matrix of all columns is formed; measured where the two forms cross."""
+    """When a search starts from the p × p Gram matrix of all columns."""
 
     # A problem of at most this many columns starts from its Gram matrix, however few its rows are.
     # Twice as many cost four times the memory and time before the first bound.

@@ -29,13 +29,13 @@ from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
 
 class NewtonSettings(NamedTuple):
-    """Tuning numbers of the active-set method, measured on the solver benchmark."""
+    """Tuning numbers of the active-set method: its time and tightness, never its validity."""
 
     # Columns that enter the active set before one step, at most. Twice as many save steps where
     # many columns are missing and take more factorisations of columns that leave again.
     entering_columns: int = 8
     # A column enters where |g_i|/√w_i exceeds s by this share of s. Twice the share leaves more
-    # small coefficients at 0: the bound, which holds anyway, is weaker by about that share.
+    # small coefficients at 0: a step less, and a bound that is as valid and a little weaker.
     violation: float = 1e-3
     # Steps of one call, at most: the bound of an unfinished call is weaker, and as valid. Twice as
     # many matter on nearly singular matrices only.

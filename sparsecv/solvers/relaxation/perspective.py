@@ -21,7 +21,7 @@ from .relaxer import Relaxer
 
 
 class RelaxationSettings(NamedTuple):
-    """Tuning numbers of the relaxation alone; measured on roots of the solver benchmark.
+    """Tuning numbers of the relaxation alone.
 
     They decide how soon the gap is reached, not whether a bound is valid.
     """
@@ -34,8 +34,8 @@ class RelaxationSettings(NamedTuple):
     last_rounds: int = 300
     # Values of √λ that one call of the Newton steps tries.
     multipliers: int = 40
-    # Σz may deviate from τ by this share of τ where the Newton steps end; the gap that is left is
-    # about of that order.
+    # Σz may deviate from τ by this share of τ where the Newton steps end. Twice the share
+    # ends them earlier, with a larger gap.
     cardinality_share: float = 1e-9
     # The active columns are listed again, at most so many times, while others ask to join them.
     working_sets: int = 6

@@ -34,8 +34,8 @@ class RootSettings(NamedTuple):
     # The local search looks at so many columns of largest g²/w and at the incumbent's. Twice as
     # many cost four times the memory and time of its Gram matrix.
     searched_columns: int = 600
-    # Newton steps try so many values of √λ, and end where Σz is within this share of τ. More of
-    # either solve the root more exactly: the bound rises by less than that share of the gap.
+    # Newton steps try so many values of √λ, and end where Σz is within this share of τ. More
+    # values, or a smaller share, solve the root more exactly and take more steps.
     multipliers: int = 20
     cardinality_share: float = 1e-4
     # Coordinate descent ends after so many rounds, at this relative gap, or where value − bound is

@@ -21,7 +21,7 @@ Support = NDArray[np.intp]
 
 
 class LocalSearchSettings(NamedTuple):
-    """Tuning numbers of the search for one good support, measured by experiments/incumbents."""
+    """Tuning numbers of the search for one good support."""
 
     # Supports that the beam search carries side by side; its time is proportional.
     beam_width: int = 10

@@ -26,7 +26,7 @@ Support = NDArray[np.intp]
 
 
 class GrowerSettings(NamedTuple):
-    """Tuning numbers of the supports of every size, measured by experiments/heuristic_path."""
+    """Tuning numbers of the supports of every size."""
 
     # Swaps from one start, at most. Where a search needs more its support is no local optimum.
     swaps: int = 30
@@ -41,7 +41,7 @@ class GrowerSettings(NamedTuple):
     # Passes down the sizes, at most, each time supports lead on; one more goes up.
     passes: int = 2
     # For each row: up to so many columns times sizes, so many supports of every size are kept and
-    # so many rounds of exchanges (:func:`shake`) follow.
+    # so many rounds of exchanges (:func:`shake`) follow. Measured by experiments/heuristic_path.
     efforts: tuple[tuple[float, int, int], ...] = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
     # A size is shaken where its objective exceeds the mean of its two neighbours by this share.
     excess_share: float = 1e-3

@@ -1,11 +1,12 @@
-"""Six numbers that say how large sparsecv is.
+"""Print six numbers that say how large sparsecv is.
 
     python tests/house.py [FOLDER] [--list]
 
-Of the package, or of FOLDER: lines of code (neither blank, comment nor docstring), all lines,
-public names in all ``__all__``, module-level numbers (a name that is given a number or a tuple of
-numbers), functions but constructors of more than 8 parameters outside cli and estimators, and names
-that two modules have. ``--list`` names what is counted in the last four.
+The numbers are those of the package, or of FOLDER: lines of code (neither blank, comment nor
+docstring), all lines, public names in all ``__all__``, module-level numbers, functions with more than
+8 parameters, and module names that two files have. A module-level number is a name that a module
+gives a number or a tuple of numbers. Constructors, and functions in cli/ and estimators/, may have
+more parameters. With ``--list`` the script names what it counts in the last four.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "sparsecv"
-MANY = 8  # parameters
+MAX_PARAMETERS = 8
 NOT_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -59,7 +60,7 @@ def is_number(value: ast.expr | None) -> bool:
 
 
 def module_numbers(tree: ast.Module) -> Iterator[str]:
-    """Names that a module gives numbers, one of a tuple of them each."""
+    """Names to which a module assigns numbers; of ``a, b = 1, 2`` both names."""
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and is_number(node.value):
             yield ast.unparse(node.target)
@@ -99,14 +100,14 @@ def main() -> None:
                 a = node.args
                 names = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs)}
                 count = len(names - {"self", "cls"})
-                if count > MANY and node.name != "__init__":
+                if count > MAX_PARAMETERS and node.name != "__init__":
                     wide.append(f"{name}: {node.name} ({count})")
     twice = [f"{stem}: {', '.join(paths)}" for stem, paths in homes.items() if len(paths) > 1]
     print(f"{code:7,} lines of code\n{lines:7,} lines")
     for title, found in {
         "public names in all __all__": public,
         "module-level numbers": numbers,
-        f"functions with more than {MANY} parameters outside cli and estimators": wide,
+        f"functions with more than {MAX_PARAMETERS} parameters outside cli and estimators": wide,
         "module names used twice": twice,
     }.items():
         print(f"{len(found):7,} {title}")

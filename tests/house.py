@@ -3,10 +3,10 @@
     python tests/house.py [FOLDER] [--list]
 
 The numbers are those of the package, or of FOLDER: lines of code (neither blank, comment nor
-docstring), all lines, public names in all ``__all__``, module-level numbers, functions with more than
-8 parameters, and module names that two files have. A module-level number is a name that a module
-gives a number or a tuple of numbers. Constructors, and functions in cli/ and estimators/, may have
-more parameters. With ``--list`` the script names what it counts in the last four.
+docstring), all lines, public names in all ``__all__``, module-level numbers, functions with more
+than 8 parameters, and module names that two files have. A module-level number is a name that a
+module gives a number or a tuple of numbers. Constructors, and functions in cli/ and estimators/,
+may have more parameters. With ``--list`` the script names what it counts in the last four.
 """
 
 from __future__ import annotations

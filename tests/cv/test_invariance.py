@@ -156,7 +156,7 @@ def test_noise_explains_nothing(cv: Any, method: str, limit: str) -> None:
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
         data = RowFolds(X, y, make_folds(cv, n, seed=seed), True)
-        settings = Settings(method, time_limit=0.0 if limit == "estimates" else 0.1)
+        settings = Settings(method, time_limit=0.0 if limit == "estimates" else 0.05)
         result = cross_validate(data, [0.1, 10.0], [1, 3, 8], settings)
         above.append(result.table("cv_error") - y.var())
     mean = np.mean(above, axis=0)

@@ -19,9 +19,10 @@ from ..solvers.core.result import Status, worst
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
+from ..solvers.supports.rounding import stacked
 from .bounds import objective_gap_bound, squared_error_bounds
 from .checkpoint_file import checked_array, checked_number, checked_support
-from .results import TIE, GammaResult, mean_over_folds, stacked
+from .results import TIE, GammaResult, mean_over_folds
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]

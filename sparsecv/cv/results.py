@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..design.folds import Folds
 from ..solvers.core.result import Status, worst
+from ..solvers.supports.rounding import stacked
 
 Array = NDArray[np.float64]
 TIE = 1e-9  # relative difference of CV errors that counts as none
@@ -65,18 +65,6 @@ class GammaResult:
         if j is None:
             return stacked(self.models, most)
         return stacked([self.supports[c] for c in self.choice[:, j]], most)
-
-
-def stacked(supports: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
-    """Supports as rows of ``most`` columns, ended by −1.
-
-    most: At least the size of the largest.
-    Returns, shape (k, most).
-    """
-    rows = np.full((len(supports), most), -1, dtype=np.int64)
-    for t, support in enumerate(supports):
-        rows[t, : support.size] = support
-    return rows
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:

@@ -332,7 +332,7 @@ class MomentFolds(FoldData):
         """At most p + 2 rows and targets with the squared error of fold j, whatever β."""
         means = self._moments.without(j) if self._centre else None
         joint, row = self._moments.folds[j].about(means, self._design)
-        root = gram_root(joint)
+        root, _ = gram_root(joint)
         return _split(root if row is None else np.vstack([row, root]))
 
     def _content(self) -> Iterable[Array]:

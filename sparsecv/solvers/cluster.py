@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 import warnings
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import __version__
 from ..errors import ClusterError, InputError
 from .core.limits import Limits
 from .remote import Compiling, held, stop_run, unit_there
 
-Late = (TimeoutError, asyncio.TimeoutError)  # one and the same from Python 3.11 on
-MISSING = 'a Dask cluster needs Dask here: pip install "sparsecv[distributed]"'
-ATTEMPTS = 5  # of a unit whose workers are lost
-PATIENCE = 60.0  # seconds to wait for a worker where there is none
-LARGE = 100_000  # bytes of an argument that is sent apart from its unit
-REFRESH = 2.0  # seconds between looks at how many workers there are
+Late = (TimeoutError, asyncio.TimeoutError)  # the same class from Python 3.11 on
 
-KEPT = ("pending", "finished")  # status of a value the cluster holds, or will
+
+class ClusterSettings(NamedTuple):
+    """Numbers that tune how units of work are sent to a cluster."""
+
+    # Times that a unit is sent again where a restart of the cluster or the loss of the data it
+    # needs has ended it; after that the run is given up. Dask itself sends units again whose
+    # worker is lost.
+    attempts: int = 5
+    # Seconds to wait for a first worker of a cluster that has none, before an error says so.
+    seconds_without_worker: float = 60.0
+    # Bytes of an argument from which it is sent once, apart from its units. Doubled, arguments of
+    # up to twice that size travel with every unit.
+    large_argument_bytes: int = 100_000
+    # Seconds between two looks at how many workers there are; new workers wait so long for work.
+    seconds_between_looks: float = 2.0
+
+
+CLUSTER = ClusterSettings()
+_HELD = ("pending", "finished")  # status of a value that the cluster holds, or will
 _values: Any = weakref.WeakKeyDictionary()  # what units share -> the cluster's name, its future
 
 
@@ -38,7 +52,9 @@ def connect(client: Any) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise InputError(MISSING) from None
+        raise InputError(
+            'a Dask cluster needs Dask here: pip install "sparsecv[distributed]"'
+        ) from None
     if isinstance(client, str):
         try:
             return Client(client, timeout=5, set_as_default=False)
@@ -68,150 +84,89 @@ def on_cluster(
 
     Raises ClusterError: No workers, a unit that ends every worker it meets, or a lost scheduler.
     """
-    run = _Run(client, unit, shared, tasks, allot)
+    from distributed import as_completed
+
+    name, compiling = uuid.uuid4().hex, Compiling()
+    waiting, running = deque(range(len(tasks))), dict[Any, int]()
+    attempts, large = Counter[int](), dict[int, Any]()
+    threads, looked = 0, -math.inf
+    # results come with the notice that a unit has ended
+    ended = as_completed(loop=client.loop, with_results=True, raise_errors=False)
     try:
-        yield from run.results()
-    finally:
-        run.cancel()
-
-
-class _Run:
-    """The units of one call: waiting, at work, done."""
-
-    def __init__(
-        self,
-        client: Any,
-        unit: Callable[..., Any],
-        shared: Any,
-        tasks: Sequence[tuple[Any, ...]],
-        allot: Callable[[float], Limits],
-    ) -> None:
-        self.client, self.unit, self.shared = client, unit, shared
-        self.tasks, self.allot = tasks, allot
-        self.name = uuid.uuid4().hex
-        self.waiting = deque(range(len(tasks)))
-        self.running: dict[Any, int] = {}
-        self.attempts = [0] * len(tasks)
-        self.large: dict[int, Any] = {}  # arguments that many units may have: id -> future
-        self._looked, self._slots = -REFRESH, 0
-
-    def results(self) -> Iterator[tuple[int, Any]]:
-        from distributed import as_completed
-
-        # results come with the notice that they are there
-        ended = as_completed(loop=self.client.loop, with_results=True, raise_errors=False)
-        compiling = Compiling()
-        self._send(ended)
-        while self.running:
+        while waiting or running:
             with _scheduler_there():
-                future, found = self._next(ended)
-            index = self.running.pop(future)
+                if not threads or time.monotonic() - looked > CLUSTER.seconds_between_looks:
+                    threads, looked = _threads(client), time.monotonic()
+                share = allot((len(waiting) + len(running)) / threads)
+                # a unit's share of the time is known when it starts, not earlier
+                most = threads if share.remaining() is not None else 2 * threads
+                while waiting and len(running) < most:
+                    index = waiting.popleft()
+                    task = tuple(_sent_once(client, part, large) for part in tasks[index])
+                    given = unit, _shared(client, shared), task, share.remaining()
+                    future = client.submit(unit_there, *given, name, __version__, pure=False)
+                    running[future] = index
+                    ended.add(future)
+                future, found = _next(ended, running)
+            index = running.pop(future)
             if future.status == "finished":
                 yield index, compiling.take(found)
             elif future.status == "error":
-                self._fail(future)
-            else:  # cancelled or lost: its worker, or the only one that held the data
-                self.attempts[index] += 1
-                if self.attempts[index] >= ATTEMPTS:
-                    raise ClusterError(_LOST.format(ATTEMPTS))
-                self.waiting.appendleft(index)
-            self._send(ended)
+                _fail(future)
+            else:  # cancelled or lost, as where the cluster was restarted
+                attempts[index] += 1
+                if attempts[index] >= CLUSTER.attempts:
+                    raise ClusterError(_LOST.format(CLUSTER.attempts))
+                waiting.appendleft(index)
+    finally:
+        if running:
+            with suppress(Exception):  # the scheduler may be what was lost
+                client.run(stop_run, name, on_error="ignore")
+                client.cancel(list(running))
 
-    def _next(self, ended: Any) -> tuple[Any, Any]:
-        """The next future that has ended, and what it gave.
 
-        One that a restart has forgotten is told by its status.
-        """
-        while True:
-            with ended.thread_condition:
-                if not ended.has_ready():
-                    ended.thread_condition.wait(REFRESH)
-            while ended.has_ready():
-                future, found = next(ended)
-                if future in self.running:
-                    return future, found
-            for future in self.running:
-                if future.status in ("cancelled", "lost"):
-                    return future, None
+def _next(ended: Any, running: dict[Any, int]) -> tuple[Any, Any]:
+    """The next future that ended, and what it gave; None for a future that a restart lost."""
+    while True:
+        with ended.thread_condition:
+            if not ended.has_ready():
+                ended.thread_condition.wait(CLUSTER.seconds_between_looks)
+        while ended.has_ready():
+            future, found = next(ended)
+            if future in running:
+                return future, found
+        for future in running:
+            if future.status in ("cancelled", "lost"):
+                return future, None
 
-    def _send(self, ended: Any) -> None:
-        """As many units as there are free threads; twice that where no time has to be shared."""
-        if not self.waiting:
-            return
-        with _scheduler_there():
-            slots = self._count()
-            share = self.allot((len(self.waiting) + len(self.running)) / slots)
-            most = slots if share.remaining() is not None else 2 * slots
-            while self.waiting and len(self.running) < most:
-                index = self.waiting.popleft()
-                arguments = (
-                    self.unit,
-                    _sent(self.client, self.shared),
-                    self._arranged(self.tasks[index]),
-                    share.remaining(),
-                    self.name,
-                    __version__,
-                )
-                future = self.client.submit(unit_there, *arguments, pure=False)
-                self.running[future] = index
-                ended.add(future)
 
-    def _arranged(self, task: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Large arguments are sent once; Dask's own lazy values are computed where they lie."""
-        from dask.sizeof import sizeof
-
-        parts = []
-        for part in task:
-            if hasattr(part, "__dask_graph__"):
-                parts.append(self.client.compute(part))
-            elif sizeof(part) > LARGE or id(part) in self.large:
-                known = self.large.get(id(part))
-                if known is None or known.status not in KEPT:
-                    known = self.large[id(part)] = _held(self.client, part)
-                parts.append(known)
-            else:
-                parts.append(part)
-        return tuple(parts)
-
-    def _count(self) -> int:
-        """Threads of all workers; waits for a first one."""
-        if self.client.status != "running":
-            raise ConnectionError(f"the client is {self.client.status}")
-        if time.monotonic() - self._looked > REFRESH or self._slots == 0:
-            self._slots = sum(self.client.ncores().values())
-            self._looked = time.monotonic()
-        if self._slots == 0:
-            try:
-                self.client.wait_for_workers(1, timeout=PATIENCE)
-            except Late:
-                raise ClusterError(
-                    f"the Dask cluster has had no worker for {PATIENCE:.0f} s: start one with "
-                    "`dask worker ADDRESS`"
-                ) from None
-            return self._count()
-        return self._slots
-
-    def _fail(self, future: Any) -> None:
-        """Raise what a unit raised, or say that it ended its workers."""
-        from distributed import KilledWorker
-
-        error = future.exception()
-        if isinstance(error, KilledWorker):
-            raise ClusterError(_LOST.format("several")) from error
-        if isinstance(error, ModuleNotFoundError):
+def _threads(client: Any) -> int:
+    """Threads of all workers; waits for a first worker."""
+    if client.status != "running":
+        raise ConnectionError(f"the client is {client.status}")
+    while not (threads := int(sum(client.ncores().values()))):
+        try:
+            client.wait_for_workers(1, timeout=CLUSTER.seconds_without_worker)
+        except Late:
             raise ClusterError(
-                f"a worker cannot run this ({error}): install sparsecv on every machine"
-            ) from error
-        raise error
+                f"the Dask cluster has had no worker for {CLUSTER.seconds_without_worker:.0f} s: "
+                "start one with `dask worker ADDRESS`"
+            ) from None
+    return threads
 
-    def cancel(self) -> None:
-        """Nothing waits or runs any longer."""
-        if not self.running:
-            return
-        futures, self.running = list(self.running), {}
-        with suppress(Exception):  # the scheduler may be what was lost
-            self.client.run(stop_run, self.name, on_error="ignore")
-            self.client.cancel(futures)
+
+def _fail(future: Any) -> None:
+    """Raise what a unit raised, or say that it ended its workers."""
+    from distributed import KilledWorker
+
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        raise ClusterError(_LOST.format("several")) from error
+    if isinstance(error, ModuleNotFoundError):
+        raise ClusterError(
+            f"a worker cannot run this ({error}): install sparsecv on every machine"
+        ) from error
+    raise error
 
 
 @contextmanager
@@ -236,21 +191,34 @@ _LOST = (
 def _held(client: Any, value: Any) -> Any:
     """The future of a value sent to the cluster once, and fetched once by every worker.
 
-    It is a task of its own, not scattered data: the scheduler makes it again where the worker that
-    held it is lost, and sending it waits for no worker.
+    The future is that of a task, not of scattered data: the scheduler makes the value again where
+    the worker that held the value is lost, and sending it waits for no worker.
     """
-    with warnings.catch_warnings():  # that a task holds much is what is meant
+    with warnings.catch_warnings():  # Dask warns of tasks that hold much, as is meant here
         warnings.simplefilter("ignore", UserWarning)
         return client.submit(held, value, pure=False)
 
 
-def _sent(client: Any, shared: Any) -> Any:
+def _sent_once(client: Any, part: Any, large: dict[int, Any]) -> Any:
+    """An argument as its unit gets it: a large one is sent once, a lazy one is computed there."""
+    from dask.sizeof import sizeof
+
+    if hasattr(part, "__dask_graph__"):
+        return client.compute(part)
+    known = large.get(id(part))
+    if known is None and sizeof(part) <= CLUSTER.large_argument_bytes:
+        return part
+    if known is None or known.status not in _HELD:
+        large[id(part)] = _held(client, part)
+    return large[id(part)]
+
+
+def _shared(client: Any, shared: Any) -> Any:
     """The future of what units share; where it has been sent already, that."""
     try:
         known = _values.get(shared)
-    except TypeError:  # neither hashable nor weakly referable: sent for this call only
+    except TypeError:  # neither hashable nor weakly referable: sent with every unit
         return shared
-    if known is not None and known[0] == client.id and known[1].status in KEPT:
-        return known[1]
-    _values[shared] = client.id, _held(client, shared)
+    if known is None or known[0] != client.id or known[1].status not in _HELD:
+        _values[shared] = client.id, _held(client, shared)
     return _values[shared][1]

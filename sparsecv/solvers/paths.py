@@ -7,7 +7,8 @@ seeds, answers and fits are compiled, and every γ starts from the supports at t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .branching.enumeration import enumerated, few_supports
 from .branching.size_sweep import FIRST_NODES, HANDOVER, solve_sizes
 from .core.limits import Limits
-from .core.problem import SparseRidgeProblem, checked_sizes, checked_support
+from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.result import Status, worst
 from .core.threads import on_one_thread
 from .kernels.linalg import Array
@@ -32,12 +33,14 @@ from .leaps.all_sizes import (
 from .leaps.along_gamma import RunnersUp
 from .leaps.leaps_node import wanted_from
 from .relaxation.perspective import Relaxation, perspective_relaxation
-from .ridge_fits import Support, SupportPath, fit_supports
+from .ridge_fits import Support, SupportPath, known_path
 from .supports.path import SupportGrower
-from .supports.rounding import largest, pad_support
+from .supports.rounding import largest, pad_support, stacked
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-LATE = 0.05  # seconds for swaps at the first γ where the time is up before it
+# Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
+# so that a moment spent there pays. Doubled, a search without time ends that much later.
+LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 
 
 @on_one_thread
@@ -47,7 +50,6 @@ def support_path(
     sizes: ArrayLike,
     *,
     solver: str = "exact",
-    warm_starts: Iterable[ArrayLike] = (),
     limits: Limits | None = None,
 ) -> SupportPath:
     """Solve eq. (1), main paper, for every γ and size.
@@ -65,8 +67,6 @@ def support_path(
         itself. "rounding": the relaxation's largest entries, as in the stability paper. "auto":
         exact up to 45 columns and where supports are few enough to look at each; else heuristic,
         with what a short tree proves of the sizes near p.
-    warm_starts : iterable of supports, optional
-        For the first γ.
     limits : Limits, optional
         Where they are reached, a γ takes the supports of the nearest γ; the first goes on as
         heuristic, with forward steps and hardly a swap.
@@ -96,8 +96,7 @@ def support_path(
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
     values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
-    starts = [checked_support(problem.p, start) for start in warm_starts]
-    walk = _Walk(problem, values, wanted, starts, limits or Limits())
+    walk = _Walk(problem, values, wanted, limits or Limits())
     if solver in ("auto", "exact") and problem.p <= TREE_ONLY:
         walk.by_tree()
     for g in range(values.size):
@@ -114,11 +113,10 @@ class _Walk:
         problem: SparseRidgeProblem,
         gammas: Array,
         sizes: NDArray[np.intp],
-        starts: list[Support],
         limits: Limits,
     ) -> None:
-        self.problem, self.gammas, self.sizes = problem, gammas, sizes
-        self.known, self.limits = starts, limits
+        self.problem, self.gammas, self.sizes, self.limits = problem, gammas, sizes, limits
+        self.known: list[Support] = []  # at the γ before
         shape = (gammas.size, sizes.size)
         self.supports = np.full((*shape, int(sizes[-1])), -1, dtype=np.int64)
         self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
@@ -144,7 +142,7 @@ class _Walk:
         found = np.full((inner.size, p), -1, dtype=np.int64)
         near = np.empty(inner.size, dtype=np.int64)
         runners = RunnersUp(columns, triangular, inner)
-        known = _enter_starts(found, inner, active, self.known) if self.known else 0
+        known = 0
         at_size = np.searchsorted(inner, np.minimum(self.sizes, p))
         for g, gamma in enumerate(self.gammas):
             if self.limits.reached(0) is not None:
@@ -171,7 +169,9 @@ class _Walk:
                 ]
                 self.single(g)
                 self.n_nodes[g] += counts.nodes
-                known = _enter_starts(found, inner, active, self.known)
+                for support in self.known:
+                    local = np.searchsorted(active, np.intersect1d(support, active))
+                    found[inner == local.size, : local.size] = local
                 runners.forget()
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
@@ -194,18 +194,13 @@ class _Walk:
             warm_starts=self.known,
             limits=self.limits.within(),
         )
-        self.enter(g, found.supports)
-        self.lower[g], self.proved[g] = found.lower_bound, found.proved
-        self.searched[g] = True
-        self.n_nodes[g], self.n_trees[g] = found.n_nodes, found.n_trees
+        self.take(g, found)
+        self.searched[g], self.n_trees[g] = True, found.n_trees
         self.statuses.append(found.status)
-        if not found.proved.all():
-            self.unfinished[g] = found
 
     def alone(self, g: int, solver: str) -> None:
         """One γ by the solver asked for, heuristic where its limits are reached."""
         problem = self.problem.replace(gamma=float(self.gammas[g]))
-        exact = solver == "exact" or (solver == "auto" and problem.p <= TREE_ONLY)
         reached = self.limits.reached(0)
         if reached is not None:
             self.statuses.append(reached)
@@ -214,99 +209,75 @@ class _Walk:
                 self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
                 self.done[g] = True
                 return
-        elif solver in ("auto", "exact") and few_supports(problem, self.sizes):
-            found = enumerated(problem, self.sizes, self.known)
-            if found is None:
+        elif solver in ("auto", "exact"):
+            few = few_supports(problem, self.sizes)
+            found = enumerated(problem, self.sizes, self.known) if few else None
+            if found is not None:
+                self.enter(g, found[0])
+                self.lower[g], self.proved[g] = found[1], True
+                return
+            if few or solver == "exact" or problem.p <= TREE_ONLY:
                 self.single(g)
                 return
-            self.enter(g, found[0])
-            self.lower[g], self.proved[g], self.searched[g] = found[1], True, False
-            return
-        elif exact:
-            self.single(g)
-            return
         if solver == "rounding":
-            by_size = rounded_supports(problem, self.sizes)
-        elif active_columns(problem).size == 0:
-            by_size = {int(s): np.arange(s, dtype=np.intp) for s in self.sizes}
-        else:
-            if self.grower is None:
-                self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
-            starts = [] if self.done.any() else self.known
-            by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
-        supports = [by_size[int(size)] for size in self.sizes]
+            self.enter(g, rounded_supports(problem, self.sizes))
+            return
+        if self.grower is None:
+            self.grower = SupportGrower(problem, self.sizes.tolist(), self.known)
+        starts = [] if self.done.any() else self.known
+        by_size = self.grower.at(problem.gamma, starts, self._for_swaps(g))
+        self.enter(g, [by_size[int(size)] for size in self.sizes])
         if solver == "auto" and reached is None and TREE_ONLY < problem.p <= MAX_COLUMNS:
             within = self.limits.within(nodes=FIRST_NODES)
-            tree = best_subsets(problem, sizes=self.sizes, warm_starts=supports, limits=within)
-            supports = tree.supports
-            self.lower[g], self.proved[g] = tree.lower_bound, tree.proved
-            self.n_nodes[g] = tree.n_nodes
-            self.unfinished[g] = tree
-        self.enter(g, supports)
+            self.take(
+                g, best_subsets(problem, sizes=self.sizes, warm_starts=self.known, limits=within)
+            )
 
     def _for_swaps(self, g: int) -> Limits:
         """This γ's share of the time, and a moment where nothing is left and nothing known."""
-        left = self.limits.remaining()
-        if left is None:
-            return Limits(None, None, self.limits.stop)
-        share = left / (self.gammas.size - g)
-        return Limits(share if self.done.any() else max(share, LATE), None, self.limits.stop)
+        share = self.limits.share(self.gammas.size - g)
+        left = share.remaining()
+        if left is None or self.done.any():
+            return share
+        return Limits(max(left, LEAST_SECONDS_AT_FIRST_GAMMA), None, self.limits.stop)
 
     def enter(self, g: int, supports: Sequence[Support]) -> None:
-        for t, support in enumerate(supports):
-            self.supports[g, t, : support.size] = support
+        self.supports[g] = stacked(supports, self.supports.shape[2])
         self.known, self.done[g] = list(supports), True
 
+    def take(self, g: int, found: BestSubsets) -> None:
+        self.enter(g, found.supports)
+        self.lower[g], self.proved[g] = found.lower_bound, found.proved
+        self.n_nodes[g] = found.n_nodes
+        if not found.proved.all():
+            self.unfinished[g] = found
+
     def result(self) -> SupportPath:
-        coef, objective = fit_supports(self.problem, self.gammas, self.supports)
+        path = known_path(self.problem, self.gammas, self.sizes, self.supports)
         exact = np.isfinite(self.tie)
-        if exact.any():
-            ties = self.tie[exact][:, None]
-            best = objective[exact]
-            margin = rounding_margin(best, self.problem.yy, ties)
-            self.lower[exact] = np.maximum(best - margin, 0.0)
+        best = path.objective[exact]
+        margin = rounding_margin(best, self.problem.yy, self.tie[exact, None])
+        self.lower[exact] = np.maximum(best - margin, 0.0)
         if not self.proved.all():
             self.statuses.append(Status.UNPROVED)
-        return SupportPath(
-            self.gammas,
-            self.sizes,
-            self.supports,
-            coef,
-            objective,
-            np.minimum(self.lower, objective),
-            self.proved,
-            self.searched,
-            self.n_nodes,
-            self.n_trees,
-            worst(self.statuses),
-            self.unfinished,
+        return replace(
+            path,
+            lower_bound=np.minimum(self.lower, path.objective),
+            proved=self.proved,
+            searched=self.searched,
+            n_nodes=self.n_nodes,
+            n_trees=self.n_trees,
+            status=worst(self.statuses),
+            unfinished=self.unfinished,
         )
 
 
-def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> dict[int, Support]:
+def rounded_supports(problem: SparseRidgeProblem, sizes: NDArray[np.intp]) -> list[Support]:
     """Greedy rounding of the perspective relaxation at every size; the problem's τ is not used."""
-    found: dict[int, Support] = {}
+    found = []
     relaxed: Relaxation | None = None
     for size in sizes.tolist():
         at_size = problem.replace(tau=size)
         relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
-        found[size] = largest(np.abs(relaxed.beta), size)
+        found.append(largest(np.abs(relaxed.beta), size))
     return found
-
-
-def _enter_starts(
-    found: NDArray[np.int64],
-    sizes: NDArray[np.intp],
-    active: NDArray[np.intp],
-    starts: Sequence[Support],
-) -> int:
-    """Write supports of wanted sizes over the active columns; all sizes must come, else none."""
-    by_size = {}
-    for start in starts:
-        local = np.searchsorted(active, np.intersect1d(start, active))
-        by_size[local.size] = local
-    for i, size in enumerate(sizes):
-        if int(size) not in by_size:
-            return 0
-        found[i, :size] = by_size[int(size)]
-    return int(sizes.size)

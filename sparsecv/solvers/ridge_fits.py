@@ -60,44 +60,16 @@ class SupportPath:
     unfinished: dict[int, BestSubsets] = field(default_factory=dict)
 
     def support(self, g: int, t: int) -> Support:
-        """The columns at one γ and size.
-
-        Parameters
-        ----------
-        g, t : int
-            Positions of γ and size.
-
-        Returns
-        -------
-        ndarray of intp
-        """
+        """The columns at the g-th γ and the t-th size."""
         row = self.supports[g, t]
         return np.asarray(row[row >= 0], dtype=np.intp)
 
     def at(self, g: int) -> list[Support]:
-        """The columns at one γ, for every size.
-
-        Parameters
-        ----------
-        g : int
-
-        Returns
-        -------
-        list of ndarray of intp
-        """
+        """The columns at the g-th γ, for every size."""
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
 
     def predict(self, rows: Array) -> Array:
-        """Predictions (γ, τ, r) at rows (r, p).
-
-        Parameters
-        ----------
-        rows : array, shape (r, p)
-
-        Returns
-        -------
-        ndarray, shape (γ, τ, r)
-        """
+        """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""
         found = np.empty((*self.objective.shape, rows.shape[0]))
         columns = np.ascontiguousarray(rows.T)
         for g in range(self.gammas.size):
@@ -105,16 +77,7 @@ class SupportPath:
         return found
 
     def squared_errors(self, rows: Array, targets: Array) -> Array:
-        """Σ (target − prediction)² over rows (r, p), shape (γ, τ).
-
-        Parameters
-        ----------
-        rows, targets : arrays, shape (r, p) and (r,)
-
-        Returns
-        -------
-        ndarray, shape (γ, τ)
-        """
+        """Σ (target − prediction)² over rows of shape (r, p); shape (γ, τ)."""
         found = np.empty(self.objective.shape)
         columns, work = np.ascontiguousarray(rows.T), np.empty(targets.size)
         for g in range(self.gammas.size):

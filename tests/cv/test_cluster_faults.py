@@ -153,7 +153,8 @@ def test_a_cluster_that_restarts_is_sent_the_rest() -> None:
 
 
 def test_a_cluster_without_workers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "PATIENCE", 1.0)
+    soon = cluster_module.CLUSTER._replace(seconds_without_worker=1.0)
+    monkeypatch.setattr(cluster_module, "CLUSTER", soon)
     nobody = pytest.raises(ClusterError, match="has had no worker for 1 s")
     with cluster(0) as client, on_client(client), nobody:
         next(run_units(slow, None, [(0,)], allot=lambda _: Limits()))

@@ -244,11 +244,11 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
         Surface(case.data, case.taus, Settings("exact", time_limit=1.0)), start=None
     )
     swaps = sum(clock.late.pop(name, 0) for name in ("lead", "shake"))
-    assert swaps <= 6 * (1 + round(paths.LATE / 0.01))
+    assert swaps <= 6 * (1 + round(paths.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
     assert clock.late.pop("_products", 0) <= 5
     assert clock.late.pop("complete_support", 0) <= 6
     assert clock.late == {}
-    assert clock.now <= 1.0 + 6 * (gram + paths.LATE + 0.02)
+    assert clock.now <= 1.0 + 6 * (gram + paths.LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
     lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
     assert np.isfinite(error).all()
     assert (lower <= error).all()

@@ -1,4 +1,4 @@
-"""When to stop: wall time, nodes, or somebody else's wish."""
+"""When a search stops: at a limit of seconds or nodes, or where another thread asks it to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 from ..kernels.compiled import seconds_compiling
 from .result import Status
 
-FLOPS = 1e9  # a second, of factorisations and eigenvalue problems on a busy machine
+# Operations of dense factorisations and eigenvalue problems that a busy machine does in a second
+# (measured). At twice the value, searches would begin work that ends up to twice as late as their
+# time limit allows.
+FLOPS_PER_SECOND = 1e9
 
 
 def _now() -> float:
@@ -18,32 +21,17 @@ def _now() -> float:
 
 
 class StopFlag:
-    """A flag any thread can raise; running trees look at it many times a second.
+    """A flag that any thread can raise; running trees look at the flag many times a second.
 
-    Pickles to a fresh flag, so that work may be shipped to other processes.
+    A pickled flag becomes a fresh flag, so that work may be shipped to other processes.
     """
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self.set, self.is_set = self._event.set, self._event.is_set
 
-    def set(self) -> None:
-        """Ask every search that holds this flag to stop."""
-        self._event.set()
-
-    def is_set(self) -> bool:
-        """Whether the flag has been raised.
-
-        Returns
-        -------
-        bool
-        """
-        return self._event.is_set()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._event = threading.Event()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StopFlag, ()
 
 
 class Limits:
@@ -65,7 +53,7 @@ class Limits:
 
     Examples
     --------
-    >>> from sparsecv.solvers import Limits
+    >>> from sparsecv.solvers.core.limits import Limits
     >>> Limits(node_limit=10).reached(10)
     <Status.NODE_LIMIT: 'node limit'>
     """
@@ -84,25 +72,14 @@ class Limits:
         self._deadline = None if time_limit is None else self.started + time_limit
         self.node_limit, self.stop = node_limit, stop
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"left": self.remaining(), "nodes": self.node_limit, "stop": self.stop}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """In another process, whose clock is another: what was left, from now."""
-        Limits.__init__(self, state["left"], state["nodes"], state["stop"])
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process, whose clock is another, what is left counts from its arrival."""
+        return Limits, (self.remaining(), self.node_limit, self.stop)
 
     def share(self, pieces: float) -> Limits:
-        """Limits of the next of ``pieces`` equal pieces of what is left of the time.
+        """The next of ``pieces`` equal pieces of the time that is left, without a node limit.
 
-        Parameters
-        ----------
-        pieces : float
-            How many equal pieces are still to come; below 1 it counts as 1.
-
-        Returns
-        -------
-        Limits
-            Without a node limit.
+        pieces: How many equal pieces are still to come; a number below 1 counts as 1.
         """
         left = self.remaining()
         return Limits(None if left is None else left / max(pieces, 1.0), None, self.stop)
@@ -118,36 +95,15 @@ class Limits:
         return Limits(min(times, default=None), min(counts, default=None), self.stop)
 
     def elapsed(self) -> float:
-        """Seconds since the search began.
-
-        Returns
-        -------
-        float
-        """
+        """Seconds since the search began."""
         return _now() - self.started
 
     def remaining(self) -> float | None:
-        """Seconds left, not below 0; None without a time limit.
-
-        Returns
-        -------
-        float or None
-        """
-        if self._deadline is None:
-            return None
-        return max(0.0, self._deadline - _now())
+        """Seconds left, not below 0; None without a time limit."""
+        return None if self._deadline is None else max(0.0, self._deadline - _now())
 
     def reached(self, nodes: int) -> Status | None:
-        """Return the limit that has been reached after ``nodes`` nodes, or None.
-
-        Parameters
-        ----------
-        nodes : int
-
-        Returns
-        -------
-        Status or None
-        """
+        """The limit that has been reached after ``nodes`` nodes, or None."""
         if self.stop is not None and self.stop.is_set():
             return Status.INTERRUPTED
         if self._deadline is not None and _now() >= self._deadline:
@@ -157,29 +113,10 @@ class Limits:
         return None
 
     def affords(self, flops: float) -> bool:
-        """Whether so many operations of dense linear algebra fit into what is left of the time.
-
-        Parameters
-        ----------
-        flops : float
-
-        Returns
-        -------
-        bool
-        """
+        """Whether so many operations of dense linear algebra fit into what is left of the time."""
         left = self.remaining()
-        return left is None or flops <= FLOPS * left
+        return left is None or flops <= FLOPS_PER_SECOND * left
 
     def nodes_left(self, nodes: int, chunk: int) -> int:
-        """Return how many nodes to run before looking at the clock again.
-
-        Parameters
-        ----------
-        nodes, chunk : int
-            Nodes run so far, and how many to run at most.
-
-        Returns
-        -------
-        int
-        """
+        """How many nodes, at most ``chunk``, to search after ``nodes`` before the next look."""
         return chunk if self.node_limit is None else min(chunk, self.node_limit - nodes)

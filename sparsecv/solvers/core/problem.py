@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,44 +28,37 @@ class SubsetFit(NamedTuple):
     gain: float
 
 
-LONG = 4  # rows per column from which tables are reduced to triangles
+# Rows per column from which a table is reduced to the triangle of its QR factorisation where Gram
+# matrices are formed: a triangle of a shorter table costs more than it saves (measured).
+LONG = 4
 
 
 class _Rows:
-    """[X y], or once something asked for it the triangle of its QR factorisation.
+    """[X y], or once it has been compressed the triangle of its QR factorisation.
 
-    ``lost`` bounds what products of two columns are off by since, in units of their lengths. Of
-    matrices that were given ``given`` tells by how much the root taken of them is off, and their
-    least eigenvalue, both with columns scaled to length 1, and the squares of those lengths.
+    ``lost`` bounds what products of two columns are off by since, in units of their lengths: a
+    Householder QR of m rows moves each column by at most m·u of its length. For matrices that were
+    given, ``given`` holds by how much the root taken of them is off and their least eigenvalue,
+    both with columns scaled to length 1, and the squares of those lengths.
     """
 
     def __init__(self, rows: Array, given: tuple[float, float, Array] | None = None) -> None:
         self.rows, self.given = rows, given
-        self._triangle: Array | None = None
-        self._singular: tuple[Array, Array, Array] | None = None
-        long = rows.shape[0] > rows.shape[1]
-        self.lost = 2.0 * rows.shape[0] * EPS if long else 0.0  # of both columns, m·u each
+        self.lost = 2.0 * rows.shape[0] * EPS if rows.shape[0] > rows.shape[1] else 0.0
 
+    @cached_property
     def triangle(self) -> Array:
-        """At most as many rows as columns; the rows themselves stay what they are."""
-        if self.rows.shape[0] <= self.rows.shape[1]:
-            return self.rows
-        if self._triangle is None:
-            self._triangle = _triangle(self.rows)
-        return self._triangle
+        """A factor with at most as many rows as columns."""
+        return self.rows if self.rows.shape[0] <= self.rows.shape[1] else _triangle(self.rows)
 
+    @cached_property
     def singular(self) -> tuple[Array, Array, Array]:
         """The thin singular value decomposition of X, which every γ shares.
 
         Singular values keep the digits of a small γ that XXᵀ + γ/2 I would bury.
         """
-        if self._singular is None:
-            self._singular = sla.svd(self.triangle()[:, :-1], full_matrices=False)
-        return self._singular
-
-    def compress(self) -> None:
-        """Hold the triangle alone."""
-        self.rows, self._triangle = self.triangle(), None
+        U, s, Vt = sla.svd(self.triangle[:, :-1], full_matrices=False)
+        return U, s, Vt
 
 
 class SparseRidgeProblem:
@@ -172,7 +166,7 @@ class SparseRidgeProblem:
         if not np.isfinite(joint).all():
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
-        root, given = _root(joint)
+        root, given = gram_root(joint)
         if row is not None:  # stacked, not added
             root, joint = np.vstack([row, root]), np.vstack([row, joint])
         first: dict[bytes, int] = {}  # neither eigenvectors nor QR keep equal columns equal
@@ -233,13 +227,13 @@ class SparseRidgeProblem:
         SparseRidgeProblem
             Itself.
         """
-        self._data.compress()
+        self._data.rows = self._data.triangle
         return self
 
     @property
     def _base(self) -> Array:
         """A factor of [X y] with at most p + 1 rows."""
-        return self._data.triangle()
+        return self._data.triangle
 
     @property
     def _rows(self) -> Array:
@@ -413,27 +407,11 @@ class SparseRidgeProblem:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
 
 
-def gram_root(joint: Array) -> Array:
-    """Square matrix with rootᵀ·root = ``joint``, shape (m, m).
+def gram_root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
+    """A square matrix with rootᵀ·root = ``joint``, and what :class:`_Rows` keeps as ``given``.
 
-    joint, shape (m, m): Symmetric.
-    Returns, shape (m, m).
-    Raises ValueError: ``joint`` is clearly not positive semidefinite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import gram_root
-    >>> joint = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> root = gram_root(joint)
-    >>> bool(np.allclose(root.T @ root, joint))
-    True
+    Raises ValueError: ``joint``, a symmetric matrix, is clearly not positive semidefinite.
     """
-    return _root(joint)[0]
-
-
-def _root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
-    """The root, and what :class:`_Rows` keeps of a matrix that was given."""
     # Equilibrate first: columns on different scales must not cost the small ones their digits.
     squares = np.maximum(np.diag(joint), 0.0)
     scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
@@ -460,10 +438,9 @@ def _checked_gamma(gamma: Any) -> float:
 
 
 def _checked_tau(tau: Any, p: int) -> int:
-    if isinstance(tau, bool) or not isinstance(tau, (int, np.integer)):
-        raise ValueError(f"tau must be an integer; got {tau!r}")
-    if not 1 <= tau <= p:
-        raise ValueError(f"tau must lie between 1 and p = {p}; got {tau}")
+    whole = isinstance(tau, (int, np.integer)) and not isinstance(tau, bool)
+    if not whole or not 1 <= tau <= p:
+        raise ValueError(f"tau must be a whole number between 1 and p = {p}; got {tau!r}")
     return int(tau)
 
 

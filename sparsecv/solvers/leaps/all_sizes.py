@@ -14,7 +14,7 @@ from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.greedy import forward_order
-from ..supports.rounding import pad_support
+from ..supports.rounding import pad_support, stacked
 from . import tree_kernels as kernels
 from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
 from .tree_kernels import TREE
@@ -169,11 +169,8 @@ def seed(
     p = active.size
     local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
     sizes = np.array([s.size for s in local], dtype=np.int64)
-    padded = np.full((len(local), p), -1, dtype=np.int64)
-    for row, support in zip(padded, local, strict=True):
-        row[: support.size] = support
     rank = np.empty(p, dtype=np.int64)
-    kernels.enter(state, padded, sizes, len(local), rank)
+    kernels.enter(state, stacked(local, p), sizes, len(local), rank)
     if not starts:
         R = state.tree.columns_of.T
         order = forward_order(R[:, :p], R[:, p], p if steps is None else steps)
@@ -233,7 +230,7 @@ def _open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
     return bound
 
 
-def rounding_margin(value: Array, yy: float | Array, tie: float) -> Array:
+def rounding_margin(value: Array, yy: float | Array, tie: float | Array) -> Array:
     """What is taken off a bound: far more than a QR of this size can lose.
 
     value: Objectives.

@@ -111,7 +111,7 @@ def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: A
     """The same for a whole node with more columns than data rows, in the space of the rows."""
     y, ridge = problem._base[:, problem.p], problem.gamma / 2.0
     if members.size == problem.p:
-        U, s, Vt = problem._data.singular()
+        U, s, Vt = problem._data.singular
     else:
         U, s, Vt = sla.svd(problem._base[:, members], full_matrices=False, check_finite=False)
     fitted = U.T @ y

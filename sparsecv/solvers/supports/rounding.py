@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,3 +31,11 @@ def pad_support(support: Support, size: int, p: int, preferred: Support | None =
         if more is not None and support.size < size:
             support = np.concatenate([support, more[~np.isin(more, support)]])[:size]
     return np.sort(support).astype(np.intp)
+
+
+def stacked(supports: Sequence[Support], most: int) -> NDArray[np.int64]:
+    """Supports of at most ``most`` columns as rows of that many, ended by −1."""
+    rows = np.full((len(supports), most), -1, dtype=np.int64)
+    for row, support in zip(rows, supports, strict=True):
+        row[: support.size] = support
+    return rows

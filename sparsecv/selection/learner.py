@@ -140,11 +140,10 @@ class SparseRidgeLearner:
         -------
         ndarray, shape (c, n)
         """
-        shape = (self.gammas.size, self.taus.size)
         if self.gamma_first:
-            a, b = np.unravel_index(candidates, shape)
+            a, b = np.divmod(candidates, self.taus.size)
         else:
-            b, a = np.unravel_index(candidates, shape[::-1])
+            b, a = np.divmod(candidates, self.gammas.size)
         X, y = self.X[training], self.y[training]
         design = quiet_design(X, y, self.protocol)
         problem = design.problem(X, y)

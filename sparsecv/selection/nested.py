@@ -54,17 +54,15 @@ class NestedError(NamedTuple):
     folds: int
 
 
-class _Rows(NamedTuple):
-    """Rows as the user gave them."""
+# X, y, weights and groups of rows as the user gave them; there may be no weights and no groups.
+Rows = tuple[Array, Array, Array | None, NDArray[Any] | None]
 
-    X: Array
-    y: Array
-    weights: Array | None
-    groups: NDArray[Any] | None
 
-    def at(self, index: NDArray[np.intp]) -> _Rows:
-        """Some of the rows."""
-        return _Rows(*(None if values is None else values[index] for values in self))  # type: ignore[arg-type]
+def _some(rows: Rows, index: NDArray[np.intp]) -> Rows:
+    """Some of the rows."""
+    X, y, *more = rows
+    weights, groups = (None if values is None else values[index] for values in more)
+    return X[index], y[index], weights, groups
 
 
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
@@ -120,13 +118,13 @@ def nested_error(
     assert isinstance(study.data, RowFolds)
     assert study.data.raw is not None
     groups = None if groups is None else np.asarray(groups)
-    rows = _Rows(*study.data.raw, study.data.weights, groups)
+    rows: Rows = (*study.data.raw, study.data.weights, groups)
     folds = _outer_folds(rows, cv, nested, study.seed)
     sums, weight = np.empty((2, folds.k))
     for j in range(folds.k):
         train, test = folds.split(j)
         try:
-            model = _fitted(study, cv, rows.at(train), j, folds.k)
+            model = _fitted(study, cv, _some(rows, train), j, folds.k)
         except InputError as error:
             raise InputError(
                 f"nested, outer fold {j + 1} of {folds.k}, fitted to {train.size} rows: {error}"
@@ -134,27 +132,28 @@ def nested_error(
         except KeyboardInterrupt as interrupt:
             interrupt.partial = study.surface  # type: ignore[attr-defined]
             raise
-        held = rows.at(test)
-        counts = np.ones(test.size) if held.weights is None else held.weights
-        sums[j] = counts @ (held.y - (held.X @ model.coef + model.intercept)) ** 2
+        X, y, weights, _ = _some(rows, test)
+        counts = np.ones(test.size) if weights is None else weights
+        sums[j] = counts @ (y - (X @ model.coef + model.intercept)) ** 2
         weight[j] = counts.sum()
     mean, spread = mean_over_folds(sums / study.design.y_scale**2, weight)
     return NestedError(float(mean), float(spread), folds.k)
 
 
-def _outer_folds(rows: _Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
+def _outer_folds(rows: Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
     """The folds of a splitter, or the number asked for, drawn with the study's seed."""
+    X, y, _, groups = rows
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
     elif isinstance(cv, (str, Integral)):
-        units = rows.y.size if rows.groups is None else np.unique(rows.groups).size
+        units = y.size if groups is None else np.unique(groups).size
         few = units <= NESTED.max_rows_of_ten_folds
         cv = NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
         cv = units if units <= NESTED.max_rows_left_out_one_by_one else cv
-    return make_folds(cv, rows.y.size, seed=seed, X=rows.X, y=rows.y, groups=rows.groups)
+    return make_folds(cv, y.size, seed=seed, X=X, y=y, groups=groups)
 
 
-def _fitted(study: Study, cv: Any, rows: _Rows, j: int, k: int) -> FittedModel:
+def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> FittedModel:
     """The model of the training rows of outer fold j of k, in an even share of the time left."""
     X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:

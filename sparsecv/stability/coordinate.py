@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,14 +56,8 @@ class Grid(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return math.prod(self.shape)
 
-    @overload
-    def __getitem__(self, number: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, number: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, number: Any) -> Any:
         """Hyperparameters of a candidate."""
-        if isinstance(number, slice):
-            return [self[c] for c in range(len(self))[number]]
         point = np.unravel_index(number, self.shape)
         return {name: each[i] for (name, each), i in zip(self.values.items(), point, strict=True)}
 

@@ -82,7 +82,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     The criterion is (7) of "Stability Regularized Cross-Validation": the k-fold error plus λ μ̂_h,
     the largest mean change of the losses on all rows when a fold is left out. λ is chosen by nested
-    cross-validation (its Algorithm 1): inside every outer fold nothing has seen it.
+    cross-validation (Algorithm 1 of that paper): what is chosen without an outer fold has not seen
+    the rows of the fold.
 
     Parameters
     ----------
@@ -93,8 +94,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Folds that hold out every row once: K (stratified for classifiers), "loo", "size:M", a
         splitter or pairs of indices.
     lambdas : float or sequence of float, optional
-        Weights λ ≥ 0; 0 and ten values from 1e-4 to 1e4 by default. One value is taken as it is,
-        without nesting; 0 alone is ordinary cross-validation.
+        Weights λ ≥ 0; 0 and ten values from 1e-4 to 1e4 by default. A single value is taken without
+        nesting; 0 alone is ordinary cross-validation.
     loss : str or callable
         "squared", "absolute", "zero-one", "hinge", "log", or a function (y, ŷ) → losses of every
         row. "auto": squared for regressors, zero-one for classifiers.
@@ -124,8 +125,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     best_params_, best_index_, best_estimator_
     lambda_ : float
     nested_error_ : float or None
-        Least nested error over λ, what Algorithm 1 returns; None for one λ. Rows it is measured on
-        chose nothing but λ itself, so it is a little too low.
+        Least nested error over λ, which Algorithm 1 returns; None for a single λ. The rows that
+        measure this error chose nothing but λ, so that the error is a little too low.
     cv_results_ : dict of arrays over candidates
         "params", "cv_error", "stability", "criterion" at the chosen λ, "corrected" (the
         bias-corrected error); with search="coordinate" of the candidates visited.
@@ -228,7 +229,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         at_once = self.search == "grid" and getattr(learner, "at_once", False)
         with warnings.catch_warnings():
-            # of a row or a column that a fold happens to lack; the final fit warns
+            # Folds may lack a row or a column; the final fit warns of what all rows lack.
             warnings.simplefilter("ignore", category=UserWarning)
             self._choose(FoldLosses(label, len(grid), fit, at_once), grid, weights)
         self.__dict__.pop("best_estimator_", None)

@@ -57,17 +57,11 @@ def kept_losses(
     verbose: Print how many losses are there.
     Yields: The number of a task and its losses (c, n).
     """
-    there = 0
-    left = []
-    for index, task in enumerate(tasks):
-        found = None if kept is None else kept.find(task)
-        if found is None:
-            left.append(index)
-        else:
-            there += 1
-            yield index, found
-    for number, losses in losses_of(learner, [tasks[index] for index in left], n_jobs):
-        there += 1
+    known = [None if kept is None else kept.find(task) for task in tasks]
+    left = [index for index, losses in enumerate(known) if losses is None]
+    yield from ((index, losses) for index, losses in enumerate(known) if losses is not None)
+    fits = losses_of(learner, [tasks[index] for index in left], n_jobs)
+    for there, (number, losses) in enumerate(fits, len(tasks) - len(left) + 1):
         if kept is not None:
             kept.keep(tasks[left[number]], losses)
         if verbose:

@@ -1,4 +1,4 @@
-"""Learners that Algorithm 1 is run with: any scikit-learn estimator, and the ready-made ones."""
+"""Learners that Algorithm 1 is run with: any scikit-learn estimator, and ready-made learners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EstimatorLearner:
         All rows.
     loss : Loss
     fit_params : dict, optional
-        Handed to ``fit``; those with one value per row are cut to the rows fitted to.
+        Handed to ``fit``; parameters with one value per row are cut to the rows fitted to.
 
     Examples
     --------
@@ -63,20 +63,8 @@ class EstimatorLearner:
         self.estimator, self.candidates, self.X, self.y = estimator, candidates, X, y
         self.loss, self.fit_params = loss, fit_params or {}
 
-    def model(self, training: Index, params: Mapping[str, Any]) -> Any:
-        """A clone with some hyperparameters, fitted to some rows.
-
-        Parameters
-        ----------
-        training : ndarray of int
-            Rows.
-        params : dict
-            Hyperparameters.
-
-        Returns
-        -------
-        scikit-learn estimator
-        """
+    def _fitted(self, training: Index, params: Mapping[str, Any]) -> Any:
+        """A clone with some hyperparameters, fitted to some rows."""
         model = clone(self.estimator).set_params(**params)
         rows, response = _safe_indexing(self.X, training), _safe_indexing(self.y, training)
         fit_params = _check_method_params(self.X, self.fit_params, indices=training)
@@ -84,7 +72,7 @@ class EstimatorLearner:
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
-        models = (self.model(training, self.candidates[c]) for c in candidates)
+        models = (self._fitted(training, self.candidates[c]) for c in candidates)
         return np.stack([self.loss(model, self.X, self.y) for model in models])
 
 
@@ -232,7 +220,7 @@ class ProjectedSizes(EstimatorLearner):
         layout = Protocol("honest", "none", intercept=True)
         most = quiet_design(table.X[training], table.y[training], layout).p
         taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
-        model = self.model(training, {"taus": np.unique(taus)})
+        model = self._fitted(training, {"taus": np.unique(taus)})
         return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
 
 

@@ -25,10 +25,10 @@ from sparsecv.design.prepare import versions
 from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.synthetic import make_synthetic
 
-ROOT = Path(__file__).resolve().parents[1]  # python -m experiments.… runs from here
+ROOT = Path(__file__).resolve().parents[1]  # where python -m experiments.… is run
 RESULTS = ROOT / "experiments" / "results"
 
-# The papers' four small data sets; their Diabetes has the sex column one-hot (11 columns).
+# The papers' four small data sets. Their Diabetes has the column sex one-hot encoded: 11 columns.
 PAPER_SETS = {
     "diabetes11": "Diabetes",
     "housing": "Housing",
@@ -68,7 +68,7 @@ def run(
 
 
 def best_of(repeats: int, task: Callable[[], Any]) -> tuple[float, Any]:
-    """Least wall time of a few runs, and the last result."""
+    """Least wall time of several runs of a task, and the result of the last run."""
     least, result = float("inf"), None
     for _ in range(repeats):
         started = time.perf_counter()
@@ -80,7 +80,7 @@ def best_of(repeats: int, task: Callable[[], Any]) -> tuple[float, Any]:
 def last_json(
     command: list[str], timeout: float | None = None, **environment: str
 ) -> tuple[Any, str]:
-    """Run a process; the JSON in the last line of its output, and its standard error."""
+    """Run a process; return the JSON in the last line it prints, and its standard error."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -111,7 +111,8 @@ def local_cluster(workers: int) -> Any:
 
 def peak_megabytes() -> float:
     """Peak resident memory of this process so far."""
-    try:  # the high-water mark since exec; ru_maxrss also counts the parent before it
+    # VmHWM counts this process alone; ru_maxrss also counts the process that started this one
+    try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1e3
@@ -126,6 +127,6 @@ def peak_megabytes() -> float:
 
 
 def machine() -> str:
-    """One line on what the numbers were measured with."""
+    """One line that names the versions and the machine of a measurement."""
     made = ", ".join(f"{name} {version}" for name, version in versions().items())
     return f"sparsecv {__version__}; {made}; {os.cpu_count()} cores, {platform.machine()}"

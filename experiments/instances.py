@@ -9,7 +9,7 @@ import numpy as np
 from experiments.common import design_of, rows
 from sparsecv.solvers import SparseRidgeProblem
 
-# (n, p, τ, ρ, ν, γ), five seeds each
+# Synthetic problems (n, p, τ, ρ, ν, γ); each is drawn with five seeds.
 SYNTHETIC = (
     (200, 40, 10, 0.7, 1.0, 0.07),
     (500, 100, 10, 0.5, 5.0, 1.0),
@@ -22,7 +22,7 @@ SYNTHETIC = (
     (500, 1000, 10, 0.5, 5.0, 20.0),
 )
 SEEDS = 5
-# (data set, γ, τ)
+# Problems on real data: data set, γ, τ.
 REAL = (
     ("servo", 0.1, 10),
     ("autompg", 0.1, 12),
@@ -52,7 +52,7 @@ class Instance:
 
     @property
     def group(self) -> str:
-        """The row of the table it belongs to: seeds of one synthetic setting share it."""
+        """Name of the table's row; all seeds of a synthetic setting share one row."""
         if not self.data.startswith("synthetic:"):
             return self.name
         n, p, tau, rho, nu, _ = self.data.removeprefix("synthetic:").split(",")
@@ -68,7 +68,7 @@ class Instance:
 
 
 def benchmark() -> list[Instance]:
-    """Every instance; the first seed of all settings comes first."""
+    """Every instance: first the first seed of all settings, then real data, then other seeds."""
     real = [Instance(*one) for one in REAL]
     drawn = [
         [

@@ -1,9 +1,10 @@
 """The linear models that sparsecv is compared with, and their choice by cross-validation.
 
-The lasso, relaxed (least squares on its columns) or not, and the elastic net by scikit-learn; MCP
-and SCAD by skglm and L0Learn's algorithm with swaps by fastsparsegams where these are installed.
-A path is a function of training rows, a response, other rows and a grid (None: its own) to that
-grid, predictions (rows, models) and the number of columns of every model.
+scikit-learn fits the lasso, the relaxed lasso (least squares on the lasso's columns) and the
+elastic net. Where they are installed, skglm fits MCP and SCAD, and fastsparsegams runs L0Learn's
+algorithm with swaps. A path is a function of training rows, a response, other rows and a grid of
+penalties (None: the path makes its own grid). A path returns that grid, the predictions at the
+other rows (rows, models) and the number of columns of every model.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from sklearn.model_selection import KFold
 
 Array = np.ndarray
 Path = Callable[[Array, Array, Array, Any], tuple[Any, Array, Array]]
-LENGTH = 100  # models of a path
-RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-WEIGHTS = np.geomspace(1e-4, 10.0, 5)  # L0Learn's own ridge weights
-MOST = 50  # columns of L0Learn's models
+MODELS_OF_A_PATH = 100
+L1_RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)  # of the elastic net
+L0LEARN_RIDGE_WEIGHTS = np.geomspace(1e-4, 10.0, 5)
+MAX_L0LEARN_COLUMNS = 50
 
 
 def scaled(
     X: np.ndarray, y: np.ndarray, Z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """X and Z in units of X's mean and standard deviation, y less its mean, and that mean."""
+    """X and Z centred and scaled by X's mean and standard deviation, y centred, and y's mean."""
     mean, spread = X.mean(axis=0), X.std(axis=0)
     spread[spread <= 1e-12 * np.abs(mean)] = np.inf
     return (X - mean) / spread, y - y.mean(), (Z - mean) / spread, float(y.mean())
 
 
 def coefficients(X: np.ndarray, y: np.ndarray, path: np.ndarray, penalty: str) -> np.ndarray:
-    """Coefficients (p, λ) along the path, each started from the one before."""
+    """Coefficients (p, λ) along the path; every fit starts from the fit at the λ before."""
     from skglm.datafits import Quadratic
     from skglm.penalties import SCAD, MCPenalty
     from skglm.solvers import AndersonCD
@@ -52,12 +53,12 @@ def coefficients(X: np.ndarray, y: np.ndarray, path: np.ndarray, penalty: str) -
 def elastic_net(
     ratios: Sequence[float], relaxed: bool, X: Array, y: Array, Z: Array, grid: Any
 ) -> tuple[Any, Array, Array]:
-    """Every ratio's path, one after the other; relaxed: least squares on the columns."""
+    """The paths of all L1 ratios joined; ``relaxed`` refits every model by least squares."""
     A, b, B, mean = scaled(X, y, Z)
     least = 0.01 if X.shape[1] > y.size else 1e-3  # of the largest λ
     used, found = [], []
     for number, ratio in enumerate(ratios):
-        alphas = LENGTH if grid is None else grid[number]
+        alphas = MODELS_OF_A_PATH if grid is None else grid[number]
         alphas, coef, _ = enet_path(A, b, l1_ratio=ratio, eps=least, alphas=alphas)
         used.append(alphas)
         found.append(coef)
@@ -75,19 +76,19 @@ def concave(penalty: str, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any,
     A, b, B, mean = scaled(X, y, Z)
     if grid is None:
         ratio = 0.05 if X.shape[1] > y.size else 1e-3
-        grid = np.abs(A.T @ b).max() / y.size * np.geomspace(1.0, ratio, LENGTH)
+        grid = np.abs(A.T @ b).max() / y.size * np.geomspace(1.0, ratio, MODELS_OF_A_PATH)
     coef = coefficients(A, b, grid, penalty)
     return grid, mean + B @ coef, np.count_nonzero(coef, axis=0)
 
 
 def l0learn(X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
-    """At every ridge weight and size the largest support of the path that is no larger."""
+    """For every ridge weight and size k, the path's largest model of at most k columns."""
     import fastsparsegams
 
     A, b, B, mean = scaled(X, y, Z)
-    most = min(X.shape[1], MOST, y.size // 2) if grid is None else grid
-    coef = np.zeros((X.shape[1], WEIGHTS.size, most))
-    for number, weight in enumerate(WEIGHTS):
+    most = min(X.shape[1], MAX_L0LEARN_COLUMNS, y.size // 2) if grid is None else grid
+    coef = np.zeros((X.shape[1], L0LEARN_RIDGE_WEIGHTS.size, most))
+    for number, weight in enumerate(L0LEARN_RIDGE_WEIGHTS):
         path = fastsparsegams.fit(
             np.asfortranarray(A),
             b,
@@ -97,7 +98,7 @@ def l0learn(X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]
             num_gamma=1,
             gamma_min=weight,
             gamma_max=weight * 1.0001,
-            num_lambda=LENGTH,
+            num_lambda=MODELS_OF_A_PATH,
             intercept=False,
         )
         found, sizes = path.coeffs[0].toarray()[-X.shape[1] :], np.array(path.support_size[0])
@@ -113,7 +114,7 @@ def l0learn(X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]
 PATHS: dict[str, Path] = {
     "lasso": partial(elastic_net, (1.0,), False),
     "relaxed lasso": partial(elastic_net, (1.0,), True),
-    "elastic net": partial(elastic_net, RATIOS, False),
+    "elastic net": partial(elastic_net, L1_RATIOS, False),
 }
 if find_spec("skglm"):
     PATHS |= {way: partial(concave, way) for way in ("MCP", "SCAD")}

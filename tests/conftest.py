@@ -1,12 +1,17 @@
-"""Puts this folder on the import path; hypothesis draws the same examples in every run.
+"""Settings of all tests: imports of helpers, examples of hypothesis, processes, clusters.
 
-Tests run in one process per core (pytest-xdist; ``-n 0`` runs them in this one), so that numpy's
-linear algebra keeps to one thread in each. Tests that start clusters, send signals or look at a
-clock share one of these processes: there they follow one another.
+This folder is on the import path, so that ``support`` can be imported. Hypothesis draws the same
+examples in every run.
 
-``pytest --hypothesis-profile fresh`` draws others each time: a failing one is printed with what
-repeats it, and kept below .hypothesis/. A shell's background job ignores Ctrl-C, until a solver's
-library puts back what is not there and the run ends without a word: a handler is set in any case.
+Tests run in one process per core (pytest-xdist; with ``-n 0`` in one process), so numpy's linear
+algebra keeps to one thread in each process. Tests that start clusters, send signals or look at a
+clock share one process, where they follow one another.
+
+``pytest --hypothesis-profile fresh`` draws new examples in every run. A failing example is printed
+with the decorator that repeats it, and kept below .hypothesis/.
+
+A shell starts a background job with Ctrl-C ignored. A solver's library may then restore a handler
+that is not there, and the run ends without a message. The tests therefore always set a handler.
 """
 
 import os
@@ -74,7 +79,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give these files to one process; every other test goes to the process that is free."""
+    """Mark the files whose tests share one process; any free process runs the other tests."""
     for item in items:
         if item.path.name in ONE_AFTER_THE_OTHER:
             item.add_marker(pytest.mark.xdist_group("clusters, signals and clocks"))

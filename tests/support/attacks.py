@@ -1,9 +1,9 @@
-"""Families of problems that attacks have found holes with: one problem each, and what is wrong.
+"""Random problems that attack every bound and every claim of optimality.
 
-An attack takes a generator and a number, draws one problem and yields a line for everything it
-says that does not hold. The tests run a few of each on fresh seeds;
+An attack takes a generator and a number, draws one problem, solves it with the package and yields a
+line for every printed claim that does not hold. The tests run a few of each on fresh seeds;
 ``experiments/solvers/attack.py`` runs many.
-Judges are rational arithmetic, which has the last word, enumeration and a second search.
+A claim is compared with rational arithmetic, enumeration or a second search.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def exact_objectives(
 
 
 def exact_sizes(objectives: dict[Support, Fraction]) -> dict[int, dict[Support, Fraction]]:
-    """The same by size."""
+    """The objectives sorted by the size of their supports."""
     by_size: dict[int, dict[Support, Fraction]] = {}
     for support, f in objectives.items():
         by_size.setdefault(len(support), {})[support] = f
@@ -161,5 +161,5 @@ def optimum(problem: SparseRidgeProblem) -> float:
 
 
 def rounding(objective: float, yy: float) -> float:
-    """What a backward stable fit may lose: the residual's length is known to some ulp of ||y||."""
+    """What a backward stable fit may lose: the residual's length is exact to some ulp of ||y||."""
     return 1e-9 * objective + 1e-13 * math.sqrt(objective * yy) + 1e-26 * yy

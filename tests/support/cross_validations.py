@@ -33,7 +33,7 @@ deterministic = settings(
 
 
 def columns(kind: str, n: int, p: int, rng: np.random.Generator) -> Array:
-    """Columns of the sort that real tables have."""
+    """Columns of one kind that real tables have."""
     if kind == "collinear":
         return rng.standard_normal((n, 1)) + 1e-2 * rng.standard_normal((n, p))
     if kind == "binary":
@@ -89,7 +89,7 @@ class Case:
 
 
 def draw_case(draw: Callable[[Any], Any], low: float, high: float) -> Case:
-    """A small random instance; hypothesis chooses its shape, a seed its numbers."""
+    """A small random cross-validation: hypothesis chooses its shape, a seed its numbers."""
     n, p = draw(st.integers(2, 11)), draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     X = columns(draw(st.sampled_from(KINDS)), n, p, rng)

@@ -1,4 +1,4 @@
-"""What tests of the shared tree of deleted rows share: refits, and what a result has to satisfy."""
+"""Refits without one row, and the checks of a result of the tree for all deleted rows."""
 
 import math
 from fractions import Fraction
@@ -53,7 +53,7 @@ def condition(data: Data) -> float:
 
 
 def rounding(data: Data, objective: float, residual: float) -> float:
-    """f − r²/(1 − h) is a difference: it loses some ulp of what it subtracts."""
+    """Rounding allowed in f − r²/(1 − h): a difference loses some ulp of what is subtracted."""
     size = math.sqrt(objective) + abs(residual)
     total = math.sqrt(float(data.y @ data.y))
     return 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))

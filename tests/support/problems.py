@@ -145,7 +145,7 @@ def ugly_problem(seed: int, most_columns: int = 10) -> SparseRidgeProblem:
 
 
 def hard() -> tuple[SparseRidgeProblem, Solution]:
-    """A problem its relaxation does not settle."""
+    """A problem that its relaxation does not solve, and its solution."""
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 12))
     problem = SparseRidgeProblem(X, rng.standard_normal(40), gamma=0.1, tau=4)

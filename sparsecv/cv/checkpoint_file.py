@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointWarning, file_faults
+from ..errors import CheckpointWarning, file_faults, is_number, read_json
 
 FORMAT = 3
 # A partial file older than this was left by a run that was killed, and is removed.
@@ -48,10 +48,10 @@ def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str)
     anew: What happens instead, for the warning.
     """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         stored = None
     try:
         if not isinstance(stored, dict) or stored.get("format") != FORMAT:
@@ -135,8 +135,7 @@ def checked_number(name: str, stored: Any) -> Any:
 
     Raises ValueError: It is no such number.
     """
-    plain = isinstance(stored, (int, float)) and not isinstance(stored, bool)
-    if not (plain and 0.0 <= stored < 1e300):
+    if not (is_number(stored) and 0.0 <= stored < 1e300):
         raise ValueError(f"{name} is not a number that can be")
     if name.startswith("n_") and not isinstance(stored, int):
         raise ValueError(f"{name} is not a whole number")

@@ -99,7 +99,8 @@ class RowFolds(FoldData):
         if not np.isfinite(self._given).all():
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         self.p = self._given.shape[1] - 1
-        self.refit_intercept, self.weights, self._scale = refit_intercept, weights, scale
+        self.refit_intercept, self.weights = refit_intercept, weights
+        self._scale = np.append(np.ones(self.p) if scale is None else scale, 1.0)
         self._lay_out(folds)
 
     @classmethod
@@ -154,7 +155,8 @@ class RowFolds(FoldData):
             return self._given
         rows = self._given.copy()
         centre(rows, self.weights)
-        return self._scaled(rows)
+        rows /= self._scale
+        return rows
 
     @property
     def X(self) -> Array:
@@ -165,12 +167,6 @@ class RowFolds(FoldData):
     def y(self) -> Array:
         """The response in solved units, shape (n,)."""
         return self._solved[:, -1]
-
-    def _scaled(self, rows: Array) -> Array:
-        """Rows of [X y], their columns divided in place by the scale."""
-        if self._scale is not None:
-            rows[:, :-1] /= self._scale
-        return rows
 
     def _weighted(self, rows: Array, numbers: NDArray[np.intp] | slice = slice(None)) -> Array:
         """Rows times the roots of their weights; ``numbers`` says which of the table's they are."""
@@ -195,7 +191,7 @@ class RowFolds(FoldData):
             weights = None if self.weights is None else self.weights[train]
             self._means[j] = centre(rows, weights)
             rows[:, constant] = 0.0  # not what rounding leaves of them
-            rows = self._scaled(rows)
+            rows /= self._scale
         return self._weighted(rows, train)
 
     def training(self, j: int) -> SparseRidgeProblem:
@@ -219,7 +215,7 @@ class RowFolds(FoldData):
                 self._training_rows(j)
             for mean in self._means[j]:
                 rows -= mean
-            rows = self._scaled(rows)
+            rows /= self._scale
         return _split(self._weighted(rows, test))
 
     def _content(self) -> Iterable[Array]:

@@ -59,13 +59,13 @@ def benchmark(
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
     settings: dict[str, Any] = {"backend": backend, "time_limit": time_limit, "tol": tol}
-    Settings(**settings)  # refuses what is wrong, before anything is read
+    Settings(**settings)  # Bad settings are refused here, before any table is read.
     asked, rows = (names_in(names), names_in(folds), gammas, names_in(ways)), []
     with on_client(dask), progress(quiet) as bar:
         for row in comparison.run(*asked, scale=scale, **settings):
             rows.append(row)
             bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
-            if csv_file is not None:  # a run of hours that is cut short keeps what it has
+            if csv_file is not None:  # A run that is cut short has a table.
                 comparison.write_csv(rows, csv_file)
     _show(console, rows)
     if plot is not None:

@@ -21,8 +21,10 @@ from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..tables.datasets import resolve
 
-LARGEST_TAU = {"diabetes11": 10}  # of data sets where it is not p
-WAYS = {  # method and bounds of every way, in the order in which they run
+# The largest τ of every data set where the paper's largest τ is not p.
+LARGEST_TAU = {"diabetes11": 10}
+# The settings method and bounds of every way, in the order in which the ways run.
+WAYS = {
     "grid": ("grid", "best"),
     "paper": ("search", "paper"),
     "paper-exact": ("search", "paper-exact"),

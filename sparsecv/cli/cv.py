@@ -152,7 +152,7 @@ def cv(
     if json_file is not None:
         shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
     _draw(run, plot, folds)
-    _print(console, run, table, compare)  # last: its reader may have gone
+    _print(console, run, table, compare)  # Files are written first: nobody may read the screen.
     raise typer.Exit(_status(run))
 
 
@@ -189,9 +189,9 @@ def _status(run: Run) -> shared.Exit:
     study, settings = run.study, run.study.settings
     if settings.time_limit in ("auto", None) and settings.mio_limit is None:
         return shared.Exit.DONE
-    if study.estimating:  # nothing was to be proved: only the time can have been too short
+    if study.estimating:  # Nothing was to be proved, so only the time can have been too short.
         finished = study.status is not Status.TIME_LIMIT
-    else:  # a search is after the choice alone
+    else:  # A search looks for the choice alone, not for the CV error of every size.
         errors = settings.searches or study.surface.finished
         finished = errors and run.choice.certified and run.model.proved
     return shared.Exit.DONE if finished else shared.Exit.GAP

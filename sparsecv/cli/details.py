@@ -17,7 +17,8 @@ from ..selection.rules import RULES
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
 from .report import MAX_TABLE_ROWS, Run, make_table, number, print_table, rows_shown
 
-# The bar of the largest CV error takes at most so many characters of the table of sizes.
+# The bar of the largest CV error takes at most so many characters of the table of sizes. Bars of
+# twice the width would not fit beside the numbers on a screen of 80 characters.
 MAX_BAR_CHARACTERS = 24
 
 
@@ -150,7 +151,7 @@ def _print_grid(console: Console, result: CVResult, whole: bool) -> None:
         columns.append(cells)
     sizes = [str(tau) for tau in result.taus]
     width = 3 + max(len(cell) for cells in [heads, *columns] for cell in cells)
-    beside = max((console.width - 4 - len(sizes[-1])) // width, 1)  # columns side by side
+    beside = max((console.width - 4 - len(sizes[-1])) // width, 1)
     parts = range(0, len(heads), beside)
     asked = not result.trace and len(parts) * len(sizes) <= MAX_TABLE_ROWS
     if len(heads) == 1 or not (whole or asked):

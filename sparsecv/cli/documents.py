@@ -87,7 +87,7 @@ def fit_document(
 
 
 def _pair(choice: Choice) -> dict[str, Any]:
-    gamma = choice.gamma if choice.weights is None else None  # an average has no γ
+    gamma = choice.gamma if choice.weights is None else None  # An average has no γ.
     return {"tau": choice.tau, "gamma": gamma, "cv_error": choice.cv_error}
 
 

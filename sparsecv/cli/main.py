@@ -48,9 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments: Those of the process by default.
     """
     warnings.showwarning = _one_line_warning
-    np.seterr(all="ignore")  # kernels report what matters themselves
+    np.seterr(all="ignore")  # Kernels report errors that matter.
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that cannot show γ gets a question mark
+        if hasattr(stream, "reconfigure"):
+            # A terminal that cannot show γ shows a question mark.
             stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else arguments
     try:
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         print(f"sparsecv: error: {' '.join(_complaint(error).split())}", file=sys.stderr)
         status = Exit.BAD_INPUT
-    if status == Exit.INTERRUPTED:  # typer may return it
+    if status == Exit.INTERRUPTED:  # Typer returns the status of an interrupted command.
         print("sparsecv: interrupted", file=sys.stderr)
     if arguments is None:
         sys.exit(status)

@@ -32,7 +32,7 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
     saved = SavedModel.read(model)
     rows = read_features(data, saved.columns(), saved.support, encoding)
     blocks = _predictions(saved, rows, data)
-    first = next(blocks)  # a fault is found before a file is begun
+    first = next(blocks)  # Bad rows are refused before the file is opened.
     with file_faults(f"--out {out}"):
         chosen = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
     with chosen as file:

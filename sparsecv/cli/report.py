@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 # A table of more rows is cut to half as many around the choice, unless --table is given. Twice the
 # value would let the tables of one command fill two screens.
 MAX_TABLE_ROWS = 40
-ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1  # rows that are left of a table that is cut
-# From this relative gap of a training objective on, its bound says nothing and is not shown.
+# A table that is cut keeps so many rows.
+ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
+# The bound of a training objective is not shown where the relative gap is at least this large: such
+# a bound says nothing about the model. A gap of 1 would be that of the trivial bound 0.
 MAX_SHOWN_GAP = 0.75
-AIMS = {  # what a rule takes
+# What each rule looks for, for the first line of the screen.
+AIMS = {
     "minimum": "the least CV error",
     "one-se": "the fewest features within one standard error of the least CV error",
     "stability": "the least sum of CV error and a multiple of the model's instability",
@@ -66,7 +69,7 @@ class Run(NamedTuple):
 
 def number(value: float, proved: bool = True) -> str:
     """Six significant digits, without an exponent where that is short; ≈ before an estimate."""
-    return ("" if proved else "≈") + f"{value + 0.0:.6g}"  # no minus before 0
+    return ("" if proved else "≈") + f"{value + 0.0:.6g}"  # The sum turns −0 into 0.
 
 
 def counted(features: int) -> str:

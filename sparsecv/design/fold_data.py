@@ -82,7 +82,8 @@ class RowFolds(FoldData):
         intercept is refitted.
     """
 
-    raw: tuple[Array, Array] | None = None  # X and y in the user's units, where `of` made the folds
+    # X and y in the user's units; None where the folds were not made by `of`.
+    raw: tuple[Array, Array] | None = None
 
     def __init__(
         self,
@@ -126,7 +127,8 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
-        self._means: dict[int, tuple[Array, ...]] = {}  # the means of a fold's training rows
+        # The means of a fold's training rows, in the two parts that `centre` returns.
+        self._means: dict[int, tuple[Array, ...]] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,7 +140,7 @@ class RowFolds(FoldData):
     def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""
         other = copy(self)
-        # A copy has the state that another process would get; what both can share is handed on.
+        # `copy` leaves out what `__getstate__` leaves out; both objects can share these arrays.
         other.__dict__.update(self.__dict__)
         other._lay_out(folds)
         return other
@@ -190,7 +192,7 @@ class RowFolds(FoldData):
             constant = rows.min(axis=0) == rows.max(axis=0)
             weights = None if self.weights is None else self.weights[train]
             self._means[j] = centre(rows, weights)
-            rows[:, constant] = 0.0  # not what rounding leaves of them
+            rows[:, constant] = 0.0  # Rounding would leave small numbers there.
             rows /= self._scale
         return self._weighted(rows, train)
 
@@ -298,7 +300,7 @@ class MomentFolds(FoldData):
         self.fold_weight = folds.sizes.astype(np.float64)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_read": None}  # other processes read no rows
+        return {**self.__dict__, "_read": None}  # Another process reads no rows.
 
     def with_folds(self, folds: Folds) -> MomentFolds:
         """The same table in other folds, for which its rows are read again."""

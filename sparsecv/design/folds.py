@@ -108,7 +108,7 @@ class HashedFolds(Folds):
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64 (Steele, Lea & Flood 2014): uniform bits, different for every number."""
-    z = numbers * np.uint64(0x9E3779B97F4A7C15)  # wraps around, as it should
+    z = numbers * np.uint64(0x9E3779B97F4A7C15)  # The product is modulo 2⁶⁴.
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -225,7 +225,7 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
         )
     label = group.copy()
     if k is not None:
-        from sklearn.model_selection import GroupKFold  # takes a second to import
+        from sklearn.model_selection import GroupKFold  # The import takes a second.
 
         splitter = GroupKFold(k, shuffle=True, random_state=seed)
         for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)), groups=group)):

@@ -19,7 +19,7 @@ from .design import Array, Design, Summary
 from .folds import Folds
 
 # Rows are read in blocks of about so many bytes (but at least 1024 rows). Twice the value would
-# double the memory of a reader; from a few megabytes on, the speed does not depend on it.
+# double the memory of a reader and halve the number of blocks.
 BLOCK_BYTES = 16_000_000
 
 
@@ -43,14 +43,15 @@ class Moments:
         rows, shape (m, p + 1).
         """
         constant = (rows == rows[0]).all(axis=0)
-        mean = np.where(constant, rows[0], rows.mean(axis=0))  # exact: such columns scatter by 0
+        # The mean of a constant column is exact, so that its scatter is 0.
+        mean = np.where(constant, rows[0], rows.mean(axis=0))
         centred = rows - mean
-        tail = centred.mean(axis=0)  # what rounding took off the mean
+        tail = centred.mean(axis=0)  # This is what rounding took off the mean.
         same = _first_equal(rows, mean)
         centred -= tail
         mean, tail = _sum(mean, tail)
         scatter = centred.T @ centred
-        if (same < np.arange(same.size)).any():  # BLAS may round equal columns apart
+        if (same < np.arange(same.size)).any():  # BLAS may round equal columns differently.
             scatter = scatter[np.ix_(same, same)]
         return cls(rows.shape[0], mean, scatter, tail)
 
@@ -107,7 +108,7 @@ def _first_equal(rows: Array, mean: Array) -> NDArray[np.intp]:
     same, first = np.arange(mean.size), dict[bytes, int]()
     _, group, count = np.unique(mean, return_inverse=True, return_counts=True)
     for j in np.flatnonzero(count[group.ravel()] > 1):
-        same[j] = first.setdefault((rows[:, j] + 0.0).tobytes(), int(j))  # −0 is 0
+        same[j] = first.setdefault((rows[:, j] + 0.0).tobytes(), int(j))  # The sum turns −0 into 0.
     return same
 
 
@@ -224,7 +225,7 @@ class _MergeTree:
     """
 
     def __init__(self, count: int) -> None:
-        self.widths = [count]  # nodes of every level, the leaves first
+        self.widths = [count]  # the number of nodes on every level, from the leaves to the root
         while self.widths[-1] > 1:
             self.widths.append((self.widths[-1] + 1) // 2)
         self.waiting: dict[tuple[int, int], FoldMoments] = {}

@@ -28,21 +28,28 @@ from .moments import FoldMoments, fold_moments
 # of its folds are kept. Twice the value would double the memory of a command.
 IN_MEMORY_BYTES = 200_000_000
 # A table whose rows are all needed at once (leave-one-out, weights) is held up to so many bytes,
-# and so are the moments of all folds. What is larger is refused.
+# and so are the moments of all folds. A larger table, or more folds, are refused. Twice the value
+# would let a command take twice the memory.
 MAX_HELD_BYTES = 1_500_000_000
 # A column whose mean exceeds its spread by more than this ratio is refused where nothing is
-# centred: its CV errors would keep fewer than six correct digits.
+# centred: its CV errors would keep fewer than six correct digits. A larger ratio would accept CV
+# errors of fewer digits.
 MAX_MEAN_IN_SPREADS = 1e9
 
 
 class ReadingSpeed(NamedTuple):
-    """What one core of the year 2020 was measured to do; only the announced seconds use it."""
+    """What one core of the year 2020 does; the announced seconds alone depend on these numbers.
 
-    numbers_per_second: float = 1.5e7  # numbers that are read from Parquet and sorted by fold
-    products_per_second: float = 1e10  # products of two entries of a row
+    numbers_per_second: Numbers that are read from Parquet, sorted by fold and centred.
+    products_per_second: Products of two entries of a row, which the moments are sums of.
+    """
+
+    numbers_per_second: float = 1.5e7
+    products_per_second: float = 1e10
 
 
-Progress = Callable[[int, int], None] | None  # is called with the rows read and the rows in all
+# A function that takes the number of rows read and the number of rows in all.
+Progress = Callable[[int, int], None] | None
 
 
 @dataclass

@@ -19,7 +19,8 @@ from ..errors import InputError, file_faults, is_number, read_json
 if TYPE_CHECKING:
     from .model import FittedModel
 
-HEAD = {"format": "sparsecv model", "version": 1}  # what a model file begins with
+# A model file begins with these entries; a file with others is refused.
+HEAD = {"format": "sparsecv model", "version": 1}
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class SavedModel:
 
     def fitted(self) -> FittedModel:
         """The model in memory."""
-        from .model import FittedModel  # imports the solvers, which predictions do without
+        from .model import FittedModel  # This imports the solvers, which predict needs not.
 
         support = np.array([self.features.index(name) for name in self.support], dtype=np.intp)
         coef = np.zeros(len(self.features))
@@ -150,7 +151,7 @@ class SavedModel:
         def names(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
-        def distinct(value: Any) -> bool:  # and at least one: τ is at least 1
+        def distinct(value: Any) -> bool:
             return names(value) and 0 < len(set(value)) == len(value)
 
         checks = {

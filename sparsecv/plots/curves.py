@@ -12,7 +12,8 @@ import numpy as np
 from ..cv.results import CVResult, telling_bounds
 from ..errors import InputError
 
-# Of more curves only the chosen one has a label in the legend, which would hide the curves.
+# Where more curves than this are drawn, only the chosen curve has a label in the legend. A legend
+# of twice as many labels would hide the curves.
 MAX_LABELS = 12
 
 

@@ -180,7 +180,7 @@ class _Panel:
             self.between.remove()
         self.between = self.axes.fill_between(
             *(self.taus, frame.lower, high),
-            where=frame.upper <= 2.0 * self.top,  # no slab where the upper bound says nothing
+            where=frame.upper <= 2.0 * self.top,  # A larger bound says nothing.
             color="grey",
             alpha=0.2,
             linewidth=0,

@@ -33,7 +33,7 @@ def linear_peers(
     alphas = np.geomspace(1e-3, 1e4, 40)
     lasso, ridge = [], []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the lasso's convergence at its least λ
+        warnings.simplefilter("ignore")  # The lasso may not converge at its least λ.
         for folds in every:
             pairs = [folds.split(j) for j in range(folds.k)]
             fit = LassoCV(cv=pairs, fit_intercept=centre).fit(X, y)
@@ -42,7 +42,7 @@ def linear_peers(
             few = columns[None, :] <= np.asarray(sizes)[:, None]
             lasso.append(np.where(few, error, np.inf).min(axis=1))
             model, total = Ridge(alphas, fit_intercept=centre), np.zeros(alphas.size)
-            for train, test in pairs:  # the same response once for every α
+            for train, test in pairs:  # The response stands there once for every α.
                 model.fit(X[train], np.tile(y[train, None], alphas.size))
                 total += np.square(y[test, None] - model.predict(X[test])).sum(axis=0)
             ridge.append(np.full(len(sizes), total.min() / folds.sizes.sum()))

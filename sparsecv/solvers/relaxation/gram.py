@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,23 +90,20 @@ class GramForm:
         """Whether multiples of the residual are dual points as well: D = 0."""
         return not self.D.any()
 
-    def quadratic(self) -> Array:
-        """Q = G − D, not to be written to: G itself where D = 0.
-
-        Returns, shape (p, p).
-        """
-        if self.scaled:
+    def quadratic(self, half: float = 0.0) -> Array:
+        """Q = G − D + half·I, shape (p, p), not to be written to: G itself where that is Q."""
+        if self.scaled and half == 0.0:
             return np.ascontiguousarray(self.G)
         Q = np.array(self.G, order="C")
-        Q.flat[:: Q.shape[0] + 1] -= self.D
+        Q.flat[:: Q.shape[0] + 1] -= self.D - half
         return Q
 
-    def terms(self, ridge: float) -> BoundTerms:
-        """What the dual bound asks at γ = 2·``ridge``."""
+    def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
+        """What the dual bound asks at γ = 2·``ridge``, of which ``half`` stays in Q."""
         squares, yy = self.before or (np.diag(self.G), self.yy)
         length = np.sqrt(np.maximum(squares, 0.0) + ridge)
-        reach_y = float(np.sqrt(max(yy, 0.0)))
-        return BoundTerms(weights(ridge, self.D), length, self.b, self.yy, reach_y, self.eps)
+        reach_y, w = float(np.sqrt(max(yy, 0.0))), weights(ridge - half, self.D)
+        return BoundTerms(w, length, self.b, self.yy, reach_y, self.eps)
 
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
         """What enumeration may overlook below ``upper``: :func:`~.completion.elimination_loss`.
@@ -158,9 +155,8 @@ def gram_form(gram: GramForm, ridge: float, half: float = 0.0) -> tuple[Form, Bo
     half: ε/2 of eq. (5): so much of γ/2 stays in the quadratic part, Q = G − D + (ε/2)I.
     """
     none = np.zeros(0)
-    form = (replace(gram, D=gram.D - half).quadratic(), np.zeros((0, 0)), none, none, 0.0, none)
-    # the lengths of the terms are those of γ/2, whatever ε is
-    return form, gram.terms(ridge)._replace(w=weights(ridge - half, gram.D))
+    form = (gram.quadratic(half), np.zeros((0, 0)), none, none, 0.0, none)
+    return form, gram.terms(ridge, half)
 
 
 def residual_form(

@@ -35,8 +35,7 @@ class Relaxer:
         self.form, self.terms, self.scaled = form, terms, scaled
         self.state, self.picks = state, picks
         self.columns = np.flatnonzero(state != OUT)
-        free = state == FREE
-        self.root_lam = np.array([first_multiplier(terms.b[free], terms.w[free], picks)])
+        self.root_lam = np.zeros(1)  # until a solver starts
         self.beta, self.g = np.zeros(state.size), terms.b.copy()
         self.top, self.scratch = np.zeros(picks + EXTRA), np.zeros(state.size)
         self.sweeps: kernels.Sweeps | None = None
@@ -130,6 +129,10 @@ class Relaxer:
 
         target, gap, rounds, hopeless: As ``descent.LIMITS`` has them.
         """
+        if not self.root_lam[0] > 0.0:
+            free = self.state == FREE
+            b, w = self.terms.b[free], self.terms.w[free]
+            self.root_lam[0] = first_multiplier(b, w, self.picks)
         if self.sweeps is None:
             self.sweeps = kernels.new_sweeps(self.form, self.beta.size, gap, scaled=self.scaled)
         limits = self.sweeps.limits

@@ -153,7 +153,8 @@ def reduced_root(
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     while True:
         relaxer = Relaxer.of(problem, gram, root.columns)
-        relaxer.start(root.beta, root.root_lam)
+        if root.root_lam > 0.0:
+            relaxer.start(root.beta, root.root_lam)
         root.beta = relaxer.beta
         target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         relax(root, relaxer, target)

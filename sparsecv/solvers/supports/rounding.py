@@ -18,6 +18,8 @@ def largest(values: Array, tau: int) -> Support:
     The values |β|√w of a relaxation's coefficients β with weights w order its columns as the
     indicators z = min(1, |β|√(w/λ)) do, so that this is the greedy rounding of the relaxation.
     """
+    if values.size <= tau:
+        return np.arange(values.size)
     return np.sort(np.argsort(-values, kind="stable")[:tau])
 
 
@@ -27,8 +29,8 @@ def pad_support(support: Support, size: int, p: int, preferred: Support | None =
     Columns that the support lacks come from ``preferred`` first and then in their order, as columns
     of zeros do. A support that is large enough stays as it is.
     """
-    for more in (preferred, np.arange(p)):
-        if more is not None and support.size < size:
+    if support.size < size:
+        for more in (np.arange(p),) if preferred is None else (preferred, np.arange(p)):
             support = np.concatenate([support, more[~np.isin(more, support)]])[:size]
     return np.sort(support).astype(np.intp)
 

@@ -26,9 +26,9 @@ from .leaps.all_sizes import (
     TREE_ONLY,
     BestSubsets,
     active_columns,
+    best_of_tied,
     best_subsets,
     rounding_margin,
-    settled,
 )
 from .leaps.along_gamma import RunnersUp
 from .leaps.leaps_node import wanted_from
@@ -96,16 +96,16 @@ def support_path(
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
     values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
-    walk = _Walk(problem, values, wanted, limits or Limits())
+    found = _Answers(problem, values, wanted, limits or Limits())
     if solver in ("auto", "exact") and problem.p <= TREE_ONLY:
-        walk.by_tree()
+        found.by_tree()
     for g in range(values.size):
-        if not walk.done[g]:
-            walk.alone(g, solver)
-    return walk.result()
+        if not found.done[g]:
+            found.alone(g, solver)
+    return found.result()
 
 
-class _Walk:
+class _Answers:
     """The answers gathered γ by γ."""
 
     def __init__(
@@ -176,7 +176,7 @@ class _Walk:
                 continue
             at_gamma = problem.replace(gamma=float(gamma))
             for i in np.flatnonzero(todo & (near > 1)).tolist():
-                found[i, : inner[i]] = settled(state, int(inner[i]), at_gamma, active)
+                found[i, : inner[i]] = best_of_tied(state, int(inner[i]), at_gamma, active)
             for t, (size, at) in enumerate(zip(self.sizes, at_size, strict=True)):
                 chosen = active[found[at, : inner[at]]]
                 if chosen.size < size:

@@ -16,7 +16,9 @@ from .kernels.compiled import compiled_elsewhere, seconds_compiling
 
 _flags: dict[str, StopFlag] = {}  # of the runs that have had units in this process
 _lock = threading.Lock()
-MOST_FLAGS = 64
+# Runs whose stop flag a worker keeps; with more runs the flags of the oldest runs are forgotten, so
+# that their units can no longer be stopped early. Doubled, a worker keeps 64 small objects more.
+MAX_FLAGS = 64
 
 
 class Sent(NamedTuple):
@@ -73,7 +75,7 @@ def stop_run(run: str) -> None:
 def _flag(run: str) -> StopFlag:
     with _lock:
         if run not in _flags:
-            while len(_flags) >= MOST_FLAGS:
+            while len(_flags) >= MAX_FLAGS:
                 del _flags[next(iter(_flags))]
             _flags[run] = StopFlag()
         return _flags[run]

@@ -1,4 +1,4 @@
-"""One thread of the linear algebra library while matrices are small: more wait for each other."""
+"""The linear algebra library is kept to one thread while matrices are small."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 5_000_000  # numbers in [X y] up to which one thread is faster
+# Numbers in [X y] up to which a search keeps the linear algebra library to one thread: threads wait
+# for each other longer than they save (measured). Doubled, larger problems run on one core.
+MAX_NUMBERS_ON_ONE_THREAD = 5_000_000
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,7 +56,7 @@ def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:
         problem: Any = args[0] if args else kwargs["problem"]
-        if problem._rows.size > SMALL:
+        if problem._rows.size > MAX_NUMBERS_ON_ONE_THREAD:
             return entry(*args, **kwargs)
         with one_blas_thread():
             return entry(*args, **kwargs)

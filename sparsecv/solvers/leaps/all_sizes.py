@@ -16,11 +16,17 @@ from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.greedy import forward_order
 from ..supports.rounding import pad_support, stacked
 from . import tree_kernels as kernels
-from .open_nodes import ROUNDING, OpenNode, expand, open_nodes
+from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand, open_nodes
 from .tree_kernels import TREE
 
-MAX_COLUMNS = 160  # beyond this even the stack of one path no longer fits in memory
-TREE_ONLY = 45  # columns up to which the all-sizes tree is searched to its end
+# Columns of the largest tree. A tree keeps p matrices of p × p numbers, 33 MB at this limit and
+# eight times as much at twice the limit. With more columns :func:`best_subsets` returns greedy
+# supports, and the full ridge fit as the bound.
+MAX_COLUMNS = 160
+# Columns up to which every size is proved by trees unless a limit is named. With more columns the
+# time of a tree is out of hand, and proofs are made in the order in which they matter. Measured;
+# doubled, a cross-validation of 46 to 90 columns may not end within days.
+TREE_ONLY = 45
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class BestSubsets:
 
     ``objective[i]``, ``lower_bound[i]`` and ``proved[i]`` belong to ``sizes[i]`` and
     ``supports[i]``. When ``status`` is not optimal, ``open_nodes`` describe what was left: every
-    support that could still beat an unproved incumbent lies below one of them.
+    support that could still beat an unproved incumbent lies below an open node.
     """
 
     sizes: NDArray[np.intp]
@@ -100,11 +106,11 @@ def best_subsets(
         seed(state, active, starts, int(inner.max()))
         status = run(state, limits, TREE.nodes_per_look)
         supports = [
-            pad_support(active[settled(state, int(size), problem, active)], int(s), problem.p)
+            pad_support(active[best_of_tied(state, int(size), problem, active)], int(s), problem.p)
             for s, size in zip(wanted, inner, strict=True)
         ]
         nodes, count = open_nodes(tree, active), int(tree.counts[0].nodes)
-        bound = np.minimum(state.slack[inner], _open_loss(state, inner))
+        bound = np.minimum(state.pruned_bound[inner], _open_loss(state, inner))
         bound += tree.columns_of[-1, -1] ** 2
     else:  # too many columns to branch on: greedy supports and the bound of the full ridge fit
         supports = _greedy_supports(problem, wanted, starts)
@@ -117,7 +123,9 @@ def best_subsets(
     lost = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
     lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(lost), 0.0)
     # a size is proved where no open node reaches below its incumbent, or no node is open at all
-    proved = np.asarray((bound > objective * (1.0 + ROUNDING)) | (status is Status.OPTIMAL))
+    proved = np.asarray(
+        (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
+    )
     status = Status.OPTIMAL if proved.all() else status
     seconds = limits.elapsed()
     return BestSubsets(wanted, supports, objective, lower, proved, status, count, seconds, nodes)
@@ -201,7 +209,7 @@ def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> i
     return int(min(tied, key=lambda t: tuple(supports[t])))
 
 
-def settled(
+def best_of_tied(
     state: kernels.State, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """The best of supports that are within rounding of each other, by fresh fits.
@@ -231,12 +239,15 @@ def _open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
 
 
 def rounding_margin(value: Array, yy: float | Array, tie: float | Array) -> Array:
-    """What is taken off a bound: far more than a QR of this size can lose.
+    """What is taken off a bound for rounding, shaped like ``value``.
+
+    With f the objective, it is (tie + 1e-11) f + 128u √(f yᵀy) + (128u)² yᵀy, u = EPS/2: the
+    residual of a QR is off by at most some tens of u times the length of y, so that its square is
+    off by 2√f·64u√(yᵀy) and the square of that. docs/certified.md says what this rests on.
 
     value: Objectives.
     yy: yᵀy.
     tie: Relative difference of losses below which rounding might reverse their order.
-    Returns: Of the shape of ``value``, in the units of y².
     """
     return (
         (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy

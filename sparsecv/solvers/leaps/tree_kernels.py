@@ -70,8 +70,8 @@ class State(NamedTuple):
 
     With no deleted rows, n = 0, there is one problem; with n deleted rows there are n. ``best`` is
     the least loss known per size and problem, ``keep`` the loss up to which supports of that size
-    are entered, ``cut`` the loss above which a node can be pruned, ``slack`` the least bound among
-    nodes pruned within the tolerance.
+    are entered, ``cut`` the loss above which a node can be pruned, ``pruned_bound`` the least
+    bound among nodes pruned within the tolerance.
 
     ``W`` holds the rows of A Z_Sᵀ of the free members, level after level in one buffer
     (``offset``). A node keeps only its ``alive`` problems, those it may still improve: entries of
@@ -82,7 +82,7 @@ class State(NamedTuple):
     best: Array  # (p+2, problems)
     keep: Array  # (p+2, problems)
     cut: Array  # (p+2, problems)
-    slack: Array  # (p+2,)
+    pruned_bound: Array  # (p+2,)
     loss: Array  # (levels, problems): above the full ridge fit
     child: Array  # (problems,): losses of the child that is looked at
     alive: NDArray[np.int64]  # (levels,)
@@ -118,7 +118,7 @@ def new_state(
         best=np.empty((p + 2, problems)),
         keep=np.empty((p + 2, problems)),
         cut=np.empty((p + 2, problems)),
-        slack=np.empty(p + 2),
+        pruned_bound=np.empty(p + 2),
         loss=np.zeros((p, problems)),
         child=np.empty(problems),
         alive=np.full(p, problems, dtype=np.int64),
@@ -146,7 +146,7 @@ def begin(st, ridge):  # type: ignore[no-untyped-def]
     begin_tree(st.tree, ridge)
     p = st.tree.A.shape[0]
     for s in range(p + 2):
-        st.slack[s] = np.inf
+        st.pruned_bound[s] = np.inf
         for i in range(st.child.shape[0]):
             least = np.inf if s < p else 0.0
             st.best[s, i] = st.keep[s, i] = st.cut[s, i] = least
@@ -391,7 +391,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
         elif not deeper or kept == 0:
             if deeper and tolerance > 0.0:
                 for s in range(low, size):
-                    st.slack[s] = min(st.slack[s], value)
+                    st.pruned_bound[s] = min(st.pruned_bound[s], value)
             continue
         some = False
         if n == 0:

@@ -18,7 +18,7 @@ MODULES = [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob
 CALLED = {
     "sparsecv": "SparseRidge SparseRidgeCV StabilityCV",
     "sparsecv.bounds": (
-        "compute_bounds fold_bounds full_objective_bound in_sample_bound objective_gap_bound "
+        "compute_bounds fold_bounds objective_gap_bound "
         "region_bounds row_bounds spread_bounds squared_error_bounds"
     ),
     "sparsecv.cv.alternating": "alternate",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,33 @@ from ..errors import GammaTooSmall, InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
-from .gamma_step import HIGH, LOW, FixedSupports, gamma_step
+from .gamma_step import STEP, FixedSupports, gamma_step
 from .progress import Tell
-from .results import Array, CVResult, GammaResult, Step
+from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 
-LEAST_GAMMA = 1e-10  # The default grid goes no lower: a ridge that small changes nothing.
-ITERATIONS = 10
-SAME = 1e-6  # relative difference of γ that counts as none
-MINIMA = 3  # of the first grid that are started from
-FINEST, WORTH = 1.02, 1e-4  # least ratio of neighbouring γ and relative gain looked for
-MOST_BETWEEN = 40
-CANDIDATES = 5  # τ whose γ step is looked at
+
+class AlternationSettings(NamedTuple):
+    """How far the alternation goes. Values without another origin were chosen on data/."""
+
+    # The default grid goes no lower: a ridge so small changes nothing in double precision.
+    min_gamma: float = 1e-10
+    # So many iterations at most from one starting γ; most descents end after three.
+    max_iterations: int = 10
+    # Two γ whose relative difference is no larger count as the same: the root finder's accuracy.
+    same_gamma: float = 1e-6
+    # So many local minima of the default grid are started from where trees are quick.
+    max_starts: int = 3
+    # The γ step is taken at so many τ, those of least error.
+    max_taus: int = 5
+    # Between visited γ no closer than this ratio at most so many more are visited, while that may
+    # lower the least error by this share.
+    min_ratio: float = 1.02
+    max_between: int = 40
+    min_gain: float = 1e-4
+
+
+ALTERNATION = AlternationSettings()
 
 
 def alternate(
@@ -34,7 +50,7 @@ def alternate(
     settings: Settings | None = None,
     *,
     start: float | None = None,
-    iterations: int = ITERATIONS,
+    iterations: int = ALTERNATION.max_iterations,
     checkpoint: Checkpoint | None = None,
     progress: Tell | None = None,
 ) -> CVResult:
@@ -94,41 +110,39 @@ def visit_default_grid(
     Returns: Why the grid could go no further although the best γ is at its end, in words; else "".
     """
     start, ratio = DEFAULT_GAMMAS, float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
-    while start.size and not _told_from_zero(surface, start):
+    while start.size and not _visited(surface, start):
         start = start[1:]
-    scores = {g: score(surface.pages[g].summary().cv_error) for g in start.tolist()}
+    scores = {g: score(surface.cv_error(g)) for g in start.tolist()}
     timed = surface.settings.time_limit != 0  # 0 asks for estimates, whatever they take
     for step in (1.0 / ratio, ratio):
         while len(scores) > 1:
             order = sorted(scores, reverse=step > 1.0)
             edge, gamma, best = order[0], order[0] * step, min(scores.values())
-            if scores[edge] > best or not best < scores[order[1]] * (1.0 - WORTH):
+            worth = best < scores[order[1]] * (1.0 - ALTERNATION.min_gain)
+            if scores[edge] > best or not worth:
                 break
             at_end = f"The best γ of the grid is at its end, {edge:.3g}: "
-            if gamma < LEAST_GAMMA:
-                return f"{at_end}the grid goes no lower than {LEAST_GAMMA:g}"
+            if gamma < ALTERNATION.min_gamma:
+                return f"{at_end}the grid goes no lower than {ALTERNATION.min_gamma:g}"
             if timed and surface.spent:
                 return f"{at_end}the time was up before other γ"
-            if not _told_from_zero(surface, [gamma]):
+            if not _visited(surface, [gamma]):
                 return f"{at_end}double precision cannot tell a smaller γ from zero here"
-            scores[gamma] = score(surface.pages[gamma].summary().cv_error)
+            scores[gamma] = score(surface.cv_error(gamma))
     return ""
 
 
-def _told_from_zero(surface: Surface, gammas: Sequence[float] | Array) -> bool:
-    """Visit some γ, and forget them where double precision cannot tell one from zero."""
+def _visited(surface: Surface, gammas: Sequence[float] | Array) -> bool:
+    """Visit some γ, unless double precision cannot tell one of them from zero."""
     try:
         surface.visit(gammas)
     except GammaTooSmall:
-        for gamma in np.asarray(gammas).tolist():
-            surface.pages.pop(gamma, None)
-        surface.order = [gamma for gamma in surface.order if gamma in surface.pages]
         return False
     return True
 
 
 def alternation(
-    surface: Surface, *, start: float | None = None, iterations: int = ITERATIONS
+    surface: Surface, *, start: float | None = None, iterations: int = ALTERNATION.max_iterations
 ) -> CVResult:
     """Alternating minimisation on a surface that nothing has been asked of yet.
 
@@ -139,32 +153,31 @@ def alternation(
     """
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
-    walk = _Alternation(surface, iterations)
+    search = _Alternation(surface, iterations)
     with surface:
-        ended = walk.run(start)
+        ended = search.run(start)
         surface.prove()
     surface.order.sort()
-    return replace(surface.result(), trace=walk.trace, ended=ended, edge=walk.edge)
+    return replace(surface.result(), trace=search.trace, ended=ended, edge=search.edge)
 
 
 class _Alternation:
-    """The walk over γ; the surface knows every γ visited."""
+    """The search along γ; ``errors`` has the CV errors (τ,) of every γ visited."""
 
     def __init__(self, surface: Surface, iterations: int) -> None:
         self.surface, self.iterations = surface, iterations
-        self.data, self.settings = surface.data, surface.settings
-        self.visited: dict[float, GammaResult] = {}
+        self.errors: dict[float, Array] = {}
         self.trace: list[Step] = []
         self.fixed: dict[tuple[int, bytes], FixedSupports] = {}
         self.edge = ""
 
     def run(self, start: float | None) -> str:
         """From one γ, or the best few minima of the default grid; how it ended."""
-        trees = self.data.p <= TREE_ONLY
+        trees = self.surface.data.p <= TREE_ONLY
         if start is None:
             self.edge = visit_default_grid(self.surface)
-            self.visited = {g: page.summary() for g, page in self.surface.pages.items()}
-            starts = _minima(self.visited)[: MINIMA if trees else 1]
+            self.errors = {g: self.surface.cv_error(g) for g in self.surface.rows}
+            starts = self._minima()[: ALTERNATION.max_starts if trees else 1]
         else:
             starts = [float(start)]
         ended = "iterations"
@@ -178,27 +191,22 @@ class _Alternation:
             self.refine()
         return ended
 
-    def visit(self, gammas: Sequence[float] | Array) -> None:
-        self.surface.visit(gammas)
-        for gamma in np.asarray(gammas).tolist():
-            self.visited[gamma] = self.surface.pages[gamma].summary()
+    def visit(self, gamma: float) -> None:
+        """Have the surface visit one γ and remember the errors there."""
+        self.surface.visit([gamma])
+        self.errors[gamma] = self.surface.cv_error(gamma)
 
     def descend(self, gamma: float) -> str:
         """Alternate from one γ; how that ended."""
         seen: list[float] = []
-        tolerance = self.settings.tol if self.settings.searches else None
         for _ in range(self.iterations):
-            if gamma not in self.visited:
-                self.visit([gamma])
-            one = self.visited[gamma]
+            if gamma not in self.errors:
+                self.visit(gamma)
             seen.append(gamma)
-            alone = CVResult(
-                self.data.folds, np.array([gamma]), self.surface.taus, [one], 0.0, tolerance
-            )
-            best, spent = alone.best(), self.surface.spent
-            here = (gamma, best.tau, best.cv_error)
-            within = min(LOW, *self.visited), max(HIGH, *self.visited)
-            proposal = here if spent else self.propose(one, gamma, within)
+            best = self.surface.result([gamma]).best()
+            proposal = (gamma, best.tau, best.cv_error)
+            if not self.surface.spent:
+                proposal = self.propose(gamma)
             self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
             following, _, predicted = proposal
             if self.surface.spent:
@@ -210,18 +218,18 @@ class _Alternation:
             gamma = following
         return "iterations"
 
-    def propose(
-        self, one: GammaResult, gamma: float, within: tuple[float, float]
-    ) -> tuple[float, int, float]:
-        """Take the γ step at the best few τ, γ within an interval: γ, τ and the predicted error."""
+    def propose(self, gamma: float) -> tuple[float, int, float]:
+        """Take the γ step at the best few τ: γ, τ and the predicted error of the best step."""
+        low, high = min(STEP.low, *self.errors), max(STEP.high, *self.errors)
         found: list[tuple[float, float, int]] = []
-        for t in np.argsort(one.cv_error, kind="stable")[:CANDIDATES]:
-            supports = [one.supports[int(c)] for c in one.choice[t]]
-            key = b"".join(support.tobytes() for support in supports)
-            if (t, key) not in self.fixed:
-                self.fixed[t, key] = FixedSupports.of(self.data, supports)
-            step = gamma_step(self.fixed[t, key], gamma, low=within[0], high=within[1])
-            found.append((step.error, step.gamma, int(one.taus[t])))
+        order = np.argsort(self.errors[gamma], kind="stable")
+        for t in order[: ALTERNATION.max_taus].tolist():
+            supports = self.surface.supports(gamma, t)
+            key = t, b"".join(support.tobytes() for support in supports)
+            if key not in self.fixed:
+                self.fixed[key] = FixedSupports.of(self.surface.data, supports)
+            best, error = gamma_step(self.fixed[key], gamma, low=low, high=high)
+            found.append((error, best, int(self.surface.taus[t])))
         error, best, tau = min(found)
         return best, tau, error
 
@@ -231,37 +239,31 @@ class _Alternation:
         Were every fold to have the better of its two neighbours' errors, h would be as low as the
         promise of a gap; the gap of the best promise is halved while that beats what is known.
         """
-        visited, total = self.visited, self.data.total
-        for _ in range(MOST_BETWEEN):
-            order = sorted(visited)
-            least = min(float(visited[g].cv_error.min()) for g in order)
+        for _ in range(ALTERNATION.max_between):
+            order = sorted(self.errors)
+            least = min(float(errors.min()) for errors in self.errors.values())
             gaps = [
-                (_promise(visited[a], visited[b], total), float(np.sqrt(a * b)))
+                (self.surface.promise(a, b), float(np.sqrt(a * b)))
                 for a, b in itertools.pairwise(order)
-                if b > FINEST * a
+                if b > ALTERNATION.min_ratio * a
             ]
             promise, between = min(gaps, default=(np.inf, 0.0))
-            if promise > least * (1.0 - WORTH) or self.surface.spent:
+            if promise > least * (1.0 - ALTERNATION.min_gain) or self.surface.spent:
                 break
-            self.visit([between])
-        best = min(visited, key=lambda g: float(visited[g].cv_error.min()))
+            self.visit(between)
+        best = min(self.errors, key=lambda gamma: float(self.errors[gamma].min()))
         if not any(step.gamma == best for step in self.trace):
             self.descend(best)
 
-
-def _minima(visited: dict[float, GammaResult]) -> list[float]:
-    """The best local minima of min_τ h over the γ visited, the best first."""
-    order = sorted(visited)
-    least = [float(visited[g].cv_error.min()) for g in order]
-    padded = [np.inf, *least, np.inf]
-    found = [i for i in range(len(order)) if least[i] <= min(padded[i], padded[i + 2])]
-    return [order[i] for i in sorted(found, key=lambda i: least[i])[:MINIMA]]
-
-
-def _promise(a: GammaResult, b: GammaResult, rows: float) -> float:
-    """Least h if every fold had the better of its errors at two values of γ."""
-    return float(np.minimum(a.fold_error, b.fold_error).sum(axis=1).min()) / rows
+    def _minima(self) -> list[float]:
+        """The best local minima of min_τ h over the γ visited, the best first."""
+        order = sorted(self.errors)
+        least = [float(self.errors[gamma].min()) for gamma in order]
+        padded = [np.inf, *least, np.inf]
+        found = [i for i in range(len(order)) if least[i] <= min(padded[i], padded[i + 2])]
+        return [order[i] for i in sorted(found, key=lambda i: least[i])]
 
 
 def _same(a: float, b: float) -> bool:
-    return abs(a - b) <= SAME * max(a, b)
+    """Whether two γ differ by no more than rounding."""
+    return abs(a - b) <= ALTERNATION.same_gamma * max(a, b)

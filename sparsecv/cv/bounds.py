@@ -13,6 +13,7 @@ follow from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +26,25 @@ from ..solvers.relaxation.perspective import Relaxation
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
-ULPS = 1e-15  # relative, of one operation and then some
-OF_EIGENVALUE = (0.9, 0.6, 0.3)  # shares moved into the perspective
-OF_GAMMA = (1e-3, 0.1, 0.5, 0.9)  # shares kept out of it
-JOINT_NODES = 30  # open nodes up to which a fold of several rows is bounded as a whole
+
+
+class BoundSettings(NamedTuple):
+    """Which bounds are tried, and what is taken off them for rounding."""
+
+    # Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0), and shares
+    # of γ that are kept out of it (ε > 0): each gives an ellipsoid, and all are intersected. More
+    # values cost a factorisation each and narrow the intervals little (measured on data/).
+    eigenvalue_shares: tuple[float, ...] = (0.9, 0.6, 0.3)
+    gamma_shares: tuple[float, ...] = (1e-3, 0.1, 0.5, 0.9)
+    # With at most so many open nodes a fold of several rows is bounded as a whole (problem 9),
+    # which takes an optimisation for every node; with more open nodes, row by row.
+    max_joint_nodes: int = 30
+    # Relative error of a square or a difference of two numbers: four roundings of half a unit in
+    # the last place, 2.2e-16, and as much again.
+    rounding: float = 1e-15
+
+
+BOUND_SETTINGS = BoundSettings()
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -53,7 +69,9 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     (array([0., 4.]), array([ 9., 16.]))
     """
     least = np.maximum(np.maximum(low, -high), 0.0)
-    return least**2 * (1.0 - ULPS), np.maximum(low**2, high**2) * (1.0 + ULPS)
+    return least**2 * (1.0 - BOUND_SETTINGS.rounding), np.maximum(low**2, high**2) * (
+        1.0 + BOUND_SETTINGS.rounding
+    )
 
 
 def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
@@ -156,68 +174,6 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     return max(low for low, _ in kinds), min(high for _, high in kinds)
 
 
-def in_sample_bound(beta: ArrayLike, rows: ArrayLike, targets: ArrayLike) -> float:
-    """F_j ≤ h_j: the error on the fold of an optimal model of ALL rows (Proposition 1).
-
-    Valid for an optimal β only, not for an incumbent.
-
-    Parameters
-    ----------
-    beta : array, shape (p,)
-        An optimal solution of the problem on all rows.
-    rows, targets : arrays, shape (m, p) and (m,)
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from sparsecv import bounds
-    >>> round(bounds.in_sample_bound([0.0, 2.0], [[1.0, 1.0]], [2.5]), 6)
-    0.25
-    """
-    H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    error = np.asarray(targets, dtype=np.float64) - H @ np.asarray(beta, dtype=np.float64)
-    return float(error @ error)
-
-
-def full_objective_bound(
-    training: SparseRidgeProblem, support: ArrayLike, rows: ArrayLike, targets: ArrayLike
-) -> float:
-    """Upper bound on u*, the optimal objective on all rows, from a fold's model (Proposition 2).
-
-    Parameters
-    ----------
-    training : SparseRidgeProblem
-        The problem without the fold.
-    support : array of int
-        At most τ columns.
-    rows, targets : arrays, shape (m, p) and (m,)
-        The fold: data such that training rows and these are all rows.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv import bounds
-    >>> from sparsecv.solvers import SparseRidgeProblem
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> training = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> rows, targets = np.array([[0.0, 1.0, 0.0, 0.0]]), np.array([2.5])
-    >>> round(bounds.full_objective_bound(training, [1, 3], rows, targets), 6)
-    5.583333
-    """
-    columns = np.asarray(support, dtype=np.intp)
-    fit = training.fit(columns)
-    H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    error = np.asarray(targets, dtype=np.float64) - H[:, columns] @ fit.coef
-    return fit.objective + float(error @ error)
-
-
 def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     """h_j ≥ u* − f^(N_j)(z): Corollary 3, main paper.
 
@@ -240,7 +196,7 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     0.25
     """
     difference = full_lower - fold_upper
-    return max(difference - ULPS * (abs(full_lower) + abs(fold_upper)), 0.0)
+    return max(difference - BOUND_SETTINGS.rounding * (abs(full_lower) + abs(fold_upper)), 0.0)
 
 
 def compute_bounds(
@@ -354,33 +310,31 @@ def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
     spectrum: Of the training rows.
     """
     least = 2.0 * spectrum.least() * (1.0 - 1e-9)
-    below = [] if least <= 0.0 else [-share * least for share in OF_EIGENVALUE]
-    above = [] if spectrum.full_rank else [share * gamma for share in OF_GAMMA]
+    below = [] if least <= 0.0 else [-share * least for share in BOUND_SETTINGS.eigenvalue_shares]
+    above = [] if spectrum.full_rank else [share * gamma for share in BOUND_SETTINGS.gamma_shares]
     return [*below, 0.0, *above]
 
 
 def open_node_range(
     gram: GramForm,
     found: PartialProof,
-    tau: int,
-    gamma: float,
+    problem: SparseRidgeProblem,
     rows: Array,
     targets: Array,
-    n: int,
     spectrum: Spectrum,
-) -> tuple[float, float]:
+) -> Bounds:
     """Bound h_j from the nodes still open: the union of one region of Theorem 1 per node.
 
     An optimal solution is the incumbent or lies below an open node, in the ellipsoid around that
-    node's coefficients; several ε give several ellipsoids to intersect.
+    node's coefficients; several ε give several ellipsoids to intersect. The bounds leave the error
+    of the incumbent itself out.
 
-    gram: Of the training rows.
-    found: Incumbent and open nodes.
-    rows, targets, shape (m, p) and (m,): The fold.
-    n: Training rows.
-    spectrum: Of the same rows.
-    Returns lower, upper: Without the incumbent's own error.
+    gram, spectrum: Of the training rows.
+    found: The incumbent and the open nodes.
+    problem: Gives γ and τ.
+    rows, targets: The fold, shape (m, p) and (m,).
     """
+    tau, gamma = problem.tau, problem.gamma
     upper, beta = found.objective, found.beta
     m = found.leaves.shape[0]
     centre = beta @ rows.T
@@ -396,7 +350,7 @@ def open_node_range(
         least, most = squared_error_bounds(centre - reach - targets, centre + reach - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))
-        if targets.size > 1 and m <= JOINT_NODES:
+        if targets.size > 1 and m <= BOUND_SETTINGS.max_joint_nodes:
             for i in range(m):
                 region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
                 a, b = region.error_range(rows, targets)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .checkpoint_file import made_folder, only_writer, read_sealed
-from .ledger import Page
+from .ledger import Ledger
 
 
 class Checkpoint:
@@ -38,40 +39,35 @@ class Checkpoint:
     def _path(self, gamma: float) -> Path:
         return self.folder / f"cv-{self._key[:16]}-{gamma!r}.json"
 
-    def load(self, page: Page) -> None:
-        """Enter what is proved of a page's γ; a file that cannot be believed counts as none.
+    def load(self, ledger: Ledger, g: int) -> None:
+        """Enter what is proved of one γ; a file that is not believed counts as none."""
+        self._seen.pop(self._path(ledger.gammas[g]), None)
+        if self._read(ledger, g):
+            self.reused.append(ledger.gammas[g])
 
-        page: Changed in place.
-        """
-        self._seen.pop(self._path(page.gamma), None)
-        if self._read(page):
-            self.reused.append(page.gamma)
-
-    def _read(self, page: Page) -> bool:
-        """Add what a file holds to a page, unless this run has read or written it so."""
-        path, anew = self._path(page.gamma), f"γ = {page.gamma:g} is computed anew"
+    def _read(self, ledger: Ledger, g: int) -> bool:
+        """Add what a file holds to a row, unless this run has read or written the file so."""
+        gamma = ledger.gammas[g]
+        path, anew = self._path(gamma), f"γ = {gamma:g} is computed anew"
         if (state := _state(path)) == self._seen.get(path):
             return False
         self._seen[path] = state
+        taken = read_sealed(path, self._key, partial(ledger.restore, g), anew)
+        return taken is not None
 
-        def take(content: Any) -> bool:
-            page.restore(content)
-            return True
+    def save(self, ledger: Ledger, g: int) -> None:
+        """Store what is proved of one γ, and what another run has proved of it in the meantime.
 
-        return bool(read_sealed(path, self._key, take, anew))
+        Nothing is written where nothing of it is proved.
 
-    def save(self, page: Page) -> None:
-        """Store what is proved of a page, and what another run has proved of it in the meantime.
-
-        page: Nothing is written where nothing of it is proved.
         Raises InputError: The file cannot be written.
         """
-        if page.proved() is None:
+        if ledger.stored(g) is None:
             return
-        path = self._path(page.gamma)
+        path = self._path(ledger.gammas[g])
         with only_writer(path) as write:
-            self._read(page)
-            write(self._key, page.proved())
+            self._read(ledger, g)
+            write(self._key, ledger.stored(g))
             self._seen[path] = _state(path)
 
 

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CheckpointWarning, file_faults, is_number, read_json
+from ..errors import CheckpointWarning, file_faults, read_json
 
-FORMAT = 3
+FORMAT = 4
 # A partial file older than this was left by a run that was killed, and is removed.
 MAX_WRITING_SECONDS = 5.0
 POLL_SECONDS = 0.01  # A writer that waits for another one looks again after so long.
@@ -121,29 +121,16 @@ def checked_support(stored: Any, p: int) -> NDArray[np.intp]:
 
     Raises ValueError: It is no such list.
     """
-    support = np.asarray(stored)
-    if support.ndim != 1 or (support.size and support.dtype.kind != "i"):
-        raise ValueError("a support is not a list of whole numbers")
-    found = support.astype(np.intp)
-    if found.size and (found[0] < 0 or found[-1] >= p or (np.diff(found) <= 0).any()):
+    found = checked_array("a support", stored, np.zeros(np.size(stored), dtype=np.intp))
+    if found.size and (found[-1] >= p or (np.diff(found) <= 0).any()):
         raise ValueError("a support names columns that do not exist, or not in order")
     return found
 
 
-def checked_number(name: str, stored: Any) -> Any:
-    """Validate a stored number, at least 0; whole where its name begins with "n_".
-
-    Raises ValueError: It is no such number.
-    """
-    if not (is_number(stored) and 0.0 <= stored < 1e300):
-        raise ValueError(f"{name} is not a number that can be")
-    if name.startswith("n_") and not isinstance(stored, int):
-        raise ValueError(f"{name} is not a whole number")
-    return stored
-
-
 def checked_array(name: str, stored: Any, expected: NDArray[Any]) -> NDArray[Any]:
-    """Validate stored values of the shape and kind of an array; floats are at least 0.
+    """Validate stored values of the shape and kind of an array, or of a number.
+
+    Numbers are at least 0; a number that stands alone is finite.
 
     Raises ValueError: Another shape, or values of another kind.
     """
@@ -153,6 +140,7 @@ def checked_array(name: str, stored: Any, expected: NDArray[Any]) -> NDArray[Any
     kinds = {"b": "b", "i": "i", "f": "fi"}[expected.dtype.kind]
     if found.size and found.dtype.kind not in kinds:
         raise ValueError(f"{name} holds values of another kind")
-    if expected.dtype.kind == "f" and not (found >= 0.0).all():
+    most = np.inf if found.ndim else np.finfo(np.float64).max
+    if found.dtype.kind != "b" and not ((found >= 0.0) & (found <= most)).all():
         raise ValueError(f"{name} holds values that cannot be")
     return found.astype(expected.dtype)

@@ -18,19 +18,21 @@ from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
-from ..solvers.leaps.all_sizes import TREE_ONLY
-from ..solvers.paths import support_path
+from ..solvers.executor import run_units
+from .batch import Batch, Strategy
 from .checkpoint import Checkpoint
-from .estimate import MANY_FOLDS, fill_pages
-from .grid import solve_grid
-from .ledger import Page
+from .estimate import MANY_FOLDS, estimates
+from .grid import Grid
+from .ledger import Ledger, Support
 from .progress import Pace, Tell
 from .prove import Prover
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
-from .tau_search import search_taus
+from .tau_search import Search
 
-QUICK = 5e7  # operations for a fold's interval, up to which there is one when the time is up
+# A fold's interval is computed even after the time limit where the linear algebra takes at most so
+# many floating-point operations, a twentieth of a second; twice as many would be felt.
+MAX_UNTIMED_OPERATIONS = 5e7
 
 
 def cross_validate(
@@ -96,9 +98,11 @@ class Surface:
     A context manager: inside it Ctrl-C ends what runs within a fraction of a second, and the linear
     algebra library keeps to one thread, as the matrices are small.
 
-    models: Of the same rows in other folds: what it knows of the models of all rows is not computed
-        again.
-    estimates: Nothing beyond 45 columns is to be proved, whatever the time limit.
+    models: A surface of the same rows in other folds: what it knows of the models of all rows is
+        not computed again.
+    only_estimates: Nothing beyond 45 columns is to be proved, whatever the time limit.
+    rows: Row of the ledger of every γ that has answers.
+    order: The γ as they were asked for, repeats included.
     """
 
     def __init__(
@@ -110,18 +114,20 @@ class Surface:
         checkpoint: Checkpoint | None = None,
         progress: Tell | None = None,
         models: Surface | None = None,
-        estimates: bool = False,
+        only_estimates: bool = False,
     ) -> None:
-        self._models = models
         self.data, self.taus = data, checked_taus(taus, data.p)
         self.settings = settings or Settings()
-        self.checkpoint = checkpoint
+        kind = Search if self.settings.searches else Grid if self.settings.grid else Strategy
+        self.strategy = kind(self.settings, data.p)
+        self.ledger = Ledger(data, self.taus)
+        self.rows: dict[float, int] = {}
+        self.order: list[float] = []
+        self.checkpoint, self._models = checkpoint, models
         self.tell: Tell = (lambda *_: None) if progress is None else progress
-        self.pages: dict[float, Page] = {}
-        self.order: list[float] = []  # as asked for, repeats included
         self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
-        self._only_estimates = estimates or seconds == 0.0
+        self._only_estimates = only_estimates or seconds == 0.0
         # Without a second to spend the estimates take what they take.
         self._untimed = seconds == 0.0
         self._stop = StopFlag()
@@ -137,10 +143,10 @@ class Surface:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._context.close()
-        if isinstance(error, KeyboardInterrupt) and self.pages:
-            for page in self.pages.values():
-                if not page.complete:
-                    page.met(Status.INTERRUPTED)
+        if isinstance(error, KeyboardInterrupt) and self.rows:
+            for g in self.rows.values():
+                if not self.ledger.complete(g):
+                    self.ledger.met(g, Status.INTERRUPTED)
             error.partial = self.result()  # type: ignore[attr-defined]
         if isinstance(error, SolverUnavailable):  # no licence for a fold
             raise InputError(str(error)) from error
@@ -158,135 +164,141 @@ class Surface:
     def visit(self, gammas: Sequence[float] | Array) -> None:
         """Estimate h at some γ: exact up to 45 columns, limits permitting.
 
-        gammas: Those visited before cost nothing.
+        A γ visited before costs nothing.
+
+        Raises GammaTooSmall: Double precision cannot tell a γ from zero; nothing is visited then.
         """
-        asked = checked_gammas(gammas).tolist()
-        fresh = [gamma for gamma in dict.fromkeys(asked) if gamma not in self.pages]
+        ledger, asked = self.ledger, checked_gammas(gammas).tolist()
         self.order += asked
-        pages = [Page(self.data, gamma, self.taus) for gamma in fresh]
-        for page in pages:
-            if self._models is not None and page.gamma in self._models.pages:
-                page.same_models(self._models.pages[page.gamma])
+        rows = ledger.add([gamma for gamma in dict.fromkeys(asked) if gamma not in self.rows])
+        for g in rows:
+            known = None if self._models is None else self._models.rows.get(ledger.gammas[g])
+            if self._models is not None and known is not None:
+                ledger.take_models(g, self._models.ledger, known)
             if self.checkpoint is not None:
-                self.checkpoint.load(page)
-        one_by_one = self.settings.searches or self.settings.grid
+                self.checkpoint.load(ledger, g)
         try:
-            fill_pages(
-                [page for page in pages if not page.complete],
-                Limits(None, None, self._stop) if self._untimed else self.limits,
-                n_jobs=self.settings.n_jobs,
-                solver="heuristic" if self._only_estimates or one_by_one else "auto",
-                tell=self._paced,
-                save=self._save,
-            )
-        finally:  # after Ctrl-C, too, what is answered in every fold is a result
-            answered = [page for page in pages if page.answered]
-            self.pages |= {page.gamma: page for page in answered}
-        for page in pages if self._only_estimates else []:
-            if not page.exact.all():
-                page.met(Status.TIME_LIMIT if self.spent else Status.UNPROVED)
-        if one_by_one:
-            for i, page in enumerate(pages):
-                if not page.complete:
-                    limits = self._proofs.share(len(pages) - i)
-                    (self._search if self.settings.searches else self._grid)(page, limits)
-                self._save([page])
+            self._estimate([g for g in rows if not ledger.complete(g)])
+        except KeyboardInterrupt:  # what is answered in every fold is a result
+            self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
+            raise
+        self.rows |= {ledger.gammas[g]: g for g in rows}
+        for g in rows if self._only_estimates else []:
+            if not ledger.proved(g):
+                ledger.met(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
+        for i, g in enumerate(rows if self.strategy.fills else []):
+            if not ledger.complete(g):
+                limits = self._proofs.share(len(rows) - i)
+                self._run(self.strategy.fill(ledger, g, limits, self._paced), [g])
+            self._save([g])
+
+    def _estimate(self, rows: list[int]) -> None:
+        """Give some rows of the ledger answers."""
+        limits = Limits(None, None, self._stop) if self._untimed else self.limits
+        solver = "heuristic" if self._only_estimates else self.strategy.solver
+        if rows:
+            jobs = self.settings.n_jobs
+            self._run(estimates(self.ledger, rows, solver, limits, jobs, self._paced), rows)
 
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
-        pages = list(self.pages.values())
-        # a tree for all folds proves them sooner than each has an interval
-        first = self.data.folds.k < MANY_FOLDS or self.data.p <= TREE_ONLY or not self._quick
-        if first or self.settings.searches or self.settings.grid:
-            self._bracket(pages)
-        unasked = self._only_estimates and not self._untimed
-        if unasked or self.data.p <= TREE_ONLY or self.settings.searches or self.settings.grid:
+        rows = list(self.rows.values())
+        # A tree for all folds proves them sooner than each has an interval.
+        trees_first = self.strategy.proves and self.data.folds.k >= MANY_FOLDS and self._quick
+        if not trees_first:
+            self._bracket(rows)
+        if not self.strategy.proves or (self._only_estimates and not self._untimed):
             return
-        self._prover = Prover(
-            self.data,
-            pages,
-            self._proofs,
-            everything=self.settings.prove == "all",
-            n_jobs=self.settings.n_jobs,
-            tell=self.tell,
-            save=self._save,
-        )
+        prover = Prover(self.ledger, rows, self._proofs, self.settings, self.tell, self._save)
+        self._prover = prover
         try:
-            self._prover.run()
+            self._run(prover.batches(), rows)
         finally:
-            if not first:
-                self._bracket(pages)
-        self._prover.prove_model(*self._prover.best())
-
-    @property
-    def _quick(self) -> bool:
-        """Whether a fold's interval comes so soon that the clock need not be asked."""
-        return min(self.data.folds.n, self.data.p) * self.data.p**2 < QUICK
-
-    def _bracket(self, pages: Sequence[Page]) -> None:
-        """An interval for every fold that has none, where that is quick or there is time."""
-        if not self.spent or self._only_estimates or self._quick:
-            for page in pages:
-                page.bound_the_rest()
+            if trees_first:
+                self._bracket(rows)
+        prover.prove_model(*prover.best())
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
         """The model of all rows at one pair, with what is left of the time.
 
         gamma: One that has been visited.
-        tau_index: Position of τ.
         """
         if self._prover is not None:
             with self:
-                self._prover.prove_model(list(self.pages).index(gamma), tau_index)
+                self._prover.prove_model(self.rows[gamma], tau_index)
 
-    def result(self) -> CVResult:
-        """Everything visited, in the order it was asked for."""
-        summaries = {gamma: page.summary() for gamma, page in self.pages.items()}
-        order = [gamma for gamma in self.order if gamma in summaries]
-        return CVResult(
-            self.data.folds,
-            np.array(order),
-            self.taus,
-            [summaries[gamma] for gamma in order],
-            self._clock.elapsed(),
-            self.settings.tol if self.settings.searches else None,
-            self.settings.prove,
-        )
+    # what is known
 
-    def _save(self, pages: Sequence[Page]) -> None:
-        if self.checkpoint is not None:
-            for page in pages:
-                self.checkpoint.save(page)
+    def cv_error(self, gamma: float) -> Array:
+        """h(γ, τ) of the answers at a γ that has been visited, shape (τ,)."""
+        return np.asarray(self._fold_errors(gamma).sum(axis=1) / self.data.total)
 
-    def _grid(self, page: Page, limits: Limits) -> None:
-        """Every (fold, τ) a problem of its own."""
-        share = limits.share(self.data.folds.k + 1.0)
-        whole = support_path(self.data.full(), [page.gamma], self.taus, limits=share)
-        page.take_models(whole, 0)
-        page.met(whole.status)
-        solve_grid(page, self.settings.backend, limits, self.settings.n_jobs, self._paced)
+    def promise(self, a: float, b: float) -> float:
+        """Least h if every fold had the better of its errors at two γ that have been visited."""
+        better = np.minimum(self._fold_errors(a), self._fold_errors(b))
+        return float(better.sum(axis=1).min()) / self.data.total
 
-    def _search(self, page: Page, limits: Limits) -> None:
-        """Algorithm 1 in place of the exact h at every τ."""
-        clock, page.status = Limits(), Status.OPTIMAL  # until the search meets a limit
+    def _fold_errors(self, gamma: float) -> Array:
+        return np.asarray(self.ledger.error[self.rows[gamma], :, : self.ledger.k])
 
-        def tell(done: int) -> None:
-            self._paced(f"γ = {page.gamma:.4g}", done, self.data.folds.k)
+    def supports(self, gamma: float, tau_index: int) -> list[Support]:
+        """Every fold's answer at one pair."""
+        g, k = self.rows[gamma], self.ledger.k
+        return [self.ledger.support(g, tau_index, j) for j in range(k)]
 
-        tell(0)
-        search_taus(
-            page,
-            bounds=self.settings.bounds,
-            backend=self.settings.backend,
-            tol=self.settings.tol,
-            mio_limit=self.settings.mio_limit,
-            only_bounds=self.settings.method == "bounds",
-            limits=limits,
-            tell=tell,
-        )
-        if limits.reached(0) is Status.INTERRUPTED:
+    def result(self, gammas: Sequence[float] | None = None) -> CVResult:
+        """Everything visited, in the order it was asked for, or what is known at some γ."""
+        order = [gamma for gamma in gammas or self.order if gamma in self.rows]
+        tables = self.ledger.tables([self.rows[gamma] for gamma in order])
+        tol = self.settings.tol if self.settings.searches else None
+        how = self._clock.elapsed(), tol, self.settings.prove
+        return CVResult(self.data.folds, np.array(order), self.taus, tables, *how)
+
+    # how it is done
+
+    def _run(self, batches: Iterator[Batch], rows: Sequence[int]) -> None:
+        """Do batches of units and enter what each finds: the one loop over units.
+
+        The rows of a batch share the seconds since the batch before; ``rows`` share the rest.
+        """
+        clock = Limits()
+        for batch in batches:
+            self._refuse_interrupt()
+            units = run_units(
+                batch.unit, batch.shared, batch.tasks, self.settings.n_jobs, allot=batch.allot
+            )
+            batch.tell(0)
+            for done, (index, found) in enumerate(units, 1):
+                batch.enter(index, found)
+                if batch.keep:
+                    self._save(batch.rows)
+                batch.tell(done)
+                self._refuse_interrupt()
+            self.ledger.seconds[batch.rows] += clock.elapsed() / len(batch.rows)
+            clock = Limits()
+        self.ledger.seconds[rows] += clock.elapsed() / len(rows)
+        self._refuse_interrupt()
+
+    def _refuse_interrupt(self) -> None:
+        if self._stop.is_set():
             raise KeyboardInterrupt
-        page.seconds += clock.elapsed()
+
+    def _save(self, rows: Sequence[int]) -> None:
+        if self.checkpoint is not None:
+            for g in rows:
+                self.checkpoint.save(self.ledger, g)
+
+    @property
+    def _quick(self) -> bool:
+        """Whether a fold's interval comes so soon that the clock need not be asked."""
+        operations = min(self.data.folds.n, self.data.p) * self.data.p**2
+        return operations < MAX_UNTIMED_OPERATIONS
+
+    def _bracket(self, rows: Sequence[int]) -> None:
+        """An interval for every fold that has none, where that is quick or there is time."""
+        if not self.spent or self._only_estimates or self._quick:
+            for g in rows:
+                self.ledger.bracket_the_rest(g)
 
 
 @contextmanager

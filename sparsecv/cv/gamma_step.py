@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,20 @@ from ..design.fold_data import FoldData
 from ..solvers.kernels.compiled import kernel
 
 Array = NDArray[np.float64]
-LOW, HIGH = 1e-4, 1e4  # the interval γ is projected to
-FACTOR = 2.0  # at most, between neighbouring γ at which the slope is looked at
+
+
+class StepSettings(NamedTuple):
+    """Where the γ step looks (EC.1.1, main paper)."""
+
+    # γ stays in this interval unless a grid went further: beyond it h hardly changes.
+    low: float = 1e-4
+    high: float = 1e4
+    # The slope of h is computed at γ no further apart than this factor; a larger factor could miss
+    # two of its roots between neighbours.
+    max_ratio: float = 2.0
+
+
+STEP = StepSettings()
 
 
 @dataclass(frozen=True)
@@ -84,32 +97,24 @@ def _error_and_slope(coef, squares, targets, gamma):  # type: ignore[no-untyped-
     return error, slope
 
 
-@dataclass(frozen=True)
-class GammaStep:
-    """Best γ found and h there with the supports fixed; ``minima`` are all that were found."""
-
-    gamma: float
-    error: float
-    minima: list[tuple[float, float]]
-
-
 def gamma_step(
-    fixed: FixedSupports, previous: float, *, low: float = LOW, high: float = HIGH
-) -> GammaStep:
+    fixed: FixedSupports, previous: float, *, low: float = STEP.low, high: float = STEP.high
+) -> tuple[float, float]:
     """Minimise h over [low, high] with the supports fixed, by roots of its exact derivative.
 
-    The derivative is looked at at the previous γ and at values spread evenly in the logarithm, the
-    ends among them, no more than a factor 2 apart; wherever it turns from negative to positive the
-    root in between is found by Brent's method. The best of all is kept (EC.1.1, main paper).
+    The derivative is computed at the previous γ, at the ends and at values between them that are
+    spread evenly in the logarithm; wherever it turns from negative to positive the root in between
+    is found by Brent's method. The best of all is kept (EC.1.1, main paper).
 
     previous: γ of the iteration before; projected to the interval.
+    Returns: The best γ, and h there.
     Raises ValueError: Not 0 < low < high.
     """
     if not 0.0 < low < high:
         raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")
     bottom, top = float(np.log(low)), float(np.log(high))
     here = float(np.clip(previous, low, high))
-    count = 2 + int((top - bottom) / np.log(FACTOR))
+    count = 2 + int((top - bottom) / np.log(STEP.max_ratio))
     at = np.unique(np.append(np.linspace(bottom, top, count), np.log(here)))
 
     from scipy.optimize import brentq  # slow to import
@@ -118,11 +123,11 @@ def gamma_step(
         return fixed.slope(float(np.exp(x)))
 
     slopes = [slope(float(x)) for x in at]
-    found = {here: fixed.error(here)}
+    found = {here}
     if slopes[0] >= 0.0:
-        found[low] = fixed.error(low)
+        found.add(low)
     if slopes[-1] <= 0.0:
-        found[high] = fixed.error(high)
+        found.add(high)
     for i in range(at.size - 1):
         if slopes[i] < 0.0 < slopes[i + 1]:
             x = brentq(slope, float(at[i]), float(at[i + 1]), xtol=1e-10)
@@ -130,7 +135,6 @@ def gamma_step(
             x = float(at[i])
         else:
             continue
-        gamma = float(np.clip(np.exp(x), low, high))
-        found[gamma] = fixed.error(gamma)
-    best = min(found, key=lambda gamma: (found[gamma], gamma))
-    return GammaStep(best, found[best], sorted(found.items()))
+        found.add(float(np.clip(np.exp(x), low, high)))
+    error, best = min((fixed.error(gamma), gamma) for gamma in found)
+    return best, error

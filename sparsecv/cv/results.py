@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,54 +17,39 @@ TIE = 1e-9  # relative difference of CV errors that counts as none
 MAX_BOUND_RATIO = 2.0  # a bound further than this factor from the estimate says nothing to a reader
 
 
-@dataclass
 class GammaResult:
-    """Cross-validation at one γ for every wanted τ.
+    """Cross-validation at one γ for every wanted τ: what a :class:`CVResult` tells of that γ.
 
-    Arrays have one entry per τ. ``cv_error`` is h(γ, τ) of eq. (2), main paper, at the best
-    supports known; ``lower`` ≤ h ≤ ``upper`` always, and ``exact`` says where the three agree
-    because every fold was solved. ``std_error`` is that of the mean over folds.
-
-    ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, ``fold_error[t, j]`` the sum of
-    squared errors on its rows, and ``models[t]`` the best
-    support on all rows, both in solved columns; ``model_objective`` and ``model_bound`` are its
-    training objective and the proved bound, and ``model_proved`` says that it is the best.
-    ``status`` is "optimal" where every fold and every model is proved (where only the best τ was
-    searched for: where it is known to the tolerance), else the limit met. ``history`` has, for a
-    search of the best τ, a row [problems solved, index of τ, lower, upper] for every change.
+    gamma, taus: The γ, and the sizes, shape (τ,).
+    cv_error: h(γ, τ) of eq. (2), main paper, the mean squared error of the answers, shape (τ,).
+    std_error: Standard error of that mean over folds.
+    lower, upper: ``lower`` ≤ h ≤ ``upper``, always.
+    exact: Whether every fold is proved, so that the three agree.
+    n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds.
+    mio_by_tau: Mixed-integer problems of every τ.
+    supports, choice: ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, in solved
+        columns.
+    fold_error: Squared errors of every fold, summed over its rows, shape (τ, k).
+    models, model_objective, model_bound, model_proved: For every τ the best support known of all
+        rows, its training objective, a lower bound on the least objective, and whether it is least.
+    status: "optimal" where every fold and every model is proved (where only the best τ was searched
+        for: where it is known to the tolerance), else the limit met.
+    history: Of a search of the best τ, a row [problems solved, index of τ, lower, upper] for every
+        change.
     """
 
-    gamma: float
-    taus: NDArray[np.intp]
-    cv_error: Array
-    std_error: Array
-    lower: Array
-    upper: Array
-    exact: NDArray[np.bool_]
-    n_mio: int
-    n_nodes: int
-    mio_by_tau: NDArray[np.intp]
-    seconds: float
-    supports: list[NDArray[np.intp]] = field(repr=False)
-    choice: NDArray[np.intp] = field(repr=False)
-    models: list[NDArray[np.intp]] = field(repr=False)
-    model_objective: Array = field(repr=False)
-    model_bound: Array = field(repr=False)
-    model_proved: NDArray[np.bool_] = field(repr=False)
-    status: str = "optimal"
-    history: list[list[float]] = field(default_factory=list, repr=False)
-    fold_error: Array = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+    def __init__(self, tables: dict[str, Any], g: int) -> None:
+        self._tables, self._g = tables, g
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._tables:
+            raise AttributeError(name)
+        return self._tables[name][self._g]
 
     def padded(self, j: int | None) -> NDArray[np.int64]:
-        """Supports of fold j, or of all rows, shape (τ, most), ended by −1.
-
-        j: None: all rows.
-        Returns, shape (τ, most).
-        """
-        most = int(self.taus[-1])
-        if j is None:
-            return stacked(self.models, most)
-        return stacked([self.supports[c] for c in self.choice[:, j]], most)
+        """Supports of fold j, or of all rows where j is None, shape (τ, most), ended by −1."""
+        rows = self.models if j is None else [self.supports[c] for c in self.choice[:, j]]
+        return stacked(rows, int(self.taus[-1]))
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
@@ -162,7 +147,8 @@ class Step:
 class CVResult:
     """Cross-validation over a grid of γ and τ.
 
-    ``tolerance`` is a relative one of the least CV error at each γ where only that was searched
+    ``tables`` has for every name of :class:`GammaResult` its values along γ. ``tolerance`` is a
+    relative one of the least CV error at each γ where only that was searched
     for; h(γ, τ) then is an interval where τ could be ruled out early. Where τ and γ were minimised
     in turn ``trace`` has the iterations and ``ended`` says how they did: "converged", "cycle",
     "iterations" or "time limit". Where the best γ is at the end of the default grid and the grid
@@ -172,7 +158,7 @@ class CVResult:
     folds: Folds
     gammas: Array
     taus: NDArray[np.intp]
-    by_gamma: list[GammaResult]
+    tables: dict[str, Any]
     seconds: float
     tolerance: float | None = None
     prove: str = "choice"
@@ -183,33 +169,33 @@ class CVResult:
     @property
     def complete(self) -> bool:
         """Whether every h(γ, τ) is exact."""
-        return all(bool(r.exact.all()) for r in self.by_gamma)
+        return bool(self.table("exact").all())
 
     @property
     def finished(self) -> bool:
         """Whether everything asked for is proved: h at every τ, the choice, or the best τ."""
         if self.tolerance is None:
             return self.complete or (self.prove == "choice" and self.best().certified)
-        return all(r.status == Status.OPTIMAL for r in self.by_gamma)
+        return self.status is Status.OPTIMAL
 
     @property
     def status(self) -> Status:
         """Optimal where every fold and every model is proved, else the limit that was met."""
-        return worst(Status(r.status) for r in self.by_gamma)
+        return worst(map(Status, self.tables["status"]))
+
+    @property
+    def by_gamma(self) -> list[GammaResult]:
+        """What is told of every γ."""
+        return [GammaResult(self.tables, g) for g in range(self.gammas.size)]
+
+    def at(self, positions: NDArray[np.intp]) -> CVResult:
+        """The result at some of the γ."""
+        tables = {name: [told[g] for g in positions] for name, told in self.tables.items()}
+        return replace(self, gammas=self.gammas[positions], tables=tables)
 
     def table(self, name: str) -> Array:
-        """Stack an array of the results, shape (γ, τ).
-
-        Parameters
-        ----------
-        name : str
-            A field of :class:`GammaResult` with one entry per τ.
-
-        Returns
-        -------
-        ndarray, shape (γ, τ)
-        """
-        return np.array([getattr(r, name) for r in self.by_gamma])
+        """What :class:`GammaResult` calls by that name, for every γ: shape (γ, τ), or (γ,)."""
+        return np.asarray(self.tables[name])
 
     def best(self) -> Best:
         """Least CV error; of equal ones the smaller τ, then the larger γ.
@@ -222,27 +208,15 @@ class CVResult:
         Best
         """
         searched = self.tolerance is not None and self.finished
-        error = self.table("upper" if searched else "cv_error")
-        g, t = least(error, self.taus, self.gammas)
-        chosen = self.by_gamma[g]
-        estimates = self.table("cv_error")
-        within = estimates.min(axis=0) <= chosen.cv_error[t] + chosen.std_error[t]
+        estimates, std_error, upper = (self.table(n) for n in ("cv_error", "std_error", "upper"))
+        g, t = least(upper if searched else estimates, self.taus, self.gammas)
+        within = estimates.min(axis=0) <= estimates[g, t] + std_error[g, t]
         one_se = int(np.flatnonzero(within)[0])
         at_one_se, _ = least(estimates[:, [one_se]], self.taus[[one_se]], self.gammas)
-        lower = float(self.table("lower").min())
-        upper = float(chosen.upper[t])
-        slack = max(2 * TIE, self.tolerance or 0.0)
-        sure = bool(chosen.exact[t]) or self.tolerance is not None
-        return Best(
-            g,
-            t,
-            float(self.gammas[g]),
-            int(self.taus[t]),
-            float(chosen.cv_error[t]),
-            float(chosen.std_error[t]),
-            upper,
-            lower,
-            sure and lower >= upper - slack * abs(upper),
-            int(self.taus[one_se]),
-            at_one_se,
-        )
+        lower, high = float(self.table("lower").min()), float(upper[g, t])
+        gap = max(2 * TIE, self.tolerance or 0.0)
+        sure = bool(self.table("exact")[g, t]) or self.tolerance is not None
+        certified = sure and lower >= high - gap * abs(high)
+        pair = float(self.gammas[g]), int(self.taus[t])
+        errors = float(estimates[g, t]), float(std_error[g, t]), high, lower
+        return Best(g, t, *pair, *errors, certified, int(self.taus[one_se]), at_one_se)

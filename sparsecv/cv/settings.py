@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -18,7 +17,9 @@ from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY
 METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
-PROVING = 60.0  # seconds of proving beyond 45 columns where no limit is named
+CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
+# Seconds of proofs beyond 45 columns where no time limit is named.
+PROVING = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,25 +54,20 @@ class Settings:
     proving: float = field(default_factory=lambda: PROVING)
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
-        try:
-            solver = checked_backend(self.backend)
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                given = getattr(self, name)
+                raise InputError(f"{name} must be one of {', '.join(known)}; got {given!r}")
+        solver = known_backend(self.backend)
         if solver != "native" and self.method in ("exact", "bounds"):
             raise InputError(
                 f"method {self.method} has trees of its own and calls no backend: "
                 f"use method grid or search with backend {self.backend}"
             )
         checked_limit(self.time_limit)
-        if self.prove not in PROVE:
-            raise InputError(f"prove must be one of {', '.join(PROVE)}; got {self.prove!r}")
         checked_jobs(self.n_jobs)
         if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < 1.0):
             raise InputError(f"tol must lie in [0, 1); got {self.tol!r}")
-        if self.bounds not in BOUNDS:
-            raise InputError(f"bounds must be one of {', '.join(BOUNDS)}; got {self.bounds!r}")
         most = self.mio_limit
         if most is not None and not (isinstance(most, Integral) and most >= 0):
             raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
@@ -92,6 +88,14 @@ class Settings:
     def searches(self) -> bool:
         """Whether the best τ alone is wanted, not h at every τ."""
         return self.method in ("search", "bounds")
+
+
+def known_backend(name: str) -> str:
+    """What a name of a solver stands for; InputError where it is unknown or cannot run here."""
+    try:
+        return checked_backend(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def checked_jobs(n_jobs: Any) -> None:
@@ -116,43 +120,34 @@ def checked_limit(limit: Any) -> None:
         raise InputError(f"time_limit must be 'auto', None or seconds >= 0; got {limit!r}")
 
 
-def checked_gammas(gammas: Sequence[float] | Array) -> Array:
-    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept.
-
-    Returns, shape (γ,).
-    Raises InputError: None, one that is not finite and > 0, or more than one dimension.
-    """
+def _flat(name: str, values: Any, kind: str, kinds: str) -> NDArray[Any]:
+    """Numbers of some kinds (NumPy's letters), at least one, as a flat array."""
     try:
-        values = np.atleast_1d(np.asarray(gammas, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(f"gamma must be a number or a list of numbers; got {gammas!r}") from None
-    if values.ndim != 1:
-        raise InputError(f"gamma must be a number or a flat list; got {values.ndim} dimensions")
-    if values.size == 0:
-        raise InputError("gamma must be a number or a list of numbers; got none")
+        found = np.atleast_1d(np.asarray(values))
+    except ValueError:  # lists of several lengths
+        found = np.array([None])
+    if found.ndim == 1 and found.size == 0:
+        raise InputError(f"{name} must be a {kind} or a list of {kind}s; got none")
+    if found.ndim != 1 or found.dtype.kind not in kinds:
+        raise InputError(f"{name} must be a {kind} or a flat list of {kind}s; got {values!r}")
+    return found
+
+
+def checked_gammas(gammas: Any) -> Array:
+    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept."""
+    values = _flat("gamma", gammas, "number", "iuf").astype(np.float64)
     bad = values[~((values > 0) & np.isfinite(values))]
     if bad.size:
         raise InputError(f"gamma must be finite and > 0; got {bad[0]:g}")
     return values
 
 
-def checked_taus(taus: Sequence[int] | NDArray[np.intp], p: int) -> NDArray[np.intp]:
+def checked_taus(taus: Any, p: int) -> NDArray[np.intp]:
     """Validate sparsities: whole numbers in 1..p, returned increasing and distinct.
 
-    p: Number of columns that are not constant.
-    Returns, shape (τ,).
-    Raises InputError: None, one that is not a whole number in 1..p, or more than one dimension.
+    p: Number of columns to choose from.
     """
-    try:
-        values = np.atleast_1d(np.asarray(taus))
-    except ValueError:
-        raise InputError(f"tau must be a whole number or a list of them; got {taus!r}") from None
-    if values.ndim != 1:
-        raise InputError(f"tau must be a number or a flat list; got {values.ndim} dimensions")
-    if values.size == 0:
-        raise InputError("tau must name at least one sparsity; got none")
-    if not np.issubdtype(values.dtype, np.integer):
-        raise InputError(f"tau must be whole numbers; got {taus}")
+    values = _flat("tau", taus, "whole number", "iu")
     bad = values[(values < 1) | (values > p)]
     if bad.size:
         raise InputError(

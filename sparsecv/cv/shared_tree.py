@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,55 +16,47 @@ from ..solvers.branching.multi_problem_tree import PartialProof, settle, solve_j
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Solution, Status, Work, worst
-from ..solvers.executor import run_units
+from ..solvers.core.result import Status, Work, worst
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation, perspective_relaxation
 from ..solvers.supports.rounding import pad_support
-from .bounds import OF_EIGENVALUE, OF_GAMMA, open_node_range, squared_error_bounds
-from .ledger import Page
+from .batch import Batch
+from .bounds import BOUND_SETTINGS, open_node_range, squared_error_bounds
+from .ledger import Cell, Ledger
 
 Array = NDArray[np.float64]
-Support = NDArray[np.intp]
-ALIKE = 1e-6  # relative difference of objectives that rounding may make
-SURE = 1e-9  # relative gap at which an incumbent counts as optimal, an estimate as exact
+# A fold is solved from its own rows where rounding may change its objective, computed from the Gram
+# matrix of all rows, by more than this share. Twice as large, the tree would be trusted with
+# objectives of which one digit fewer is known.
+MAX_ROUNDING_SHARE = 1e-6
+# An incumbent counts as optimal where a lower bound is within this share of its objective, which is
+# what the solvers take off their bounds for rounding. Twice as large, ties would count as proofs.
+PROOF_GAP = 1e-9
 
 
-def rows_left_out(data: FoldData, problem: SparseRidgeProblem) -> LeftOut | None:
-    """The folds as rows left out of one Gram matrix; None where that form does not serve.
-
-    problem: Of all rows.
-    """
+def rows_left_out(data: FoldData) -> LeftOut | None:
+    """The folds as rows left out of one Gram matrix; None where that form does not serve."""
+    problem = data.full()
     if not isinstance(data, RowFolds) or not wants_gram(problem):
         return None
     return data.left_out(GramForm.of(problem))
 
 
-def solve_training(
-    data: FoldData, table: Page, t: int, j: int, limits: Limits, backend: str = "auto"
-) -> Solution:
-    """Solve one training problem from its own rows to proven optimality, and enter what is found.
-
-    table: Gives γ and τ; changed in place.
-    t, j: Index of τ, and the fold.
-    """
-    table.searched[t, j] = True
-    solution = solve(
-        data.training(j).replace(gamma=table.gamma, tau=int(table.taus[t])),
-        backend=backend,
-        tol=0.0,
-        time_limit=limits.remaining(),
-        warm_start=table.support(t, j),
-        stop=limits.stop,
-    )
-    table.offer(t, np.array([j]), solution.support)
-    if solution.status is Status.OPTIMAL:
-        table.prove(t, np.array([j]))
-    return solution
+def solve_problem(
+    ledger: Ledger, at: Cell, limits: Limits, backend: str = "auto", tol: float = 0.0
+) -> Status:
+    """Solve one problem from its own rows to proven optimality, and enter the proof."""
+    g, t, j = at
+    problem, start = ledger.problem(g, j).replace(tau=int(ledger.taus[t])), ledger.support(*at)
+    options: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
+    solution = solve(problem, backend=backend, tol=tol, warm_start=start, **options)
+    ledger.searched[at] |= j < ledger.k
+    ledger.take_proof(at, solution)
+    return solution.status
 
 
-def settle_fold(
+def close_fold(
     left_out: LeftOut,
     problem: SparseRidgeProblem,
     j: int,
@@ -71,10 +64,11 @@ def settle_fold(
     branch: bool,
     limits: Limits,
 ) -> PartialProof | None:
-    """One fold that the tree of all rows left open; None where the time is up.
+    """The unit of one fold that the tree of all rows left open; None where the time is up.
 
     problem: Of all rows.
-    branch: Branch where its relaxations do not end it.
+    found: What that tree found of the fold.
+    branch: Branch where the fold's relaxations do not end it.
     """
     if limits.reached(0) is not None:
         return None
@@ -84,200 +78,150 @@ def settle_fold(
     return one
 
 
-class JointFolds:
-    """Folds at one γ, solved together τ by τ, with what is still open of each.
+class SharedTree:
+    """The folds at one γ, solved together τ by τ, with what is still open of each.
 
-    table: Filled in.
+    g: Row of the ledger.
+    open: By τ's index and fold: the incumbent and the nodes of a fold that is not solved.
     """
 
-    def __init__(self, data: FoldData, table: Page, left_out: LeftOut) -> None:
-        self.data, self.table, self.left_out = data, table, left_out
-        self.full = data.full().replace(gamma=table.gamma)
+    def __init__(self, ledger: Ledger, g: int, left_out: LeftOut) -> None:
+        self.ledger, self.g, self.left_out = ledger, g, left_out
+        self.full = ledger.problem(g, ledger.k)
         self.open: dict[tuple[int, int], PartialProof] = {}
-        self.n_nodes = 0
         self._spectra: dict[int, Spectrum] = {}
 
-    def solve_tau(
-        self,
-        t: int,
-        start: Support,
-        limits: Limits,
-        *,
-        branch: bool,
-        n_jobs: int | None = None,
-    ) -> Status:
+    def solve_tau(self, t: int, limits: Limits, *, branch: bool) -> Generator[Batch, None, Status]:
         """One tree for all folds; then each open fold's relaxations, and its branching if wanted.
 
         t: Index of τ.
-        start: Best support of all rows.
         branch: Solve every fold; otherwise what relaxations leave open is bracketed.
         Returns: OPTIMAL, or the limit that was reached.
         """
-        table = self.table
-        problem = self.full.replace(tau=int(table.taus[t]))
-        everyone = np.arange(self.left_out.count)
-        table.offer(t, everyone, start)
-        used = [start, *(table.supports[c] for c in np.unique(table.best_choice[t]))]
-        found = solve_jointly(self.left_out, problem, _same_size(used, problem), limits=limits)
-        self.n_nodes += found[0].n_nodes
+        ledger, g, k = self.ledger, self.g, self.ledger.k
+        problem, start = self.full.replace(tau=int(ledger.taus[t])), ledger.support(g, t, k)
+        ledger.offer(g, t, np.arange(k), start)
+        used = np.unique(ledger.best_choice[g, t, :k])
+        starts = {}
+        for support in (start, *(ledger.supports[c] for c in used)):
+            filled = pad_support(support[: problem.tau], problem.tau, problem.p)
+            starts[filled.tobytes()] = filled
+        found = solve_jointly(
+            self.left_out, problem, np.array(list(starts.values())), limits=limits
+        )
+        ledger.n_nodes[g] += found[0].n_nodes
         supports = np.array([one.support for one in found])
         for support in np.unique(supports, axis=0):
-            members = np.flatnonzero((supports == support).all(axis=1))
-            table.offer(t, members, support)
+            ledger.offer(g, t, np.flatnonzero((supports == support).all(axis=1)), support)
         is_open = np.array([not one.solved for one in found])
         coarse = self._coarse(t, found)
-        table.prove(t, np.flatnonzero(~is_open & ~coarse))
+        ledger.prove(g, t, np.flatnonzero(~is_open & ~coarse))
         is_open &= ~coarse
+        statuses, left = [Status.OPTIMAL], np.flatnonzero(is_open).tolist()
 
-        statuses = [Status.OPTIMAL]
-        left = np.flatnonzero(is_open).tolist()
+        def enter(index: int, one: PartialProof | None) -> None:
+            if one is not None:
+                ledger.n_nodes[g] += one.n_nodes
+                self.enter(t, left[index], one)
+                statuses.append(one.status)
+                is_open[left[index]] = False
+
         tasks = [(problem, j, found[j], branch) for j in left]
-        for index, one in run_units(
-            settle_fold, self.left_out, tasks, n_jobs, allot=lambda _: limits
-        ):
-            j = left[index]
-            if one is None:
-                continue
-            self.n_nodes += one.n_nodes
-            self.enter(t, j, one)
-            statuses.append(one.status)
-            is_open[j] = False
-        statuses += self._solve_apart(t, problem, np.flatnonzero(coarse), limits) if branch else []
+        yield Batch([g], close_fold, self.left_out, tasks, enter, lambda rounds: limits)
+        for j in np.flatnonzero(coarse).tolist() if branch else []:
+            statuses.append(solve_problem(ledger, (g, t, j), limits))
         reached = limits.reached(0)
         if is_open.any() and reached is not None:
             statuses.append(reached)
             if reached is not Status.INTERRUPTED:
-                self._out_of_time(t, problem, found, np.flatnonzero(is_open))
+                self._bracket_open(t, problem, {j: found[j] for j in left if is_open[j]})
         return worst(statuses)
 
     def _coarse(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
-        """Folds whose objectives Gram matrices cannot tell apart well enough."""
-        fresh, known = self.table.best_objective[t], np.array([one.objective for one in found])
-        rounding = np.array([one.rounding for one in found])
-        off = ~(fresh <= known * (1.0 + ALIKE) + rounding)
-        return np.asarray(off | ~(rounding <= ALIKE * fresh) | ~np.isfinite(known))
+        """Folds whose objectives the Gram matrix of all rows cannot tell apart well enough."""
+        fresh = self.ledger.best_objective[self.g, t, : self.ledger.k]
+        known, rounding = np.array([(one.objective, one.rounding) for one in found]).T
+        off = ~(fresh <= known * (1.0 + MAX_ROUNDING_SHARE) + rounding)
+        coarse = ~(rounding <= MAX_ROUNDING_SHARE * fresh)
+        return np.asarray(off | coarse | ~np.isfinite(known))
 
-    def _solve_apart(
-        self, t: int, problem: SparseRidgeProblem, folds: NDArray[np.intp], limits: Limits
-    ) -> list[Status]:
-        """Solve folds from their own rows."""
-        statuses = []
-        for j in folds:
-            solution = solve_training(self.data, self.table, t, int(j), limits)
-            self.n_nodes += solution.n_nodes
-            statuses.append(solution.status)
-        return statuses
-
-    def _out_of_time(
-        self,
-        t: int,
-        problem: SparseRidgeProblem,
-        found: list[PartialProof],
-        folds: NDArray[np.intp],
+    def _bracket_open(
+        self, t: int, problem: SparseRidgeProblem, found: dict[int, PartialProof]
     ) -> None:
-        """Bracket folds nobody had time for around the relaxation of all rows."""
+        """Bracket folds for which there was no time around the relaxation of all rows."""
         gram = self.left_out.gram
         relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
-        if self.data.folds.leave_one_out:
+        if self.ledger.data.folds.leave_one_out:
             self.bracket_rows(t, relaxed, False)
             self.bracket_rows(t, relaxed, True)
             return
         root = np.zeros((1, problem.p), dtype=np.int8)
         lam = np.array([np.sqrt(relaxed.multiplier)])
-        for j in folds:
-            upper = min(found[j].objective, float(self.table.best_objective[t, j]))
-            nodes = {"leaves": root, "beta": relaxed.beta[None], "root_lam": lam}
-            known = replace(found[j], objective=upper, status=Status.TIME_LIMIT, **nodes)
-            self.enter(t, int(j), replace(known, work=Work()))
+        nodes: dict[str, Any] = {"leaves": root, "beta": relaxed.beta[None], "root_lam": lam}
+        for j, one in found.items():
+            upper = min(one.objective, float(self.ledger.best_objective[self.g, t, j]))
+            status, work = Status.TIME_LIMIT, Work()
+            self.enter(t, j, replace(one, objective=upper, status=status, work=work, **nodes))
 
     @cached_property
     def held_out(self) -> tuple[Array, Array]:
         """Leave-one-out: every fold's row and response."""
-        held = [self.data.held_out(j) for j in range(self.left_out.count)]
+        held = [self.ledger.data.held_out(j) for j in range(self.ledger.k)]
         return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
 
     def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
         """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them.
 
-        t: Index of τ.
         relaxation: Of all rows.
-        extract: Move a share of the least eigenvalue into the perspective (ε < 0).
+        extract: Move a share of the least eigenvalue of XᵀX into the perspective (ε < 0).
         """
-        left_out, table = self.left_out, self.table
-        everyone = np.arange(left_out.count)
+        left_out, ledger, g = self.left_out, self.ledger, self.g
+        everyone = np.arange(ledger.k)
         H, targets = self.held_out
-        half, least = table.gamma / 2.0, left_out.least
-        shares = OF_EIGENVALUE if extract else (0.0,)
+        half, least = ledger.gammas[g] / 2.0, left_out.least
+        shares = BOUND_SETTINGS.eigenvalue_shares if extract else (0.0,)
         if extract and not least.any():
             return
-        # one value for all folds, the least of what they allow, keeps the spreads to one pass
+        # One value for all folds, the least of what they allow, keeps the spreads to one pass.
         shifts = [-share * float(least.min()) for share in shares]
         if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
-            shifts = [share * half for share in OF_GAMMA]
+            shifts = [share * half for share in BOUND_SETTINGS.gamma_shares]
+        best = ledger.best_objective[g, t, : ledger.k]
         for shift in shifts:
-            every = np.full(left_out.count, shift)
-            beta, bound = left_out.centres(relaxation, half, int(table.taus[t]), every)
+            every = np.full(ledger.k, shift)
+            beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
             spread = left_out.spreads(H, shift, everyone)
-            room = np.maximum(table.best_objective[t] - bound, 0.0) * (1 + 1e-9)
+            room = np.maximum(best - bound, 0.0) * (1 + 1e-9)
             radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
             predicted = np.einsum("ij,ij->i", H, beta)
-            slack = 1e-12 * np.abs(predicted)
-            low, high = predicted - radius - slack - targets, predicted + radius + slack - targets
-            least_error, most_error = squared_error_bounds(low, high)
+            rounding = 1e-12 * np.abs(predicted)
+            low, high = predicted - radius - rounding, predicted + radius + rounding
+            low, high = squared_error_bounds(low - targets, high - targets)
             finite = np.isfinite(radius)
-            table.narrow(
-                t,
-                everyone,
-                np.where(finite, least_error, 0.0),
-                np.where(finite, most_error, np.inf),
-            )
-            settled = bound >= table.best_objective[t] * (1.0 - SURE)
-            table.prove(t, np.flatnonzero(settled & ~table.exact[t]))
+            low, high = np.where(finite, low, 0.0), np.where(finite, high, np.inf)
+            ledger.narrow(g, t, everyone, low, high)
+            solved = bound >= best * (1.0 - PROOF_GAP)
+            ledger.prove(g, t, np.flatnonzero(solved & ~ledger.exact[g, t, : ledger.k]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
-        """Branch on what is open of one fold until it is solved.
-
-        t, j: Index of τ, and fold.
-        """
-        problem = self.full.replace(tau=int(self.table.taus[t]))
+        """Branch on what is open of one fold until it is solved."""
+        problem = self.full.replace(tau=int(self.ledger.taus[t]))
         found = settle(self.left_out, problem, j, self.open[t, j], limits, branch=True)
-        self.n_nodes += found.n_nodes
+        self.ledger.n_nodes[self.g] += found.n_nodes
         self.enter(t, j, found)
 
     def enter(self, t: int, j: int, found: PartialProof) -> None:
-        """Take over a fold's incumbent, and bracket its error where nodes are open.
-
-        t, j: Index of τ, and fold.
-        """
-        table, here = self.table, np.array([j])
-        table.searched[t, j] |= found.work.n_branched > 0
-        table.offer(t, here, found.support)
+        """Take over a fold's incumbent, and bracket its error where nodes are open."""
+        ledger, g, n = self.ledger, self.g, self.left_out.n
+        ledger.searched[g, t, j] |= found.work.n_branched > 0
+        ledger.offer(g, t, j, found.support)
         if found.solved:
-            table.prove(t, here)
+            ledger.prove(g, t, j)
             self.open.pop((t, j), None)
             return
         self.open[t, j] = found
-        gram = self.left_out.form(j)
+        problem, gram = self.full.replace(tau=int(ledger.taus[t])), self.left_out.form(j)
         if j not in self._spectra:
-            self._spectra[j] = Spectrum.of_gram(gram, self.left_out.n)
-        H, targets = self.data.held_out(j)
-        low, high = open_node_range(
-            gram,
-            found,
-            int(table.taus[t]),
-            table.gamma,
-            H,
-            targets,
-            self.left_out.n,
-            self._spectra[j],
-        )
-        table.narrow(t, here, np.array([low]), np.array([high]))
-
-
-def _same_size(supports: Sequence[Support], problem: SparseRidgeProblem) -> NDArray[np.intp]:
-    """Distinct supports filled up to τ columns, in order, as rows of one array."""
-    rows = {}
-    for support in supports:
-        full = pad_support(support[: problem.tau], problem.tau, problem.p)
-        rows[full.tobytes()] = full
-    return np.array(list(rows.values()))
+            self._spectra[j] = Spectrum.of_gram(gram, n)
+        H, targets = ledger.data.held_out(j)
+        ledger.narrow(g, t, j, *open_node_range(gram, found, problem, H, targets, self._spectra[j]))

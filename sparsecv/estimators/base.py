@@ -16,24 +16,20 @@ from ..design.design import Array, Design, Protocol, Summary, make_design
 from ..design.model import FittedModel
 from ..design.saved import SavedModel
 from ..errors import InputError
-from .validation import (
-    checked_weights,
-    frame_names,
-    refuse_bad_columns,
-)
+from .validation import checked_weights, frame_names, refuse_bad_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 class CheckedRows(NamedTuple):
-    """What was passed to ``fit``, checked."""
+    """What was passed to ``fit``, checked, and how columns are centred and scaled."""
 
     X: Array
     y: Array
-    labels: list[str]
     weights: Array | None
     groups: NDArray[Any] | None
+    design: Design
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -101,13 +97,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         features = [f"x{j}" for j in range(self.coef_.size)] if names is None else map(str, names)
-        objective, bound, proved = self.objective_, self.lower_bound_, self.status_ == "optimal"
-        model = FittedModel(self.support_, self.coef_, self.intercept_, objective, bound, proved)
-        gamma = self.gamma_ if hasattr(self, "gamma_") else self.gamma
-        saved = SavedModel.of(
-            model, list(features), named=names is not None, tau=self.tau_, gamma=gamma
-        )
-        saved.write(path)
+        proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
+        model = FittedModel(self.support_, self.coef_, self.intercept_, *proof)
+        tau, gamma = self.tau_, self.gamma_ if hasattr(self, "gamma_") else self.gamma
+        kept = SavedModel.of(model, list(features), named=names is not None, tau=tau, gamma=gamma)
+        kept.write(path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -138,58 +132,41 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         model.gamma_ = np.nan if saved.gamma is None else saved.gamma
         return model
 
-    def _checked_rows(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
-    ) -> CheckedRows:
-        """Rows as float64, a name for every column, weights and groups where they are given."""
+    def _checked_rows(self, X: Any, y: Any, weights: Any, groups: Any = None) -> CheckedRows:
+        """Check what was passed to ``fit``; rows come back as float64."""
         refuse_bad_columns(X)
-        frame = X
+        given = frame_names(X)
         if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
             raise InputError("y holds dates: it must be numeric")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            y_numeric=True,
-            ensure_min_samples=2,
-            ensure_all_finite=False,
-        )
+        checks = {"y_numeric": True, "ensure_min_samples": 2, "ensure_all_finite": False}
+        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
         y = y.astype(np.float64)
-        given = frame_names(frame)
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         names = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
         for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
-            kind = "NaN" if np.isnan(X[:, j]).any() else "inf"
-            raise InputError(
-                f"Input X contains {kind} in column {labels[j]!r}: drop or impute those rows"
-            )
+            found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"
+            raise InputError(f"Input X contains {found}: drop or impute those rows")
         if not np.isfinite(y).all():
-            kind = "NaN" if np.isnan(y).any() else "inf"
-            raise InputError(f"Input y contains {kind}: drop those rows")
-        weights = checked_weights(sample_weight, y.size)
-        if groups is not None:
-            groups = np.asarray(groups)
-            if groups.shape != y.shape:
-                raise InputError(
-                    f"groups needs one entry per row ({y.size}); got shape {groups.shape}"
-                )
-        return CheckedRows(X, y, labels, weights, groups)
+            raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")
+        weights = checked_weights(weights, y.size)
+        groups = None if groups is None else np.asarray(groups)
+        if groups is not None and groups.shape != y.shape:
+            raise InputError(f"groups needs one entry per row ({y.size}); got shape {groups.shape}")
+        design = make_design(Summary.of(X, y, weights), self._protocol(), labels)
+        return CheckedRows(X, y, weights, groups, design)
 
     def _protocol(self) -> Protocol:
         scale = "unit-variance" if self.standardize else "none"
         return Protocol("honest", scale, bool(self.fit_intercept))
 
-    def _design(self, rows: CheckedRows) -> Design:
-        summary = Summary.of(rows.X, rows.y, rows.weights)
-        return make_design(summary, self._protocol(), rows.labels)
-
     def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
-        self.objective_, self.lower_bound_, self.gap_ = (
-            model.objective,
-            model.lower_bound,
-            model.gap,
-        )
+        self.objective_, self.lower_bound_ = model.objective, model.lower_bound
+        self.gap_ = model.gap
+
+
+def _not_finite(values: Array) -> str:
+    """What a column holds that is not finite, in words."""
+    return "NaN" if np.isnan(values).any() else "inf"

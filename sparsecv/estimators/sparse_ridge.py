@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numpy.typing import ArrayLike
 
-from ..cv.settings import checked_jobs
+from ..cv.settings import Settings, checked_gammas
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..solvers.api import solve
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.result import Status
 from .base import SparseLinearModel
-from .validation import (
-    checked_number,
-    checked_tau,
-    known_backend,
-)
+from .validation import cut_tau
 
 
 class SparseRidge(SparseLinearModel):
@@ -119,23 +117,16 @@ class SparseRidge(SparseLinearModel):
             A ValueError with one line that names the column or parameter at fault.
         """
         table = self._checked_rows(X, y, sample_weight)
-        gamma = checked_number("gamma", self.gamma, above=0.0)
-        tol = checked_number("tol", self.tol, least=0.0)
-        limit = (
-            None
-            if self.time_limit is None
-            else checked_number("time_limit", self.time_limit, above=0.0)
-        )
-        known_backend(self.backend)
-        checked_jobs(self.n_jobs)
-        design = self._design(table)
-        p = table.X.shape[1]
-        tau = min(design.p, 10) if self.tau is None else checked_tau(self.tau, p, design.p)
+        gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
+        checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
+        Settings(backend=self.backend, **checked)
+        if limit in (0, "auto"):
+            raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
+        design, p = table.design, table.X.shape[1]
+        tau = min(design.p, 10) if self.tau is None else cut_tau(self.tau, p, design.p)
         problem = design.problem(table.X, table.y, table.weights).replace(gamma=gamma, tau=tau)
         try:
-            solution = solve(
-                problem, backend=self.backend, time_limit=limit, tol=tol, n_jobs=self.n_jobs
-            )
+            solution = solve(problem, backend=self.backend, **checked)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
         proved = solution.status is Status.OPTIMAL
@@ -143,9 +134,6 @@ class SparseRidge(SparseLinearModel):
         self.tau_, self.status_ = tau, str(solution.status)
         self.n_nodes_ = solution.n_nodes
         if solution.status is not Status.OPTIMAL:
-            warn_caller(
-                f"{solution.status} reached with a relative gap of {self.gap_:.2g}: the support "
-                "may not be the best one",
-                UnprovedWarning,
-            )
+            gap = f"{solution.status} reached with a relative gap of {self.gap_:.2g}"
+            warn_caller(f"{gap}: the support may not be the best one", UnprovedWarning)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -231,28 +231,16 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             The cluster has no workers, or loses every one that a unit of work is sent to.
         """
         told = Progress(self, bool(self.verbose), X, y)
-        settings = Settings(
-            self.method, self.backend, self.time_limit, self.n_jobs, self.tol, prove=self.prove
-        )
-        gammas = None if self.gammas is None else checked_gammas(cast(Any, self.gammas))
+        named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
+        settings = Settings(**{name: getattr(self, name) for name in named})
+        gammas = None if self.gammas is None else checked_gammas(self.gammas)
         with on_client(self.client):
-            if is_lazy(X):
-                design, data = self._lazy_folds(X, y, sample_weight, groups)
-            else:
-                design, data = self._folds(X, y, sample_weight, groups)
+            folds = self._lazy_folds if is_lazy(X) else self._folds
+            design, data = folds(X, y, sample_weight, groups)
             allowed_rule(self.rule, data, settings)
             refuse_nested(data, self.cv, self.nested)
-            study = Study(
-                data,
-                design,
-                gammas,
-                self.taus,
-                settings,
-                rule=self.rule,
-                repeats=self.repeats,
-                seed=self.random_state,
-                progress=told,
-            )
+            options = {"rule": self.rule, "repeats": self.repeats, "seed": self.random_state}
+            study = Study(data, design, gammas, self.taus, settings, progress=told, **options)
             self.rule_, self.choices_ = study.rule, choose(study, compare=self.compare)
         if gammas is None:
             self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
@@ -266,18 +254,13 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
 
     def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Design, FoldData]:
         """Rows in memory, and their folds."""
-        table = self._checked_rows(X, y, sample_weight, groups)
-        design = self._design(table)
-        folds = make_folds(
-            self.cv, table.y.size, seed=self.random_state, X=table.X, y=table.y, groups=table.groups
-        )
-        return design, RowFolds.of(design, table.X, table.y, folds, table.weights)
+        X, y, weights, groups, design = self._checked_rows(X, y, sample_weight, groups)
+        folds = make_folds(self.cv, y.size, seed=self.random_state, X=X, y=y, groups=groups)
+        return design, RowFolds.of(design, X, y, folds, weights)
 
-    def _lazy_folds(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[Design, FoldData]:
+    def _lazy_folds(self, X: Any, y: Any, weights: Any, groups: Any) -> tuple[Design, FoldData]:
         """Rows that Dask holds: in memory where they fit, else the moments of every fold."""
-        if sample_weight is not None or groups is not None:
+        if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = LazySource(X, y)
         if frame_names(X) is None:
@@ -285,14 +268,9 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         else:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p
-        prepared = prepare(
-            source,
-            self.cv,
-            self._protocol(),
-            seed=self.random_state,
-            n_jobs=self.n_jobs,
-            announce=print if self.verbose else None,
-        )
+        options: dict[str, Any] = {"seed": self.random_state, "n_jobs": self.n_jobs}
+        announce = print if self.verbose else None
+        prepared = prepare(source, self.cv, self._protocol(), announce=announce, **options)
         return prepared.design, prepared.data
 
     def at_size(self, size: int) -> SparseRidgeCV:
@@ -364,17 +342,12 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.cv_error_bounds_ = (best.lower_bound, best.upper)
         self.certified_ = choice.certified
         self.folds_ = result.folds
-        shape = (result.gammas.size, result.taus.size)
-        self.surface_: dict[str, Any] = {"gamma": result.gammas, "tau": result.taus}
-        self.cv_results_: dict[str, Any] = {
-            "gamma": np.repeat(result.gammas, shape[1]),
-            "tau": np.tile(result.taus, shape[0]),
-        }
-        for name in ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau"):
-            self.surface_[name] = result.table(name)
-            self.cv_results_[name] = self.surface_[name].ravel()
-        for name in ("n_mio", "n_nodes", "seconds"):
-            self.surface_[name] = result.table(name)
+        gammas, taus = result.gammas, result.taus
+        names = ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau")
+        tables = {name: result.table(name) for name in (*names, "n_mio", "n_nodes", "seconds")}
+        self.surface_: dict[str, Any] = {"gamma": gammas, "tau": taus, **tables}
+        pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
+        self.cv_results_: dict[str, Any] = pairs | {name: tables[name].ravel() for name in names}
         self._keep(model)
         self.status_ = str(study.status)
         self.n_nodes_ = study.n_nodes

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from ..cv.settings import checked_taus
 from ..design.design import Array
 from ..errors import ConstantColumnWarning, InputError, warn_caller
-from ..solvers.api import checked_backend
 
 
 def frame_names(X: Any) -> list[str] | None:
@@ -71,48 +70,12 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     return None if (values == 1.0).all() else values
 
 
-def checked_number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None
-) -> float:
-    """A finite number, above or at least something.
-
-    name: Of the parameter, for the message.
-    Raises InputError: Not a finite number, or too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise InputError(f"{name} must be a finite number; got {value!r}")
-    number = float(value)
-    if above is not None and not number > above:
-        raise InputError(f"{name} must be > {above:g}; got {value!r}")
-    if least is not None and not number >= least:
-        raise InputError(f"{name} must be >= {least:g}; got {value!r}")
-    return number
-
-
-def checked_tau(tau: Any, p: int, varying: int) -> int:
-    """A sparsity from 1 to p, cut with a warning to the number of columns that vary.
-
-    p, varying: Columns, and those that are not constant.
-    Raises InputError: Not a whole number in 1..p.
-    """
-    if isinstance(tau, bool) or not isinstance(tau, Integral):
-        raise InputError(f"tau must be a whole number or None; got {tau!r}")
-    if not 1 <= int(tau) <= p:
-        raise InputError(f"tau must lie between 1 and p = {p}; got {tau}")
-    if int(tau) > varying:  # as in a fold where a rare 0/1 column is constant
+def cut_tau(tau: Any, p: int, varying: int) -> int:
+    """A sparsity from 1 to p, cut with a warning to the number of columns that vary."""
+    asked = int(checked_taus([tau], p)[0])
+    if asked > varying:  # as in a fold where a rare 0/1 column is constant
         warn_caller(
             f"tau = {tau}, but {varying} of the {p} columns vary: tau = {varying} is used",
             ConstantColumnWarning,
         )
-    return min(int(tau), varying)
-
-
-def known_backend(name: str) -> None:
-    """Refuse a solver that is unknown or cannot run here.
-
-    Raises InputError: There is no such solver, or its package or licence is missing.
-    """
-    try:
-        checked_backend(name)
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    return min(asked, varying)

@@ -210,8 +210,7 @@ class Study:
     def evaluated(self) -> list[CVResult]:
         """h(γ, τ) of every partition at :attr:`gamma_subset`, the first partition among them."""
         first, at = self.surface, self.gamma_subset
-        here = replace(first, gammas=first.gammas[at], by_gamma=[first.by_gamma[g] for g in at])
-        return [here, *self.others]
+        return [first.at(at), *self.others]
 
     @cached_property
     def mean_surface(self) -> tuple[Array, Array, Array]:
@@ -333,7 +332,8 @@ class Study:
         result = self.surface
         gamma = float(result.gammas[gamma_index])
         self._first.prove_model(gamma, tau_index)
-        one = result.by_gamma[gamma_index] = self._first.pages[gamma].summary()
+        result.tables.update(self._first.result(result.gammas.tolist()).tables)
+        one = result.by_gamma[gamma_index]
         return fitted_model(
             self.design,
             self.data.full().replace(gamma=gamma),
@@ -372,7 +372,7 @@ class Study:
             checkpoint=store,
             progress=tell,
             models=models,
-            estimates=estimates,
+            only_estimates=estimates,
         )
 
     def _evaluate(self, surface: Surface, gammas: Array | None) -> CVResult:
@@ -390,7 +390,7 @@ class Study:
                 if surface is self._first or not self.estimating:  # else nobody asks for bounds
                     surface.prove()
             result = replace(surface.result(), edge=edge)
-        self.n_nodes += sum(one.n_nodes for one in result.by_gamma)
+        self.n_nodes += int(result.table("n_nodes").sum())
         self._statuses.append(result.status)
         if surface.checkpoint is not None:
             self.reused += surface.checkpoint.reused

@@ -201,7 +201,8 @@ SAID = re.compile(
 
 
 def test_progress_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prove, "TELL_AGAIN", 0.0)  # every fold, however quick
+    # every fold, however quick
+    monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(report_seconds=0.0))
     X, y = wide(2.0)
     data = RowFolds(X, y, make_folds("5", 120), True)
     told: list[tuple[str, int, int]] = []

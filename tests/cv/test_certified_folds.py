@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,8 @@ from support.fresh import draws
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv import prove
-from sparsecv.cv.ledger import Page
+from sparsecv.cv.ledger import Ledger
+from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
@@ -52,25 +52,25 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     X, y, _ = standardised(X, y, intercept=True)
     data = RowFolds(X, y, make_folds(TimeSeriesSplit(4), 40), True)
     taus, gamma = np.arange(1, 6), 0.1
-    page = Page(data, gamma, taus)
+    ledger = Ledger(data, taus, [gamma])
     found = [solve(data.full().replace(gamma=gamma, tau=int(tau)), tol=0.0) for tau in taus]
-    page.models = [one.support for one in found]
-    page.model_bound = np.array([one.lower_bound for one in found])
-    for t, support in enumerate(page.models):
-        page.offer(t, np.arange(data.folds.k), support)
-    options: dict[str, Any] = {"everything": True, "n_jobs": 1, "tell": print, "save": print}
-    prover = prove.Prover(data, [page], Limits(1e-9), **options)
-    prover.run()
+    for t, one in enumerate(found):
+        ledger.take((0, t, ledger.k), one.support, one.objective, one.lower_bound, False)
+        ledger.offer(0, t, np.arange(data.folds.k), one.support)
+    prover = prove.Prover(ledger, [0], Limits(1e-9), Settings(prove="all"), print, print)
+    assert list(prover.batches()) == []
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
     monkeypatch.setattr(prove, "branch_and_bound", lambda *_, **__: unfinished)
-    for t, j in np.ndindex(page.lower.shape):
-        proof = prove.prove_fold(prover._folding, *prover._task(page, t, j, None), Limits())
-        prover._enter(page, t, j, proof)
+    for t in range(taus.size):
+        batch = prover.folds(0, t, 1.0, [])
+        assert len(batch.tasks) == data.folds.k
+        for index, task in enumerate(batch.tasks):
+            batch.enter(index, batch.unit(batch.shared, *task, Limits()))
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)
-    low, high = page.sums()
+    low, high = ledger.sums("lower")[0], ledger.sums("upper")[0]
     held = inside(low / data.total, high / data.total, truth)
     assert held.all(), f"wrong at τ = {taus[~held[0]]}"
-    assert page.lower.all()
+    assert ledger.lower[0, :, : data.folds.k].all()
 
 
 @pytest.mark.parametrize(("name", "count"), [("fold schemes", 60), ("leave-one-out", 4)])

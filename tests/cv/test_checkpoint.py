@@ -20,7 +20,7 @@ import sparsecv
 from sparsecv.cv import checkpoint_file as sealed
 from sparsecv.cv import estimate, grid, prove
 from sparsecv.cv.checkpoint import Checkpoint, _state
-from sparsecv.cv.ledger import Page
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
@@ -377,10 +377,10 @@ def test_a_hard_run_that_is_killed_after_any_write(
     assert (np.abs(estimates - whole.table("cv_error")) > 1e-9).any()
     real, writes, last = Checkpoint.save, [0], [10**9]
 
-    def save(self: Checkpoint, page: Any) -> None:
-        before = _state(self._path(page.gamma))
-        real(self, page)
-        writes[0] += _state(self._path(page.gamma)) != before
+    def save(self: Checkpoint, ledger: Ledger, g: int) -> None:
+        before = _state(self._path(ledger.gammas[g]))
+        real(self, ledger, g)
+        writes[0] += _state(self._path(ledger.gammas[g])) != before
         if writes[0] >= last[0]:
             raise Killed
 
@@ -409,21 +409,21 @@ def test_runs_that_share_a_folder_add_to_each_other(tmp_path: Path) -> None:
     stored = json.loads(whole.read_text())
     data = prepare(ArraySource(X, y, list("abcd")), "4", Protocol()).data
     stores = [Checkpoint(tmp_path, b"", {}) for _ in range(2)]
-    pages = [Page(data, 0.1, TAUS) for _ in stores]
-    for store, page, keep in zip(stores, pages, (slice(0, 2), slice(2, 4)), strict=True):
-        store.load(page)
-        page.restore(stored["content"])
-        open_cells = np.ones_like(page.exact)
-        open_cells[:, keep] = False
-        page.exact &= ~open_cells
-    for store, page in zip(stores, pages, strict=True):
-        store.save(page)
-    assert pages[1].exact.all()
-    both = Page(data, 0.1, TAUS)
-    Checkpoint(tmp_path, b"", {}).load(both)
+    ledgers = [Ledger(data, TAUS, [0.1]) for _ in stores]
+    for store, ledger, keep in zip(stores, ledgers, (slice(0, 2), slice(2, 5)), strict=True):
+        store.load(ledger, 0)
+        ledger.restore(0, stored["content"])
+        open_cells = np.ones_like(ledger.exact)
+        open_cells[:, :, keep] = False
+        ledger.exact &= ~open_cells
+    for store, ledger in zip(stores, ledgers, strict=True):
+        store.save(ledger, 0)
+    assert ledgers[1].exact.all()
+    both = Ledger(data, TAUS, [0.1])
+    Checkpoint(tmp_path, b"", {}).load(both, 0)
     assert both.exact.all()
-    reference = Page(data, 0.1, TAUS)
-    reference.restore(stored["content"])
+    reference = Ledger(data, TAUS, [0.1])
+    reference.restore(0, stored["content"])
     np.testing.assert_array_equal(both.error, reference.error)
     assert len(list(tmp_path.glob("*"))) == 2
 

@@ -21,7 +21,7 @@ import pytest
 
 from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.ledger import Page
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
@@ -218,10 +218,10 @@ def finished(folder: Path, p: int) -> int:
     """Folds that the checkpoint says are proved at every γ."""
     data, gammas, taus = problem(p)
     kept, whole = Checkpoint(folder, data.digest(), {}), np.ones(K, dtype=bool)
-    for gamma in gammas:
-        page = Page(data, gamma, taus)
-        kept.load(page)
-        whole &= page.exact.all(axis=0)
+    ledger = Ledger(data, np.asarray(taus), list(gammas))
+    for g in range(len(gammas)):
+        kept.load(ledger, g)
+        whole &= ledger.exact[g, :, :K].all(axis=0)
     return int(whole.sum())
 
 

@@ -16,7 +16,7 @@ from support.folds import assert_within, fold_errors
 from sparsecv.cv import estimate
 from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate, interruptible
-from sparsecv.cv.ledger import Page
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
@@ -251,11 +251,11 @@ def told_and_saved(case: Case, **options: Any) -> tuple[list[tuple[str, int, int
     saved: list[float] = []
 
     class Store:
-        def load(self, page: Page) -> None:
+        def load(self, ledger: Ledger, g: int) -> None:
             """Nothing is known."""
 
-        def save(self, page: Page) -> None:
-            saved.append(page.gamma)
+        def save(self, ledger: Ledger, g: int) -> None:
+            saved.append(ledger.gammas[g])
 
     cross_validate(
         case.data,

@@ -13,7 +13,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sparsecv import SparseRidgeCV
 from sparsecv.cv import prove
 from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.ledger import Page
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
@@ -62,31 +62,32 @@ def replaced(table: Table, test: NDArray[np.intp]) -> Table:
     return Table(X, y, weights)
 
 
-def page_of(table: Table, folds: Any, method: str, limit: float | None) -> list[Page]:
+def ledger_of(table: Table, folds: Any, method: str, limit: float | None) -> Ledger:
     data = RowFolds(table.X, table.y, folds, True, table.weights)
     with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
         surface.visit(GAMMAS)
         surface.prove()
-    return [surface.pages[gamma] for gamma in GAMMAS]
+    assert list(surface.rows.values()) == [0, 1]
+    return surface.ledger
 
 
-def assert_same_fold(ours: Page, theirs: Page, j: int) -> None:
-    problems = [page.data.training(j).replace(gamma=page.gamma) for page in (ours, theirs)]
+def assert_same_fold(ours: Ledger, theirs: Ledger, g: int, j: int) -> None:
+    problems = [known.problem(g, j) for known in (ours, theirs)]
     for t in range(TAUS.size):
-        exact = ours.exact[t, j], theirs.exact[t, j]
+        exact = ours.exact[g, t, j], theirs.exact[g, t, j]
         if exact[0] != exact[1]:  # What is proved first depends on all folds' errors.
-            least, other = sorted((ours, theirs), key=lambda page: not page.exact[t, j])
-            assert least.objective[t, j] <= other.objective[t, j] * (1.0 + 1e-9)
+            least, other = sorted((ours, theirs), key=lambda known: not known.exact[g, t, j])
+            assert least.objective[g, t, j] <= other.objective[g, t, j] * (1.0 + 1e-9)
             continue
-        mine, yours = ours.support(t, j), theirs.support(t, j)
+        mine, yours = ours.support(g, t, j), theirs.support(g, t, j)
         np.testing.assert_array_equal(mine, yours)
         fits = [problem.fit(mine) for problem in problems]
         np.testing.assert_array_equal(fits[0].coef, fits[1].coef)
         assert fits[0].objective == fits[1].objective
         # Objectives of a tree that leave-one-out folds share are differences, good to rounding.
         shared = ours.data.folds.leave_one_out and all(exact)
-        assert ours.objective[t, j] == pytest.approx(
-            theirs.objective[t, j], rel=1e-8 if shared else 1e-13
+        assert ours.objective[g, t, j] == pytest.approx(
+            theirs.objective[g, t, j], rel=1e-8 if shared else 1e-13
         )
 
 
@@ -101,12 +102,12 @@ def test_a_fold_does_not_see_its_held_out_rows(
     proving = regime != "few columns" and limit == "none"
     folds = make_folds(FOLDS[kind], table.y.size, seed=0, X=table.X)
     for method in ("exact", "search") if proving and weighted else METHODS:
-        ours = page_of(table, folds, method, LIMITS[limit])
+        ours = ledger_of(table, folds, method, LIMITS[limit])
         for j in (folds.k - 1,) if proving else (0, folds.k - 1):
             other = replaced(table, folds.split(j)[1])
-            theirs = page_of(other, folds, method, LIMITS[limit])
-            for one, two in zip(ours, theirs, strict=True):
-                assert_same_fold(one, two, j)
+            theirs = ledger_of(other, folds, method, LIMITS[limit])
+            for g in range(len(GAMMAS)):
+                assert_same_fold(ours, theirs, g, j)
 
 
 @pytest.mark.parametrize("rule", ["minimum", "one-se", "corrected", "repeated", "averaged"])
@@ -186,7 +187,9 @@ def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     differs = 0
     for one, gamma in zip(partial.by_gamma, GAMMAS, strict=True):
         assert not one.exact.all()
-        differs += np.count_nonzero(one.fold_error != surface.pages[gamma].error)
+        differs += np.count_nonzero(
+            one.fold_error != surface.result([gamma]).by_gamma[0].fold_error
+        )
     assert differs <= 3  # proved before the interrupt
 
 
@@ -195,16 +198,17 @@ def test_a_better_support_from_elsewhere_stays_a_bound() -> None:
     data = RowFolds(X, y, make_folds(4, y.size, seed=0), True)
     with Surface(data, TAUS, Settings(time_limit=0.0)) as surface:
         surface.visit([0.05])
-    page = surface.pages[0.05]
-    before = page.error.copy(), page.choice.copy()
-    page.objective *= 1.5  # as though the folds had found worse supports
-    page.best_objective = page.objective.copy()
+    known, folds = surface.ledger, np.arange(4)
+    before = known.error.copy(), known.choice.copy()
+    known.objective *= 1.5  # as though the folds had found worse supports
+    known.best_objective = known.objective.copy()
     for support in itertools.combinations(range(8), 3):
-        page.offer(1, np.arange(4), np.array(support, dtype=np.intp))
-    np.testing.assert_array_equal(page.error, before[0])
-    np.testing.assert_array_equal(page.choice, before[1])
-    better = np.flatnonzero(page.best_choice[1] != page.choice[1])
+        known.offer(0, 1, folds, np.array(support, dtype=np.intp))
+    np.testing.assert_array_equal(known.error, before[0])
+    np.testing.assert_array_equal(known.choice, before[1])
+    better = np.flatnonzero(known.best_choice[0, 1, folds] != known.choice[0, 1, folds])
     assert better.size > 0
-    page.prove(1, better)
-    np.testing.assert_array_equal(page.choice[1, better], page.best_choice[1, better])
-    np.testing.assert_array_equal(page.lower[1, better], page.error[1, better])
+    known.prove(0, 1, better)
+    at = 0, 1, better
+    np.testing.assert_array_equal(known.choice[at], known.best_choice[at])
+    np.testing.assert_array_equal(known.lower[at], known.error[at])

@@ -1,4 +1,4 @@
-"""A page on paper: what comes back is what was proved, and nothing wrong is believed."""
+"""A row of the ledger on disk: what was proved comes back, and nothing wrong is believed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsecv.cv.engine import Surface
-from sparsecv.cv.ledger import Page
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 
 Array = NDArray[np.float64]
 TAUS = np.array([1, 2, 4], dtype=np.intp)
-ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "choice", "whole_trees")
-MODELS = ("model_objective", "model_bound", "model_proved")
+ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "bound", "trees")
 
 
 def data_of(cv: Any = 4, p: int = 5, n: int = 20) -> RowFolds:
@@ -28,29 +27,28 @@ def data_of(cv: Any = 4, p: int = 5, n: int = 20) -> RowFolds:
     return RowFolds(X, X[:, 0] - X[:, 3] + rng.standard_normal(n), make_folds(cv, n), True)
 
 
-def page_of(data: RowFolds, settings: Settings | None = None) -> Page:
+def ledger_of(data: RowFolds, settings: Settings | None = None) -> Ledger:
     with Surface(data, TAUS, settings) as surface:
         surface.visit([0.3])
         surface.prove()
-    return surface.pages[0.3]
+    return surface.ledger
 
 
-def fresh(data: RowFolds) -> Page:
-    return Page(data, 0.3, TAUS)
+def fresh(data: RowFolds) -> Ledger:
+    return Ledger(data, TAUS, [0.3])
 
 
-def assert_equal(found: Page, expected: Page, rtol: float = 0.0) -> None:
-    for name in (*ARRAYS, *MODELS):
+def assert_equal(found: Ledger, expected: Ledger, rtol: float = 0.0) -> None:
+    for name in ARRAYS:
         ours, theirs = getattr(found, name), getattr(expected, name)
         assert ours.dtype == theirs.dtype, name
         np.testing.assert_allclose(ours, theirs, rtol=rtol, err_msg=name)
-    for name in ("n_mio", "n_nodes", "seconds", "status", "history", "complete"):
-        assert getattr(found, name) == getattr(expected, name), name
-    for ours, theirs in zip(found.models, expected.models, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    for name in ("n_mio", "n_nodes", "seconds", "status", "history"):
+        assert getattr(found, name)[0] == getattr(expected, name)[0], name
+    assert found.complete(0) == expected.complete(0)
     for t in range(TAUS.size):
-        for j in range(found.data.folds.k):
-            np.testing.assert_array_equal(found.support(t, j), expected.support(t, j))
+        for j in range(found.k + 1):
+            np.testing.assert_array_equal(found.support(0, t, j), expected.support(0, t, j))
 
 
 @pytest.mark.parametrize(
@@ -67,50 +65,50 @@ def assert_equal(found: Page, expected: Page, rtol: float = 0.0) -> None:
 )
 def test_round_trip_through_json(cv: Any, p: int, settings: Settings) -> None:
     data = data_of(cv, p)
-    page = page_of(data, settings)
-    stored = page.proved()
+    known = ledger_of(data, settings)
+    stored = known.stored(0)
     assert stored is not None
     again = fresh(data)
-    again.restore(json.loads(json.dumps(stored)))
+    again.restore(0, json.loads(json.dumps(stored)))
     # errors are fitted again; a search's and a tree's differ from that by rounding
-    assert_equal(again, page, rtol=1e-12)
+    assert_equal(again, known, rtol=1e-12)
     once_more = fresh(data)
-    once_more.restore(json.loads(json.dumps(again.proved())))
+    once_more.restore(0, json.loads(json.dumps(again.stored(0))))
     assert_equal(once_more, again)
 
 
 def test_open_intervals_come_back() -> None:
     data = data_of()
-    page = page_of(data)
-    page.exact[1, 2] = page.exact[0, 0] = False
-    page.lower[1, 2], page.upper[0, 0] = 0.0, np.inf
-    page.model_proved[1], page.model_bound[1] = False, 0.25
+    known = ledger_of(data)
+    known.exact[0, 1, 2] = known.exact[0, 0, 0] = False
+    known.lower[0, 1, 2], known.upper[0, 0, 0] = 0.0, np.inf
+    known.exact[0, 1, data.folds.k], known.bound[0, 1, data.folds.k] = False, 0.25
     again = fresh(data)
-    again.restore(json.loads(json.dumps(page.proved())))
-    assert_equal(again, page)
-    assert not again.complete
+    again.restore(0, json.loads(json.dumps(known.stored(0))))
+    assert_equal(again, known)
+    assert not again.complete(0)
 
 
 def test_nothing_proved_is_nothing_to_keep() -> None:
     data = data_of(p=30)
-    assert fresh(data).proved() is None
-    assert page_of(data, Settings(time_limit=0)).proved() is None
+    assert fresh(data).stored(0) is None
+    assert ledger_of(data, Settings(time_limit=0)).stored(0) is None
 
 
 def test_errors_are_fitted_not_read() -> None:
     """Bounds of exact folds follow their supports, whatever the file says."""
     data = data_of()
-    page = page_of(data)
-    stored = page.proved()
+    known = ledger_of(data)
+    stored = known.stored(0)
     assert stored is not None
-    assert not {"error", "objective", "model_objective"} & set(stored)
-    stored["lower"] = stored["upper"] = np.full((3, 4), 7.0).tolist()
-    stored["model_bound"] = [1e9, 1e9, 1e9]
+    assert not {"error", "objective", "best_objective"} & set(stored)
+    stored["lower"] = stored["upper"] = np.full((3, 5), 7.0).tolist()
+    stored["bound"] = np.full((3, 5), 1e9).tolist()
     again = fresh(data)
-    again.restore(stored)
-    np.testing.assert_array_equal(again.lower, page.error)
-    np.testing.assert_array_equal(again.upper, page.error)
-    assert (again.model_bound <= again.model_objective).all()
+    again.restore(0, stored)
+    np.testing.assert_array_equal(again.lower, known.error)
+    np.testing.assert_array_equal(again.upper, known.error)
+    assert (again.bound <= again.objective).all()
 
 
 def wrong_contents(stored: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
@@ -139,15 +137,13 @@ def wrong_contents(stored: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
             table = copy.deepcopy(stored[name])
             table[1][2] = value
             case(name, table, f"with {value!r}")
-    for name in ("exact", "searched", "model_proved"):
+    for name in ("exact", "searched"):
         for value in (2, None, "true", 0.5):
             table = copy.deepcopy(stored[name])
-            row = table[1] if isinstance(table[1], list) else table
-            row[-1] = value
+            table[1][-1] = value
             case(name, table, f"with {value!r}")
-    for name in ("supports", "models"):
-        for support in ([5], [-1], [1, 0], [2, 2], [0.0], ["0"], [True], [[0]], 0, [0, 1, 2, 3, 4]):
-            case(name, [support, *stored[name][1:]], f"with {support!r}")
+    for support in ([5], [-1], [1, 0], [2, 2], [0.0], ["0"], [True], [[0]], 0, [0, 1, 2, 3, 4]):
+        case("supports", [support, *stored["supports"][1:]], f"with {support!r}")
     case("supports", [], "empty")
     table = copy.deepcopy(stored["choice"])
     table[0][0] = len(stored["supports"])
@@ -167,37 +163,36 @@ def wrong_contents(stored: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def test_wrong_contents_are_refused_whole() -> None:
     data = data_of()
-    stored = json.loads(json.dumps(page_of(data).proved()))
+    stored = json.loads(json.dumps(ledger_of(data).stored(0)))
     untouched = fresh(data)
     believed = []
     for what, content in wrong_contents(stored):
-        page = fresh(data)
+        known = fresh(data)
         try:
-            page.restore(content)
+            known.restore(0, content)
         except (ValueError, TypeError, KeyError):
-            for name in (*ARRAYS, *MODELS):
-                np.testing.assert_array_equal(getattr(page, name), getattr(untouched, name), what)
-            assert not page.models
-            assert not page.supports
-            assert page.n_mio == page.n_nodes == 0
+            for name in (*ARRAYS, "choice", "n_mio", "n_nodes", "seconds"):
+                np.testing.assert_array_equal(getattr(known, name), getattr(untouched, name), what)
+            assert not known.supports
+            assert not known.answered(0)
         else:
             believed.append(what)
     assert believed == []
 
 
-@pytest.mark.parametrize("content", [None, [], "page", 3, {}])
-def test_what_is_no_page_is_refused(content: Any) -> None:
+@pytest.mark.parametrize("content", [None, [], "row", 3, {}])
+def test_what_is_no_row_is_refused(content: Any) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
-        fresh(data_of()).restore(content)
+        fresh(data_of()).restore(0, content)
 
 
-def test_another_page_is_refused() -> None:
+def test_another_row_is_refused() -> None:
     data = data_of()
-    stored = page_of(data).proved()
+    stored = ledger_of(data).stored(0)
     assert stored is not None
-    for page in (Page(data, 0.4, TAUS), Page(data, 0.3, TAUS[:2])):
+    for known in (Ledger(data, TAUS, [0.4]), Ledger(data, TAUS[:2], [0.3])):
         with pytest.raises(ValueError, match="other γ or τ"):
-            page.restore(stored)
+            known.restore(0, stored)
     fewer = data_of(5)  # another number of folds
     with pytest.raises(ValueError, match="another shape"):
-        fresh(fewer).restore(stored)
+        fresh(fewer).restore(0, stored)

@@ -215,15 +215,13 @@ def test_a_search_beyond_double_precision_is_not_called_proved(
 ) -> None:
     from dataclasses import replace
 
-    from sparsecv.cv import shared_tree as joint
-    from sparsecv.cv import tau_search
+    from sparsecv.cv import shared_tree
     from sparsecv.solvers import Status, solve
 
     def imprecise(*arguments: object, **options: object) -> object:
         return replace(solve(*arguments, **options), status=Status.PRECISION)  # type: ignore[arg-type]
 
-    for module in (joint, tau_search):
-        monkeypatch.setattr(module, "solve", imprecise)
+    monkeypatch.setattr(shared_tree, "solve", imprecise)
     made = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
     data = RowFolds(made.X, made.y, make_folds(5, 30, seed=0), False)
     result = cross_validate(

@@ -37,10 +37,7 @@ def test_a_unit_of_work_gives_the_same_in_another_process(p: int) -> None:
     data = rows(p=p)
     gammas, taus = np.array([0.1, 3.0]), np.array([1, 2], dtype=np.intp)
     limits = Limits(1000.0, None, StopFlag())
-    units = [
-        (data.training(j), data.held_out(j), gammas, taus, "auto", limits)
-        for j in range(data.folds.k)
-    ]
+    units = [(data, j, gammas, taus, "auto", limits) for j in range(data.folds.k)]
     there = Parallel(n_jobs=2, backend="loky")(delayed(fold_unit)(*unit) for unit in units)
     for unit, (path, error) in zip(units, there, strict=True):
         here, expected = fold_unit(*unit)
@@ -136,9 +133,9 @@ def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
     cells: list[tuple[float, int]] = []
     real = prove.Prover._prove
 
-    def noted(self: prove.Prover, g: int, t: int, seconds: float) -> None:
-        cells.append((self.pages[g].gamma, int(self.pages[g].taus[t])))
-        real(self, g, t, seconds)
+    def noted(self: prove.Prover, g: int, t: int, seconds: float) -> Any:
+        cells.append((self.ledger.gammas[g], int(self.ledger.taus[t])))
+        return real(self, g, t, seconds)
 
     monkeypatch.setattr(prove.Prover, "_prove", noted)
     return cells

@@ -94,7 +94,7 @@ def test_an_interval_that_says_nothing_is_not_shaded(
 ) -> None:
     cv = result(p=30, gammas=(1.0,), limit=1e-9)
     (one,) = cv.by_gamma
-    one.lower, one.upper = np.zeros(30), np.full(30, 2.5e10)
+    one.lower[:], one.upper[:] = 0.0, 2.5e10
     one.lower[4:7], one.upper[4:7] = 0.9 * one.cv_error[4:7], 1.1 * one.cv_error[4:7]
     one.exact[:] = False
     drawn = Drawn(monkeypatch)

@@ -252,7 +252,7 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     for one in other.by_gamma:
         one.lower[:] = 0.0
         one.exact[:] = False
-        one.status = "time limit"
+    other.tables["status"] = ["time limit"] * other.gammas.size
     del study.mean_surface
     study.others = [other]
     for rule in ("repeated", "averaged"):
@@ -267,7 +267,7 @@ def test_every_model_counts_for_the_proof() -> None:
     X, y = made(40, 5)
     study = study_of(X, y, taus=[1, 2, 3])
     assert CHOOSERS["corrected"](study).certified
-    study.surface.by_gamma[0].model_proved = np.array([True, False, True])
+    study.surface.tables["model_proved"][0] = np.array([True, False, True])
     assert not CHOOSERS["corrected"](study).certified
     assert CHOOSERS["minimum"](study).certified
 

@@ -21,7 +21,7 @@ from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .batch import Batch, Strategy
 from .checkpoint import Checkpoint
-from .estimate import MANY_FOLDS, estimates
+from .estimate import MANY_FOLDS, estimate_folds, estimate_models
 from .grid import Grid
 from .ledger import Ledger, Support
 from .progress import Pace, Tell
@@ -177,8 +177,14 @@ class Surface:
                 ledger.take_models(g, self._models.ledger, known)
             if self.checkpoint is not None:
                 self.checkpoint.load(ledger, g)
+        left = [g for g in rows if not ledger.complete(g)]
+        limits = Limits(None, None, self._stop) if self._untimed else self.limits
+        how = "heuristic" if self._only_estimates else self.strategy.solver, limits
         try:
-            self._estimate([g for g in rows if not ledger.complete(g)])
+            if left:
+                self._paced("the models of all rows", 0, 1)
+                small = estimate_models(ledger, left, *how, self.settings.n_jobs)
+                self._run(estimate_folds(ledger, left, small, *how, self._paced), left)
         except KeyboardInterrupt:  # what is answered in every fold is a result
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
@@ -191,14 +197,6 @@ class Surface:
                 limits = self._proofs.share(len(rows) - i)
                 self._run(self.strategy.fill(ledger, g, limits, self._paced), [g])
             self._save([g])
-
-    def _estimate(self, rows: list[int]) -> None:
-        """Give some rows of the ledger answers."""
-        limits = Limits(None, None, self._stop) if self._untimed else self.limits
-        solver = "heuristic" if self._only_estimates else self.strategy.solver
-        if rows:
-            jobs = self.settings.n_jobs
-            self._run(estimates(self.ledger, rows, solver, limits, jobs, self._paced), rows)
 
     def prove(self) -> None:
         """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""

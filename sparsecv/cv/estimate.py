@@ -71,28 +71,40 @@ def shares_a_tree(data: FoldData) -> bool:
     return rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
 
 
-def estimates(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, tell: Tell
+def estimate_models(
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None
+) -> list[int]:
+    """Give the problem of all rows an answer at every γ and τ, unless the ledger has one.
+
+    Returns: The rows of the ledger where the tree of all rows did not grow large.
+    """
+    data, k, clock = ledger.data, ledger.k, Limits()
+    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
+    if not missing:
+        return rows
+    deleted = solver == "auto" and shares_a_tree(data)
+    share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
+    at = [ledger.gammas[g] for g in missing]
+    whole = support_path(data.full(), at, ledger.taus, solver=solver, limits=share)
+    for i, g in enumerate(missing):
+        ledger.take_path(g, k, whole, i)
+    ledger.seconds[missing] += clock.elapsed() / len(missing)
+    large = {g for i, g in enumerate(missing) if whole.n_trees[i] > 1 or i in whole.unfinished}
+    return [g for g in rows if g not in large]
+
+
+def estimate_folds(
+    ledger: Ledger, rows: list[int], small: list[int], solver: str, limits: Limits, tell: Tell
 ) -> Iterator[Batch]:
-    """Give every problem an answer at every γ and τ; exact up to 45 columns, limits permitting.
+    """Give every fold an answer at every γ and τ; exact up to 45 columns, limits permitting.
 
     rows: Rows of the ledger; what is exact there already is kept.
+    small: Where the tree of all rows did not grow large; elsewhere a tree for all folds would not
+        end either.
     solver: "auto", or "heuristic": good supports everywhere, nothing proved.
     """
     data, taus, k = ledger.data, ledger.taus, ledger.k
-    deleted, large = solver == "auto" and shares_a_tree(data), set()
-    missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
-    if missing:
-        tell("the models of all rows", 0, 1)
-        share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
-        at = [ledger.gammas[g] for g in missing]
-        whole = support_path(data.full(), at, taus, solver=solver, limits=share)
-        for i, g in enumerate(missing):
-            ledger.take_path(g, k, whole, i)
-            if whole.n_trees[i] > 1 or i in whole.unfinished:
-                large.add(g)
-    # Where the tree of all rows grows too large, a tree for all folds would not end either.
-    shared = [g for g in rows if deleted and g not in large]
+    shared = small if solver == "auto" and shares_a_tree(data) else []
     for done, g in enumerate(shared):
         tell(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
         yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))

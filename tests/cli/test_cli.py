@@ -192,11 +192,11 @@ def test_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     files = sorted(Path("kept/here").iterdir())
     assert len(files) == 2 * (1 + first["nested"]["folds"])  # every γ of the fit and of outer fits
 
-    def refuse(pages: list[Any], *_: Any, **__: Any) -> None:
-        assert not pages, "solved again"
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("solved again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "fill_pages", refuse)
+        patch.setattr(engine, "estimate_folds", refuse)
         second = run_json(*arguments)
     for document in (first, second):
         for part in (document, *document["results"]):

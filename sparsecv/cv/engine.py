@@ -182,8 +182,7 @@ class Surface:
         how = "heuristic" if self._only_estimates else self.strategy.solver, limits
         try:
             if left:
-                self._paced("the models of all rows", 0, 1)
-                small = estimate_models(ledger, left, *how, self.settings.n_jobs)
+                small = estimate_models(ledger, left, *how, self.settings.n_jobs, self._paced)
                 self._run(estimate_folds(ledger, left, small, *how, self._paced), left)
         except KeyboardInterrupt:  # what is answered in every fold is a result
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}

@@ -72,7 +72,7 @@ def shares_a_tree(data: FoldData) -> bool:
 
 
 def estimate_models(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, tell: Tell
 ) -> list[int]:
     """Give the problem of all rows an answer at every γ and τ, unless the ledger has one.
 
@@ -82,6 +82,7 @@ def estimate_models(
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
     if not missing:
         return rows
+    tell("the models of all rows", 0, 1)
     deleted = solver == "auto" and shares_a_tree(data)
     share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
     at = [ledger.gammas[g] for g in missing]

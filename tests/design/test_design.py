@@ -141,3 +141,17 @@ def test_values_whose_squares_overflow_are_refused(column: int) -> None:
     with np.errstate(all="ignore"), pytest.raises(InputError) as caught:
         designed(values[:, :4], values[:, 4], Protocol())
     assert ("'a'" if column == 0 else "response") in str(caught.value)
+
+
+def test_the_problem_of_all_rows_bears_an_offset() -> None:
+    """A mean beside an offset of 1e8 is rounded by 1e-8, a hundredth of the smallest spread."""
+    X, y = table(n=60)
+    X = 1e8 + X * [1e-6, 1.0, 1.0, 1.0] / X.std(axis=0)
+    rows = np.column_stack([X, y])
+    origin = rows[0]
+    exact = rows.astype(np.longdouble) - origin
+    exact -= exact.mean(axis=0)
+    exact[:, :4] /= np.sqrt((exact[:, :4] ** 2).mean(axis=0))
+    problem = designed(X, y, Protocol()).problem(X, y)
+    np.testing.assert_allclose(problem.G, exact[:, :4].T @ exact[:, :4], atol=1e-8)
+    np.testing.assert_allclose(problem.b, exact[:, :4].T @ exact[:, 4], rtol=1e-9)

@@ -149,13 +149,15 @@ class FoldLosses:
         tasks: list[Task] = []
         for subset in left_out:
             missing = [c for c in candidates if c not in self.known[subset]]
+            if not missing:
+                continue
             self.known[subset].update(missing)
             rows = np.flatnonzero(~np.isin(self.label, subset))
-            blocks = [missing] if self.at_once and missing else [[c] for c in missing]
+            blocks = [missing] if self.at_once else [[c] for c in missing]
             subsets += [subset] * len(blocks)
             tasks += [(rows, block) for block in blocks]
             self.n_fits += len(missing)
-        for index, losses in self.fit(tasks):
+        for index, losses in self.fit(tasks) if tasks else ():
             self._enter(subsets[index], tasks[index][1], losses)
 
     def _enter(self, left_out: Subset, candidates: list[int], losses: Array) -> None:
@@ -175,9 +177,10 @@ class FoldLosses:
 
     def _compare(self, t: int, other: int) -> None:
         """How much leaving out ``other``, too, changes the losses outside fold t."""
-        waiting, rest = self._waiting[t, other], self.label != t
+        waiting = self._waiting[t, other]
         ready = [c for c in waiting if not np.isnan(self.single[t, c, 0])]
         if ready:
+            rest = self.label != t
             without = np.array([waiting.pop(c) for c in ready])
             change = np.abs(without[:, rest] - self.single[t, ready][:, rest])
             self.change[t, other, ready] = change.mean(axis=1)

@@ -289,7 +289,11 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             search = Descent(losses, grid)
             selection = search.select(weights) if nested else None
             self.lambda_ = float(weights[0]) if selection is None else selection.lambda_
-            chosen, plain = search.outside(self.lambda_), search.outside(0.0)
+            chosen = search.outside(self.lambda_) if selection is None else selection.theta
+            if selection is not None and weights[0] == 0.0:
+                plain = int(selection.choice[0])
+            else:
+                plain = search.outside(0.0)
             at, errors = search.visited()
         self.n_fits_ = losses.n_fits
         self.nested_error_ = None if selection is None else float(selection.nested_error.min())

@@ -29,6 +29,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
+from support.clusters import local_cluster  # noqa: E402
 
 COMMON = settings(
     deadline=None,
@@ -88,15 +89,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
     """A Dask cluster of two processes on this machine, for all tests that need one."""
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as one,
-    ):
-        one.amm.stop()  # it would drop copies of what was sent, on a worker that waits
+    pytest.importorskip("distributed")
+    with local_cluster(2) as one:
+        one.amm.stop()  # Dask would drop a waiting worker's copy of what was sent
         yield one

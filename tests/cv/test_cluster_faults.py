@@ -11,13 +11,12 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.clusters import local_cluster
 
 from sparsecv.cv.checkpoint import Checkpoint
 from sparsecv.cv.engine import cross_validate
@@ -56,20 +55,6 @@ def assert_same(found: CVResult, expected: CVResult) -> None:
         np.testing.assert_array_equal(found.table(name), expected.table(name), name)
 
 
-@contextmanager
-def cluster(workers: int = 2) -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as here,
-        distributed.Client(here, set_as_default=False) as client,
-    ):
-        yield client
-
-
 def pids(client: Any) -> list[int]:
     for _ in range(600):
         found = client.run(os.getpid, on_error="return").values()
@@ -101,7 +86,7 @@ def kill_one(victims: list[int], after: float) -> threading.Thread:
 @pytest.mark.slow
 def test_a_worker_is_killed_at_ten_random_moments(expected: CVResult) -> None:
     rng = np.random.default_rng(7)
-    with cluster() as client:
+    with local_cluster(2) as client:
         for _ in range(2):  # kernels are loaded the first time
             started = time.monotonic()
             with on_client(client):
@@ -117,7 +102,7 @@ def test_a_worker_is_killed_at_ten_random_moments(expected: CVResult) -> None:
 
 def test_the_only_worker_is_killed(expected: CVResult) -> None:
     """What was sent to it is sent again."""
-    with cluster(1) as client, on_client(client):
+    with local_cluster(1) as client, on_client(client):
         killer = kill_one(pids(client), 0.5)
         assert_same(cross_validate(*problem(P)), expected)
         killer.join()
@@ -133,7 +118,7 @@ def test_a_unit_that_ends_every_worker_is_given_up() -> None:
 
     none = dask.config.set({"distributed.scheduler.allowed-failures": 0})
     given_up = pytest.raises(ClusterError, match="memory may be too small")
-    with none, cluster(1) as client, on_client(client), given_up:
+    with none, local_cluster(1) as client, on_client(client), given_up:
         list(run_units(ends_its_worker, None, [()], allot=lambda _: Limits()))
 
 
@@ -144,7 +129,7 @@ def slow(shared: Any, number: int, limits: Limits) -> int:
 
 @pytest.mark.slow
 def test_a_cluster_that_restarts_is_sent_the_rest() -> None:
-    with cluster(1) as client, on_client(client):
+    with local_cluster(1) as client, on_client(client):
         units = run_units(slow, None, [(i,) for i in range(4)], allot=lambda _: Limits())
         found = [next(units)]
         client.restart()
@@ -156,7 +141,7 @@ def test_a_cluster_without_workers_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     soon = cluster_module.CLUSTER._replace(seconds_without_worker=1.0)
     monkeypatch.setattr(cluster_module, "CLUSTER", soon)
     nobody = pytest.raises(ClusterError, match="has had no worker for 1 s")
-    with cluster(0) as client, on_client(client), nobody:
+    with local_cluster(0) as client, on_client(client), nobody:
         next(run_units(slow, None, [(0,)], allot=lambda _: Limits()))
 
 
@@ -164,7 +149,7 @@ def test_a_lost_scheduler_is_a_sentence() -> None:
     import dask
 
     timeout = {"distributed.comm.timeouts.connect": "2s"}
-    with dask.config.set(timeout), cluster(1) as client, on_client(client):
+    with dask.config.set(timeout), local_cluster(1) as client, on_client(client):
         units = run_units(slow, None, [(i,) for i in range(40)], allot=lambda _: Limits())
         next(units)
         client.cluster.close()
@@ -197,7 +182,8 @@ CHILD = textwrap.dedent(
 def child(folder: Path, p: int, address: str = "") -> subprocess.Popen[str]:
     script = folder.parent / "child.py"
     script.write_text(CHILD)
-    paths = os.pathsep.join([str(Path(__file__).parent), os.getcwd()])
+    here = Path(__file__).parent
+    paths = os.pathsep.join([str(here), str(here.parent), os.getcwd()])
     return subprocess.Popen(
         [
             sys.executable,

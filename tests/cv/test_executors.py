@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
+from support.clusters import local_cluster
 
 from sparsecv import SparseRidgeCV, StabilityCV
 from sparsecv.cli.main import main
@@ -43,16 +44,8 @@ CASES: dict[str, tuple[Any, ...]] = {
 
 @pytest.fixture(scope="module")
 def four_workers() -> Iterator[Any]:
-    with (
-        distributed.LocalCluster(
-            n_workers=4,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as one,
-    ):
-        yield one
+    with local_cluster(4) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -157,13 +157,12 @@ def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def scan_pairs(work, level, row, i, n, gain, record, picks):  # type: ignore[no-untyped-def]
+def scan_pairs(C, level, row, i, n, c, gain, record, picks):  # type: ignore[no-untyped-def]
     """Best last two picks of which unit column i is the first; returns the record gain.
 
-    row: Row of this level of ``work.C`` that has the inner products of i with later columns.
+    row: Row of this level of C that has the inner products of i with later columns.
     picks: The two positions are put where the columns chosen before, one per level, end.
     """
-    C, c = work.C, work.unit
     ci = c[level, i]
     need = (record - gain) * RECORD_FACTOR - ci * ci
     if not any_hit(C[level, row, i + 1 : n], c[level, i + 1 : n], ci, need):
@@ -235,14 +234,14 @@ def reach(share, first, end, k, least):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def last_pairs(level, first, gain, total, least, record, work):  # type: ignore[no-untyped-def]
+def last_pairs(C, level, first, gain, total, least, record, work):  # type: ignore[no-untyped-def]
     """Best last two picks from position ``first`` on of a level; returns the record gain."""
     share, end = work.share, work.ends[level]
     for j in range(first, end - 1):
         end = reach(share, j + 1, end, 1, least - total - share[j])
         if end <= j + 1:
             break
-        record = scan_pairs(work, level, j, j, end, gain, record, work.picks)
+        record = scan_pairs(C, level, j, j, end, work.unit, gain, record, work.picks)
     return record
 
 
@@ -269,7 +268,7 @@ def enumerate_picks(C, n, k, gain, record, least, work):  # type: ignore[no-unty
         work.ends[level + 1] = end
         pick_first(C, c, level, i, end)
         if left == 3:
-            value = last_pairs(level + 1, i + 1, gain, total, least, record, work)
+            value = last_pairs(C, level + 1, i + 1, gain, total, least, record, work)
             if value > record:
                 record = value
                 for a in range(k):
@@ -330,7 +329,7 @@ def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # typ
         for a in range(m):
             add(left, V[a, f + 1 : end], -V[a, f], end - f - 1)
         if k == 2:
-            record = scan_pairs(work, 0, row, f, end, gain, record, found)
+            record = scan_pairs(C, 0, row, f, end, unit, gain, record, found)
     if k == 2:
         return record
     return enumerate_picks(C, n, k, gain, record, least, work)

@@ -106,11 +106,6 @@ class FamilyTree(Tree):
         """Memory of one row of the table."""
         return super().bytes_per_node() + self.k
 
-    def nodes_of(self, j: int) -> NDArray[np.int64]:
-        """Rows of the nodes that are open for problem j."""
-        rows = np.concatenate([self.kept, self.waiting])
-        return np.asarray(rows[self.family.open_for[rows, j] == 1])
-
 
 def solve_jointly(
     left_out: LeftOut,
@@ -137,13 +132,13 @@ def solve_jointly(
     root, dp = tree.take(tree.waiting), tree.problems
     status = Search(tree).run(limits.within(nodes=most_nodes))
     rounding = tree.margin + left_out.rounding(problem.gamma / 2.0, tau, dp.upper)
-    found, work = [], Work(tree.n_nodes)
-    for j in range(k):
-        gone = tree.family.load[j] > patience
-        nodes = root if gone else tree.take(tree.nodes_of(j))
-        known = (dp.support[j], float(dp.upper[j]), float(rounding[j]))
-        found.append(_partial(*known, nodes, status, work))
-    return found
+    rows = np.concatenate([tree.kept, tree.waiting])
+    is_open, gone = tree.family.open_for[rows] == 1, tree.family.load > patience
+    nothing, work = tree.take(rows[:0]), Work(tree.n_nodes)
+    known = zip(np.sort(dp.support), dp.upper.tolist(), rounding.tolist(), strict=True)
+    left = np.flatnonzero(gone | is_open.any(axis=0)).tolist()
+    nodes = {j: root if gone[j] else tree.take(rows[is_open[:, j]]) for j in left}
+    return [_partial(*one, nodes.get(j, nothing), status, work) for j, one in enumerate(known)]
 
 
 def settle(
@@ -179,7 +174,7 @@ def settle(
         tree.clear()
         tree.add(*nodes)
         status = Search(tree).run(own)
-    known = (tree.st.support, float(tree.now["upper"][0]), found.rounding)
+    known = (np.sort(tree.st.support), float(tree.now["upper"][0]), found.rounding)
     nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
     work = Work(tree.n_nodes, 0.0, max(int(tree.now["branched"][0]), int(branch)))
     return _partial(*known, nodes_left, status, work)
@@ -197,15 +192,15 @@ def _partial(
 
     ended: How the search ended; where nodes are left all the same, they were not to be branched on.
     """
-    status = Status.OPTIMAL
-    if nodes[0].shape[0]:
-        status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
     leaves, beta, root_lam, bounds, _ = nodes
-    least = min(objective, float(bounds.min(initial=np.inf))) * (1.0 - TOLERANCE)
+    status, least = Status.OPTIMAL, objective
+    if bounds.size:
+        status = Status.NODE_LIMIT if ended in (None, Status.OPTIMAL) else ended
+        least = min(objective, float(bounds.min()))
     return PartialProof(
-        np.sort(support).astype(np.intp),
+        support.astype(np.intp, copy=False),
         objective,
-        max(0.0, least - rounding),
+        max(0.0, least * (1.0 - TOLERANCE) - rounding),
         status,
         work,
         leaves,

@@ -106,7 +106,7 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
     now.active = -1
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def load_residuals(dp, j):  # type: ignore[no-untyped-def]
     """Residuals of the rows that problem j lacks; the sum of their squares."""
     total = 0.0
@@ -160,7 +160,7 @@ def evaluate(dp, j, c, beta, sums, scaled):  # type: ignore[no-untyped-def]
     return bound
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def bound_as_is(dp, j, scaled):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on problem j at the node's own coefficients."""
     first, now = dp.start[j], dp.now[0]
@@ -278,7 +278,7 @@ def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
     return evaluate(dp, j, c, dp.moved, (quadratic, linear, reach, square), scaled)
 
 
-@kernel
+@kernel(inline=True)
 def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
     """Whether the loaded node's bound on problem j reaches ``target``.
 

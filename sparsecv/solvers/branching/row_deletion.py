@@ -136,7 +136,7 @@ class LeftOut:
         gram, k, p = self.gram, self.count, self.gram.b.size
         widest = max(int(np.diff(self.start).max(initial=1)), 1)
         inflation = (float(self.squares.max()) + ridge) / (float(gram.D.min()) + ridge)
-        p_vectors = ("beta", "c", "moved", "moved_c", "g")
+        p_vectors = ("beta", "c", "inside", "free", "moved", "moved_c", "g")
         return kernels.DeletedProblems(
             G=np.ascontiguousarray(gram.G),
             all_rows=gram.terms(ridge)._replace(eps=self._eps),

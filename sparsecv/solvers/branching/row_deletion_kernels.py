@@ -68,10 +68,12 @@ class DeletedProblems(NamedTuple):
     upper: Array  # (k,) objectives of the incumbents
     support: NDArray[np.int64]  # (k, τ) incumbents
     doubt: NDArray[np.int32]  # (k,) problems on which a support could not be judged
-    # A node: coefficients, b − Gβ and decisions.
+    # A node: coefficients, b − Gβ, decisions, and 0/1 for included and for free columns.
     beta: Array  # (p,)
     c: Array  # (p,)
     state: NDArray[np.int8]  # (p,)
+    inside: Array  # (p,)
+    free: Array  # (p,)
     columns: NDArray[np.int64]  # (p,) columns that are not out
     now: NDArray[np.void]  # (1,) of NODE
     residual: Array  # (R,)
@@ -98,6 +100,7 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
     now.quadratic, now.linear, now.reach = 0.0, 0.0, terms.reach_y
     for i in range(p):
         dp.beta[i], dp.state[i] = beta[i], state[i]
+        dp.inside[i], dp.free[i] = state[i] == 1, state[i] == 0
         now.quadratic += beta[i] * (terms.b[i] - dp.c[i])
         now.linear += beta[i] * terms.b[i]
         now.reach += abs(beta[i]) * terms.length[i]
@@ -133,12 +136,29 @@ def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-unty
             g[i] -= D[first + r, i] * error
 
 
+@kernel(inner=True, reorder=True)
+def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore[no-untyped-def]
+    """Σ v over included columns plus an upper bound on the k largest v over free columns.
+
+    v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
+    k·level + Σ max(v − level, 0).
+    """
+    total, over = 0.0, 0.0
+    for i in range(g.shape[0]):
+        size = abs(g[i]) + raise_by * length[i]
+        v = size * size
+        total += inside[i] * v
+        over += free[i] * max(v - level, 0.0)
+    return total + k * level + over
+
+
 @kernel(inline=True)
-def evaluate(dp, j, c, beta, sums, scaled):  # type: ignore[no-untyped-def]
+def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on problem j, at any coefficients β.
 
     c: b − Gβ on all rows; ``dp.e`` holds the residuals of the rows that are deleted.
     sums: βᵀGβ and βᵀb on all rows, reach, |β|².
+    target: The largest g² are selected exactly only where a cruder sum does not reach ``target``.
     scaled: Whether multiples of the residual may be dual points: only where shift = 0.
     """
     quadratic, linear, reach, square = sums
@@ -152,22 +172,27 @@ def evaluate(dp, j, c, beta, sums, scaled):  # type: ignore[no-untyped-def]
     deleted_gradient(dp.D, first, m, dp.e, c, beta, shift, dp.g)
     quadratic += shift * square
     raise_by, length, k = eps * reach, dp.all_rows.length, now.cardinality_left
-    which = (dp.state, dp.columns, now.count, k)
-    total = sum_largest(dp.ones, length, *which, dp.g, raise_by, dp.top)
+    level = now.root_lam * now.root_lam * (ridge + now.extracted)
+    total = sum_from_above(dp.g, length, raise_by, dp.inside, dp.free, k, level)
     total *= (1.0 + eps) / weight
     lost = raise_by * reach
     bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
+    if bound < target:
+        which = (dp.state, dp.columns, now.count, k)
+        total = sum_largest(dp.ones, length, *which, dp.g, raise_by, dp.top)
+        total *= (1.0 + eps) / weight
+        bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
     return bound
 
 
 @kernel(inline=True)
-def bound_as_is(dp, j, scaled):  # type: ignore[no-untyped-def]
+def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
     """Dual bound of the loaded node on problem j at the node's own coefficients."""
     first, now = dp.start[j], dp.now[0]
     for r in range(dp.start[j + 1] - first):
         dp.e[r] = dp.residual[first + r]
     sums = (now.quadratic, now.linear, now.reach, now.square)
-    return evaluate(dp, j, dp.c, dp.beta, sums, scaled)
+    return evaluate(dp, j, dp.c, dp.beta, sums, target, scaled)
 
 
 @kernel(inner=True)
@@ -179,7 +204,7 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
     p, now, ridge, K = dp.beta.shape[0], dp.now[0], dp.known[0].ridge, dp.inverse
     n, mean = 0, 0.0
     for i in range(p):
-        if dp.beta[i] != 0.0 or dp.state[i] == 1:
+        if dp.beta[i] != 0.0 or dp.inside[i] > 0.0:
             dp.active[n] = i
             mean += dp.G[i, i]
             n += 1
@@ -188,7 +213,7 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
     root_weight = np.sqrt(ridge + now.extracted)
     for a in range(n):
         i = dp.active[a]
-        whole = dp.state[i] == 1 or abs(dp.beta[i]) * root_weight >= now.root_lam
+        whole = dp.inside[i] > 0.0 or abs(dp.beta[i]) * root_weight >= now.root_lam
         for c in range(a):
             K[a, c] = dp.G[i, dp.active[c]]
         K[a, a] = dp.G[i, i] + (ridge if whole else -now.extracted) + least
@@ -196,7 +221,7 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
     invert_factor(K, n, dp.top)
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
     """U = D L⁻ᵀ on n columns for the rows problem j lacks, and the Cholesky factor of I − UUᵀ.
 
@@ -219,7 +244,7 @@ def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
     return least
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def move(dp, j, value, target):  # type: ignore[no-untyped-def]
     """Let β follow the deletion of problem j's rows; whether that was possible and promising.
 
@@ -275,7 +300,7 @@ def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
         quadratic += dp.moved[i] * (b[i] - c[i])
         linear += dp.moved[i] * b[i]
         reach += abs(dp.moved[i]) * dp.all_rows.length[i]
-    return evaluate(dp, j, c, dp.moved, (quadratic, linear, reach, square), scaled)
+    return evaluate(dp, j, c, dp.moved, (quadratic, linear, reach, square), target, scaled)
 
 
 @kernel(inline=True)
@@ -287,7 +312,7 @@ def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
     if value - load_residuals(dp, j) < target:
         return False
     scaled = dp.shift[j] == 0.0
-    if bound_as_is(dp, j, scaled) >= target:
+    if bound_as_is(dp, j, target, scaled) >= target:
         return True
     if dp.now[0].active < 0:
         factor_active(dp)
@@ -300,7 +325,7 @@ def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
     factor_active(dp)
     for j in range(dp.yy.shape[0]):
         load_residuals(dp, j)
-        bounds[j] = bound_as_is(dp, j, False)
+        bounds[j] = bound_as_is(dp, j, np.inf, False)
         moved = bound_moved(dp, j, np.inf, np.inf, False)
         better = moved > bounds[j]
         bounds[j] = max(bounds[j], moved)

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_NOT_THE_USER = ("sparsecv", "sklearn", "joblib")  # packages whose lines no warning points at
+_NOT_THE_USER = ("sparsecv", "sklearn", "joblib")  # Warnings point at no line of these packages.
 
 
 class InputError(ValueError):
-    """Bad input: one line that names the column, row or option at fault and what to do."""
+    """The input is bad; the message is one line on the column, row or option, and what to do."""
 
 
 class GammaTooSmall(InputError):
-    """γ cannot be told from zero in double precision beside dependent columns of this length."""
+    """γ is zero to double precision beside dependent columns of this length."""
 
 
 class ClusterError(RuntimeError):
-    """A cluster could not do its part: one line that says what happened and what to do."""
+    """A cluster has failed; the message is one line on what happened and what to do."""
 
 
 class ConstantColumnWarning(UserWarning):
@@ -36,10 +36,7 @@ class CheckpointWarning(UserWarning):
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:
-    """Warn at the line that called this package, beyond scikit-learn's decorators and searches.
-
-    category, subclass of Warning.
-    """
+    """Warn at the line that called this package, beyond scikit-learn's decorators and searches."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _NOT_THE_USER:
         frame, level = frame.f_back, level + 1
@@ -48,10 +45,9 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 
 @contextmanager
 def file_faults(what: str) -> Iterator[None]:
-    """Have a file that cannot be read or written complained about by name.
+    """Raise an InputError in place of any OSError on a file that is read or written.
 
-    what: What the one line begins with.
-    Raises InputError: In place of any OSError.
+    what: Words that name the file, with which the message begins.
     """
     try:
         yield

@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 BLOCK_ROWS = 65536
 """Rows of a table that are read at a time unless a caller asks for another number of rows.
 
-A block of 100 columns then takes 52 MB; doubling the number doubles that and saves no time."""
+A block of 100 columns then takes 52 MB; doubling the number doubles that."""
 
 
 class Selection(NamedTuple):

@@ -32,7 +32,9 @@ class ParquetFile(ArrowFile):
     """
 
     _schema: Any
-    buffer_bytes = 1 << 20  # So many bytes are read at a time: Arrow would hold whole row groups.
+    # Files are read so many bytes at a time, because Arrow would hold whole row groups in memory.
+    # Twice the number doubles the memory.
+    buffer_bytes = 1 << 20
 
     def __init__(self, path: Path) -> None:
         self.path, self.label = path, path.name

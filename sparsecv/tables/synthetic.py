@@ -14,11 +14,10 @@ from .columns import FloatArray, is_integer
 class Synthetic:
     """A draw of :func:`make_synthetic`.
 
-    X, shape (n, p).
-    y, shape (n,): Zero means and unit variances (ddof = 0).
+    X, shape (n, p), and y, shape (n,): Columns of mean 0 and variance 1 (ddof = 0).
     beta_true, shape (p,): The coefficients before standardisation: 0, 1 and -1.
-    X_test, shape (n_test, p) or None.
-    y_test, shape (n_test,) or None: Normalised with the means and scales of the training rows.
+    X_test, shape (n_test, p), and y_test, shape (n_test,): Normalised with the means and scales of
+        the training rows; None where no test rows are drawn.
     """
 
     X: FloatArray
@@ -46,7 +45,7 @@ def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
 def _draw(
     rng: np.random.Generator, n: int, p: int, tau_true: int, rho: float, nu: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """X, beta and noise before standardisation, and the noise's standard deviation."""
+    """X, β and noise before standardisation, and the noise's standard deviation."""
     X = _rows(rng, n, p, rho)
     beta = np.zeros(p)
     beta[rng.choice(p, size=tau_true, replace=False)] = rng.choice([-1.0, 1.0], size=tau_true)

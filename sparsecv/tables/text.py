@@ -1,8 +1,8 @@
 """Delimited text files: their layout, and their rows as Arrow batches.
 
-Arrow reads the columns that its own look at the first block takes for numbers as numbers. All other
-columns are read as text, so that a message can name the cell at fault; where a later row does not
-fit, all columns are.
+Arrow looks at the first block of a file, and reads the columns that hold numbers there as numbers.
+All other columns are read as text, so that a message can name the cell at fault; where a later row
+does not fit, all columns are read as text.
 """
 
 import codecs
@@ -26,7 +26,8 @@ from .arrow import ArrowFile, Contents, as_numpy
 from .column_errors import MISSING, Faults, is_number
 from .columns import FloatArray, shown
 
-_DELIMITERS = "\t;,|"  # in order of preference when the header holds equally many
+# Where the header line holds equally many of two marks, the earlier mark is preferred.
+_DELIMITERS = "\t;,|"
 _BOOLEANS = ["false", "true"]
 
 
@@ -57,8 +58,11 @@ class TextFile(ArrowFile):
     Raises InputError: The file cannot be read, is no text, or has no header line.
     """
 
-    block_bytes = 1 << 20  # Arrow parses so many bytes at a time; larger blocks are no faster.
-    kept_bytes = 200_000_000  # Reading again from text what is larger takes less than the memory.
+    # Arrow parses so many bytes at a time; twice as many double the memory of a block.
+    block_bytes = 1 << 20
+    # A table whose numbers take no more bytes stays in memory; a larger table is read from the text
+    # again whenever its rows are asked for. Twice the number admits tables twice as large.
+    kept_bytes = 200_000_000
 
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
         self.path, self._content = path, content
@@ -74,7 +78,7 @@ class TextFile(ArrowFile):
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """Open for reading; every fault of the file itself becomes one line."""
+        """Open the file for reading; every fault of the file itself becomes an InputError."""
         try:
             if self._content is not None:
                 handle: Any = io.BytesIO(self._content)
@@ -98,7 +102,7 @@ class TextFile(ArrowFile):
 
     @contextmanager
     def _lines(self) -> Iterator[Iterator[str]]:
-        """Open for reading line by line, the ends of the lines kept."""
+        """Open the file for reading line by line, where every line keeps its end."""
         encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
         with self._opened() as handle, io.TextIOWrapper(handle, encoding, newline="") as lines:
             yield iter(lines)
@@ -131,7 +135,7 @@ class TextFile(ArrowFile):
         )
 
     def _read_header(self, lines: Iterator[str]) -> None:
-        """Find the names, the delimiter, the decimal mark and how many lines the header ends at."""
+        """Find the names, the delimiter, the decimal mark and the line that the header ends at."""
         above, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
         if not header:
             raise InputError(f"{self.label}: the file is empty; a header line is needed")
@@ -141,9 +145,9 @@ class TextFile(ArrowFile):
         rest = chain([header, first], lines)
         reader = csv.reader(rest, delimiter=self.delimiter, skipinitialspace=True, strict=True)
         self.names = [name.strip() for name in next(reader)]
-        self._above = above + reader.line_num  # the header may hold quoted line breaks
+        self._above = above + reader.line_num  # The header may hold quoted line breaks.
         self._header_bytes, self._empty = 4 * len(header), not first
-        self._points = "," not in first  # in place of decimal commas, as far as the first row says
+        self._points = "," not in first  # The first row decides which mark Arrow takes for decimal.
         self._check_header(header, first)
 
     def _check_header(self, header: str, first: str) -> None:
@@ -258,12 +262,15 @@ class TextFile(ArrowFile):
 
 
 class _Look:
-    """What the cells of the columns, seen block by block, are: numbers, true and false, or text.
+    """A look, block by block, at which columns hold numbers, true and false, or text.
 
-    levels: Columns that hold text whatever their cells look like.
+    encode: Text columns are going to be encoded.
+    levels: Columns that hold text whatever the cells look like.
     """
 
-    max_cells = 1000  # So many cells are looked at to say what a column of text holds.
+    # Of a column of text in a block, so many cells decide which words a message has for the column.
+    # Twice as many take twice as long, and rarely decide otherwise.
+    max_cells = 1000
 
     def __init__(
         self, file: TextFile, faults: Faults, encode: bool, levels: Collection[str]
@@ -271,7 +278,7 @@ class _Look:
         self.file, self.faults, self.encode = file, faults, encode
         self.text = set(levels)
         self._kinds: dict[str, str] = {}
-        self._marks: dict[str, str] = {}  # the decimal mark of every column that has one
+        self._marks: dict[str, str] = {}  # The decimal mark of every column in which one was seen.
 
     def values(self, name: str, cells: Any, first: int) -> FloatArray | float:
         """Values of a column's cells, which begin with row ``first``; NaN where they are text."""

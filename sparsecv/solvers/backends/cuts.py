@@ -71,17 +71,16 @@ class CutForm:
 
     def at_support(self, support: NDArray[np.intp]) -> Cut:
         """The cut of the ridge fit on a support, at which the cut touches f."""
-        return self.at_point(np.isin(np.arange(self.p), support).astype(float))
+        S, beta = support, np.zeros(self.p)
+        beta[S] = _solve(self.Q[np.ix_(S, S)] + np.diag(self.w[S]), self.b[S])
+        return self.cut(beta)
 
     def at_point(self, z: Array) -> Cut:
         """The cut at a z of shape (p,) in [0, 1]: f(z), and its gradient."""
-        # In the variables √(w/z)·β the matrix I + √(z/w) Q √(z/w) is well scaled for every z > 0.
-        S = np.flatnonzero(z > 0.0)
-        root = np.sqrt(z[S] / self.w[S])
-        K = np.eye(S.size) + root[:, None] * self.Q[np.ix_(S, S)] * root
-        beta = np.zeros(self.p)
-        beta[S] = root * _solve(K, root * self.b[S])
-        return self.cut(beta)
+        # In the scaled variables √(w/z)·β nothing is divided by a z_i of 0.
+        root = np.sqrt(np.maximum(z, 0.0) / self.w)
+        K = np.eye(self.p) + root[:, None] * self.Q * root
+        return self.cut(root * _solve(K, root * self.b))
 
 
 def _solve(K: Array, b: Array) -> Array:

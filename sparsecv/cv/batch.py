@@ -20,7 +20,7 @@ class Batch(NamedTuple):
     enter: Enters what a unit found into the ledger, given the number of its task.
     allot: Limits of the next unit, given how many rounds of units are still to come.
     tell: Called with the number of units done, 0 at first.
-    keep: Save the rows after every unit.
+    keep: Save the rows after every unit that has found something.
     """
 
     rows: Sequence[int]

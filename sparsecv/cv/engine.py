@@ -267,7 +267,7 @@ class Surface:
             batch.tell(0)
             for done, (index, found) in enumerate(units, 1):
                 batch.enter(index, found)
-                if batch.keep:
+                if batch.keep and found is not None:
                     self._save(batch.rows)
                 batch.tell(done)
                 self._refuse_interrupt()

@@ -26,7 +26,7 @@ from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching import size_sweep as sizes_module
 from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.branching.settings import SETTINGS
+from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import gram as root_module

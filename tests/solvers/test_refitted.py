@@ -21,7 +21,7 @@ from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.branching.search import Search
-from sparsecv.solvers.branching.settings import SETTINGS
+from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import diagonal
 from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior

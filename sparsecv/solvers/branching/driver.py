@@ -37,7 +37,7 @@ from .node import (
     small_enough,
     try_rounding,
 )
-from .settings import SETTINGS
+from .search_settings import SETTINGS
 
 # What explore says: nothing is open, the nodes allowed are used up, or the table has no free rows.
 DONE, PAUSED, FULL = 0, 1, 2

@@ -19,7 +19,7 @@ from ..kernels.linalg import Array
 from ..relaxation.descent import relax
 from .node import IN, choose_all, combinations, count_node, fill_up, round_node
 from .row_deletion_kernels import DeletedProblems, closes, load_node, try_support
-from .settings import FAMILY
+from .search_settings import FAMILY
 
 COUNTS = np.dtype(
     [

@@ -23,7 +23,7 @@ from . import multi_problem_kernels as kernels
 from .row_deletion import LeftOut
 from .row_deletion_kernels import try_support
 from .search import Nodes, Search, Tree
-from .settings import FAMILY
+from .search_settings import FAMILY
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ..relaxation.dual_bound import (
     raised,
 )
 from ..supports.swaps import Swaps, swap_search
-from .settings import SETTINGS
+from .search_settings import SETTINGS
 
 FREE, IN, OUT = 0, 1, 2
 NOW = np.dtype(

@@ -18,7 +18,7 @@ from ..relaxation.dual_bound import EXTRA, relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
 from . import row_deletion_kernels as kernels
-from .settings import ROW_DELETION
+from .search_settings import ROW_DELETION
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ..relaxation.dual_bound import (
     list_allowed,
     sum_largest,
 )
-from .settings import ROW_DELETION
+from .search_settings import ROW_DELETION
 
 KNOWN = np.dtype(
     [

@@ -15,7 +15,7 @@ from ..relaxation.gram import GramForm
 from . import driver
 from .node import FREE, IN
 from .search import Nodes, Tree
-from .settings import SETTINGS
+from .search_settings import SETTINGS
 
 
 class RefittedTree(Tree):

@@ -23,7 +23,7 @@ from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.newton import newton_work
 from ..supports.rounding import pad_support
 from . import driver, node
-from .settings import SETTINGS
+from .search_settings import SETTINGS
 
 # states, β, √λ, bounds, and 1 where the relaxation has not been solved
 Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]

@@ -19,7 +19,7 @@ from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.beam import LocalSearch
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
-from .settings import SETTINGS
+from .search_settings import SETTINGS
 
 # A finished search whose bounds leave a larger relative gap than this to rounding is no proof:
 # "precision limit". Doubling the number calls less precise results optimal.

@@ -1,9 +1,9 @@
-"""A table of a million rows is cross-validated in one pass and bounded memory.
+"""This script measures time and memory of cross-validating a table of a million rows.
 
     python -m experiments.scale.million_rows [n] [p]
 
-Writes synthetic rows to a temporary .npy and Parquet file, then runs the command line on each in a
-process of its own: 10 folds, every τ, one γ.
+The script writes synthetic rows to a temporary .npy file and a temporary Parquet file. It then runs
+``sparsecv cv`` on each file in a process of its own, with 10 folds, every τ and one γ.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ print(json.dumps(dict(status=status, seconds=seconds, before=before, peak=peak_m
 
 
 def write(folder: Path, n: int, p: int) -> list[Path]:
-    """The synthetic process of EC.1.2, main paper, block by block."""
+    """Write a draw of the first paper's synthetic process (EC.1.2) to both files, in blocks."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
     beta = np.zeros(p)
-    beta[rng.choice(p, 10, replace=False)] = rng.choice([-1.0, 1.0], 10)
+    relevant = min(10, p)
+    beta[rng.choice(p, relevant, replace=False)] = rng.choice([-1.0, 1.0], relevant)
     plain, columnar = folder / "rows.npy", folder / "rows.parquet"
     table = np.lib.format.open_memmap(plain, mode="w+", dtype=np.float64, shape=(n, p + 1))
     names = [f"x{j}" for j in range(p)] + ["y"]
@@ -65,7 +66,7 @@ def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     p = int(sys.argv[2]) if len(sys.argv) > 2 else 30
     print(machine())
-    print(f"n = {n:,}, p = {p}, 10 folds, every τ, one γ (required 60 s of compute)\n")
+    print(f"n = {n:,}, p = {p}, 10 folds, every τ, one γ (at most 60 s are required)\n")
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         files = write(Path(folder), n, p)

@@ -1,10 +1,11 @@
-"""A folder of Parquet files is cross-validated, timed against one plain pass over its rows.
+"""This script times cross-validation of a folder of Parquet files against one plain pass.
 
     python -m experiments.scale.parquet_folder [n] [p] [files] [workers]
 
-Writes synthetic rows to a temporary folder, then runs in processes of their own: a plain pass
-(the columns of every file read as numbers and added up), ``sparsecv cv`` on the folder, and with
-workers named the same on a Dask cluster of this machine.
+The script writes synthetic rows to a temporary folder. Then a process makes a plain pass, which
+reads the columns of every file as numbers and adds the numbers up; another process runs
+``sparsecv cv`` on the folder. Where a number of workers is named, a third process runs ``sparsecv
+cv`` on a Dask cluster of this machine.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ if __name__ == "__main__":
 
 
 def write(folder: Path, n: int, p: int, files: int) -> float:
-    """Rows of ten columns that matter; gigabytes of numbers."""
+    """Write rows whose response depends on ten columns to a folder; return the gigabytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -104,7 +105,9 @@ def main() -> None:
         plain = (before["seconds"] + after["seconds"]) / 2.0
         print(f"one plain pass: {plain:.1f} s, peak memory {after['peak']:.0f} MB")
         report("one process", found, plain)
-        print("  " + next(line for line in said.splitlines() if "plan:" in line).strip())
+        for line in said.splitlines():
+            if "plan:" in line:  # sparsecv prints a plan for tables that do not fit in memory.
+                print(f"  {line.strip()}")
         if workers:
             with local_cluster(workers) as cluster:
                 found, _ = run(OURS, str(folder), out, cluster.scheduler_address)
@@ -112,7 +115,7 @@ def main() -> None:
 
 
 def report(name: str, found: dict[str, float], plain: float) -> None:
-    """One line."""
+    """Print the seconds and the memory of one run beside the seconds of a plain pass."""
     print(
         f"{name}: moments of 10 folds in {found['moments']:.1f} s ({found['moments'] / plain:.2f} "
         f"plain passes); cv of every τ {found['seconds']:.1f} s, best τ = {found['best']}; peak "

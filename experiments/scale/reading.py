@@ -1,7 +1,10 @@
-"""Reading a large text table is timed: sparsecv, pandas, polars and pyarrow.
+"""This script measures time and memory of reading text tables: sparsecv, pandas, polars, pyarrow.
 
-100,000 rows of 31 numbers (62 MB), every reader in a process of its own, imports included, the
-least of five runs, on Linux; and a table ten times as large, in blocks.
+    python -m experiments.scale.reading
+
+Every reader reads 100,000 rows of 31 numbers (62 MB) in a process of its own, which also imports
+the reader; the least time of five runs is printed. Then sparsecv reads a table ten times as large
+in blocks. The memory is read from /proc, so the script needs Linux.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ print(time.process_time(), float(peak.split()[1]) / 1024)
 
 
 def timed(code: str, path: Path, runs: int) -> tuple[float, float]:
-    """Least seconds of some runs, and the greatest memory in MB."""
+    """Run a reader several times; return its least CPU seconds and its greatest memory in MB."""
     found = []
     for _ in range(runs):
         command = [sys.executable, "-c", TIMED.format(code=code), str(path)]

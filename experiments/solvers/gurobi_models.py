@@ -1,7 +1,8 @@
-"""Importing this adds three back ends: perspective cones, big-M rows and indicators, by Gurobi.
+"""This module adds three back ends by Gurobi, which ``paper/backends.py`` compares with others.
 
-The models are written directly, without the time that cvxpy takes; the pip licence holds 200
-variables here. ``paper/backends.py`` compares them with the back ends of the package.
+Importing the module registers the back ends. The three models of a problem use perspective cones,
+big-M constraints and indicator constraints. The models are written for Gurobi directly, which saves
+the time that cvxpy would take. Gurobi's free licence allows at most 200 variables here.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _claim(form: str, ready: Prepared, n_jobs: int) -> Claim:
 
 
 def _write(gp: Any, model: Any, form: str, data: CutForm, scaled: Scaled) -> Any:
-    """Variables, objective and constraints of one of ``FORMS``; the binary variables."""
+    """Write variables, objective and constraints of one of ``FORMS``; return the binary z."""
     p, bounds, w = data.p, scaled.bounds, scaled.w
     u = model.addMVar(p, lb=-bounds, ub=bounds)
     z = model.addMVar(p, vtype=gp.GRB.BINARY)

@@ -1,10 +1,11 @@
-"""Outer approximation is timed with every master, and without what makes it fast.
+"""This script times outer approximation with every master solver, and in its textbook form.
 
     python -m experiments.solvers.outer_approximation [seconds]
 
-HiGHS, Gurobi and SCIP prove single problems as ``--backend highs|gurobi|scip`` does. "plain" is the
-scheme as it is usually written, Gurobi's lazy callback with one cut to begin with: no screening, no
-diagonal moved into f, no cuts at relaxations; it is given up after so many seconds (default 60).
+HiGHS, Gurobi and SCIP prove single problems as ``--backend highs|gurobi|scip`` does. The column
+"plain" is the textbook form: Gurobi's lazy callback, which starts from one cut. The textbook form
+screens no columns, moves no diagonal into f and adds no cuts at relaxations. Every run stops after
+``seconds`` seconds (60 by default).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Run = Callable[[SparseRidgeProblem], Proof]
 
 
 def plain(problem: SparseRidgeProblem, seconds: float) -> Proof:
-    """Lazy cuts in Gurobi's callback and nothing else."""
+    """Solve a problem by lazy cuts in Gurobi's callback alone: the textbook form."""
     limits, incumbent = Limits(seconds), Incumbent(problem, [])
     incumbent.select_forward()
     every, gram = np.arange(problem.p), GramForm.of(problem, extract=False)
@@ -54,7 +55,7 @@ def plain(problem: SparseRidgeProblem, seconds: float) -> Proof:
 
 
 def least_time(run: Run, problem: SparseRidgeProblem) -> tuple[float, Proof]:
-    """The quickest of up to five runs within two seconds."""
+    """Run up to five times within two seconds; return the least seconds and the last proof."""
     times: list[float] = []
     while len(times) < 5 and sum(times) < 2.0:
         started = time.perf_counter()

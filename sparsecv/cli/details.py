@@ -126,20 +126,21 @@ def _print_least(console: Console, result: CVResult, choice: Choice | None) -> N
 
 def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
     """What other rules would choose, beside what the rule of the run has chosen."""
-    heads, title = ("rule", "τ", "γ", "CV error", "what is least"), "what each rule chooses"
-    table = make_table(heads, left=("rule", "what is least"), title=title)
+    heads, aims = ("rule", "τ", "γ", "CV error"), "what the rule looks for"
+    table = make_table((*heads, aims), left=("rule", aims), title="what each rule chooses")
     for name, choice in choices.items():
-        aim = RULES[name].least + ("" if name == "one-se" else f" = {number(choice.criterion)}")
-        if choice.lambda_ is not None:
-            aim = aim.replace("λ", f"{choice.lambda_:.3g}", 1)
-        found = choice.projection
+        found, gamma, aim = choice.projection, number(choice.gamma), RULES[name].aim
         exact = choice.lower == choice.upper if found is None else found.proved
-        row = [name, str(choice.tau), number(choice.gamma), number(choice.cv_error, exact), aim]
         if choice.weights is not None:
-            row[2:] = ["", number(choice.cv_error), RULES[name].least]
+            gamma, exact = "", True
+        elif found is None and name != "one-se":
+            aim += f": {number(choice.criterion)}"
+        if choice.lambda_ is not None:
+            aim += f" at λ = {choice.lambda_:.3g}"
         if not choice.certified:
-            row[-1] += ", not proved"
-        table.add_row(*row, style="bold" if name == rule else None)
+            aim += ", not proved"
+        cells = name, str(choice.tau), gamma, number(choice.cv_error, exact), aim
+        table.add_row(*cells, style="bold" if name == rule else None)
     console.print(table)
 
 

@@ -14,7 +14,7 @@ from ..cv.results import bounds_text
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, Standardised
 from ..selection.choice import Choice
-from ..selection.rules import rule_reason
+from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
 
 if TYPE_CHECKING:
@@ -28,16 +28,6 @@ ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
 # The bound of a training objective is not shown where the relative gap is at least this large: such
 # a bound says nothing about the model. A gap of 1 would be that of the trivial bound 0.
 MAX_SHOWN_GAP = 0.75
-# What each rule looks for, for the first line of the screen.
-AIMS = {
-    "minimum": "the least CV error",
-    "one-se": "the fewest features within one standard error of the least CV error",
-    "stability": "the least sum of CV error and a multiple of the model's instability",
-    "corrected": "the least bias-corrected CV error",
-    "repeated": "the least CV error averaged over several partitions into folds",
-    "averaged": "all models together, weighted by their CV errors",
-    "projected": "the fewest features that predict nearly like the average of all models",
-}
 ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
 SIGNS = (
     ("τ", "the largest number of features that a model may have"),
@@ -133,7 +123,7 @@ def print_answer(console: Console, run: Run) -> None:
     """Print the rule, the model that it chooses, the model's errors, and what is proved."""
     study = run.study
     why = rule_reason(study.rule_asked, study.data, study.settings)
-    console.print(f"[bold]Rule {study.rule}[/] ({why}): {AIMS[study.rule]}.")
+    console.print(f"[bold]Rule {study.rule}[/] ({why}): {RULES[study.rule].aim}.")
     print_data(console, run.prepared)
     lines = Table.grid(padding=(0, 2))
     for label, text in _lines(run):

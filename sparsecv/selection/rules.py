@@ -26,9 +26,9 @@ def redrawn(folds: Folds) -> bool:
 
 
 class Rule(NamedTuple):
-    """What one rule needs.
+    """What one rule looks for, and what it needs.
 
-    least: What the rule minimises, in words for a table.
+    aim: What the rule looks for, in words for the screen.
     needs: What the study evaluates for the rule beside the surface h(γ, τ) of the first partition.
         "stability": models without pairs of folds. "corrected": errors on training rows.
         "partitions": surfaces of other random partitions. "averages": inner folds, which weigh the
@@ -36,20 +36,28 @@ class Rule(NamedTuple):
         models of all sizes, and projections of their average.
     """
 
-    least: str
+    aim: str
     needs: frozenset[str]
 
 
 RULES = {
-    name: Rule(least, frozenset(needs.split()))
-    for name, least, needs in (
-        ("minimum", "CV error", ""),
-        ("one-se", "τ within a standard error", ""),
-        ("stability", "CV error + λ·stability", "stability"),
-        ("corrected", "bias-corrected CV error", "corrected"),
-        ("repeated", "CV error averaged over partitions", "partitions"),
-        ("averaged", "no pair: all models, weighted by their errors", "partitions averages"),
-        ("projected", "held-out distance to the average", "partitions averages projection"),
+    name: Rule(aim, frozenset(needs.split()))
+    for name, needs, aim in (
+        ("minimum", "", "the least CV error"),
+        ("one-se", "", "the fewest features within one standard error of the least CV error"),
+        ("stability", "stability", "the least sum of CV error and λ times the model's instability"),
+        ("corrected", "corrected", "the least bias-corrected CV error"),
+        (
+            "repeated",
+            "partitions",
+            "the least CV error averaged over several partitions into folds",
+        ),
+        ("averaged", "partitions averages", "all models together, weighted by their CV errors"),
+        (
+            "projected",
+            "partitions averages projection",
+            "the fewest features that predict nearly like the average of all models",
+        ),
     )
 }
 

@@ -51,7 +51,7 @@ def _block(
     limits: Limits,
 ) -> DeletedRowSubsets:
     """The unit of some leave-one-out folds that share a tree."""
-    rows, targets, _ = data.deleted_rows(block)
+    rows, targets = (part[block] for part in data.deleted_rows[:2])
     return best_subsets_rows_deleted(
         data.full().replace(gamma=gamma),
         rows,
@@ -139,7 +139,7 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
 
     def enter(index: int, found: DeletedRowSubsets) -> None:
         block = blocks[index]
-        ledger.take_rows(g, fold_of[block], found, data.deleted_rows(block)[2])
+        ledger.take_rows(g, fold_of[block], found, data.deleted_rows[2][block])
         ledger.n_mio[g] += found.skipped.size < block.size
         ledger.trees[g] += found.skipped.size < block.size  # the tree serves every τ
         ledger.n_nodes[g] += found.n_nodes

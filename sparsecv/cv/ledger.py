@@ -317,7 +317,7 @@ class Ledger:
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
         if isinstance(data, RowFolds) and data.folds.leave_one_out and folds.size > 1:
-            rows, targets, weight = data.deleted_rows()
+            rows, targets, weight = data.deleted_rows
             at = data.row_of[folds]
             found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])
             objective[:] = found.objective

@@ -16,11 +16,14 @@ Array = NDArray[np.float64]
 PROTOCOLS = ("honest", "paper")
 SCALES = ("unit-variance", "unit-norm", "none")
 EPS = float(np.finfo(np.float64).eps)
-# A column whose squared spread is smaller is refused: its squares have lost digits to underflow.
-# The value is the smallest normal number divided by EPS, with a factor 100 of reserve.
+# A column is refused whose squared spread, in squared units of the column, is below this number: the
+# squares would lose digits to underflow. Squares keep all digits from the smallest normal number
+# divided by EPS on, and the factor 100 is a reserve; twice the value refuses columns of a 1.4 times
+# larger spread.
 LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
-# A column counts as constant where its spread is at most this share of its largest value, which
-# is what rounding leaves of a constant in a mean and in its differences from the mean.
+# A column counts as constant where its spread is at most this share (1e-14) of its largest absolute
+# value: rounding a mean, and differences from the mean, leaves such a spread to a constant column.
+# Twice the share would also drop columns whose spread is up to 2e-14 of their values.
 CONSTANT_SPREAD_SHARE = 45.0 * EPS
 
 
@@ -28,10 +31,11 @@ CONSTANT_SPREAD_SHARE = 45.0 * EPS
 class Protocol:
     """How data are centred and scaled.
 
-    name: "honest": every fold refits the intercept, and y keeps its units. "paper": y and the
-        columns are centred and scaled once, on all rows, and folds have no intercept.
-    scale: "unit-variance" (ddof = 0), "unit-norm" or "none".
-    intercept: False: nothing is centred (honest only).
+    name: With "honest" every fold refits the intercept, and y keeps its units. With "paper" y and
+        the columns are centred and scaled once, on all rows, and folds have no intercept.
+    scale: What columns are divided by: with "unit-variance" their standard deviation (ddof = 0),
+        with "unit-norm" their length about the mean, with "none" nothing.
+    intercept: With False, which only "honest" allows, neither columns nor y are centred.
     """
 
     name: str = "honest"
@@ -58,8 +62,8 @@ def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
     A mean beside an offset of 1e8 is rounded by 1e-8. The second part is the mean of what is left
     after the first, so that columns of a much smaller spread are centred to all their digits.
 
-    rows, shape (n, m).
-    weights, shape (n,), optional: The mean is weighted by them.
+    rows, shape (n, m): Their means become 0.
+    weights, shape (n,), optional: Weights of the rows in a weighted mean.
     """
     mean = np.average(rows, axis=0, weights=weights)
     rows -= mean
@@ -70,10 +74,11 @@ def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Summary:
-    """First and second moments of n rows of [X y]; the last entry of every array belongs to y.
+    """What a design is made from: moments and extremes of the columns of n rows of [X y].
 
-    mean, scatter, shape (p + 1,): ``scatter`` is the sum of squares about the mean.
-    low, high, shape (p + 1,): The smallest and the largest value.
+    All arrays have shape (p + 1,), and their last entry belongs to y. ``scatter`` is the sum of
+    squares about the mean; ``low`` and ``high`` are the smallest and the largest value.
+
     total: Sum of the rows' weights, which is n where rows have no weights.
     """
 
@@ -86,11 +91,7 @@ class Summary:
 
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
-        """Summarise rows in memory; rows of weight 0 do not count.
-
-        X, y, shape (n, p) and (n,).
-        weights, shape (n,), optional.
-        """
+        """Summarise rows X (n, p), y (n,) in memory; rows whose weight is 0 do not count."""
         rows = np.column_stack([X, y])
         if weights is not None:
             rows, weights = rows[weights > 0.0], weights[weights > 0.0]
@@ -103,7 +104,7 @@ class Summary:
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Whether a column holds one value, up to rounding."""
+        """Whether a column holds a single value, up to rounding."""
         spread = np.sqrt(self.scatter / self.total)
         rounding = CONSTANT_SPREAD_SHARE * self.largest
         return np.asarray((self.low == self.high) | (spread <= rounding))
@@ -120,8 +121,8 @@ class Design:
 
     p_raw: Number of columns before the constant ones were left out.
     kept, shape (p,): Raw columns that are solved.
-    shift, scale, shape (p + 1,): Solved values of the kept columns and of y, which comes last, are
-        (raw − shift) / scale.
+    shift, scale, shape (p + 1,): The solved values of the kept columns and of y, which comes last,
+        are (raw − shift) / scale.
     mean, shape (p + 1,): Means of the kept raw columns and of y.
     """
 
@@ -157,9 +158,8 @@ class Design:
         return solved, (y - self.y_shift) / self.y_scale
 
     def problem(self, X: Array, y: Array, weights: Array | None = None) -> SparseRidgeProblem:
-        """The training problem of all rows, with placeholders for γ and τ.
+        """The training problem of raw rows X (n, p_raw), y (n,), with placeholders for γ and τ.
 
-        X, y, shape (n, p_raw) and (n,): Raw rows.
         weights, shape (n,), optional: A row's squared error is multiplied by its weight.
         """
         rows = np.column_stack([self.columns(X), y])
@@ -171,9 +171,9 @@ class Design:
         return SparseRidgeProblem.from_rows(rows)
 
     def coefficients(self, beta: Array) -> tuple[Array, float]:
-        """Map solved coefficients (p,) to those of raw columns (p_raw,) and the intercept.
+        """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
 
-        Columns that were left out have coefficient 0.
+        The first result has shape (p_raw,); columns that were left out have coefficient 0.
         """
         coef = np.zeros(self.p_raw)
         coef[self.kept] = beta * (self.y_scale / self.scale[:-1])
@@ -188,13 +188,14 @@ def make_design(
     """Choose shifts and scales; columns that cannot matter are left out with a warning.
 
     With an intercept the constant columns cannot matter. Without an intercept a constant column is
-    a level that can be selected: it keeps its scale, and only columns of zeros are left out.
+    a level that can be selected: the column keeps its scale, and only columns of zeros are left
+    out.
 
-    summary: Of all rows.
-    names: One name per raw column, for messages.
-    warn: False where the rows are a part of the data: a column may be constant in them alone.
-    Raises InputError: Fewer than 2 rows, no column left, values that cannot be squared, or (paper
-        protocol) a constant response.
+    summary: Moments and extremes of all rows.
+    names: Names of the raw columns, for messages.
+    warn: False where the rows are a part of the data, in which a column may happen to be constant.
+    Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, or
+        the response is constant in the protocol "paper".
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
@@ -218,7 +219,7 @@ def make_design(
 def _varying(
     summary: Summary, protocol: Protocol, names: Sequence[str], warn: bool
 ) -> NDArray[np.intp]:
-    """Columns that can be selected; a warning names the others, and a constant response."""
+    """Numbers of the columns that can be selected; a warning names columns that cannot, and y."""
     p, constant = len(names), summary.constant
     spread = summary.high - summary.low if protocol.intercept else summary.largest
     with np.errstate(over="ignore", under="ignore"):

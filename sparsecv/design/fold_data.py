@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -16,24 +15,28 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.problem import LONG, SparseRidgeProblem, gram_root
 from ..solvers.relaxation.gram import GramForm
 from .design import Array, Design, centre
-from .folds import Folds, HashedFolds
+from .folds import Folds, HashedFolds, Index
 from .moments import FoldMoments, Moments
 
-# Training problems of all folds are kept between calls if they take at most so many bytes;
-# otherwise each is made again when it is asked for. Twice the value would double that memory.
+# The training problems of all folds are kept in memory if together they take at most this many
+# bytes; otherwise each problem is made again whenever it is asked for. Twice the value would let a
+# run hold twice the memory, and keep the problems of twice as many folds.
 CACHE_BYTES = 256_000_000
 
 
 class FoldData(ABC):
-    """What cross-validation needs of the data, in solved units.
+    """Training problems and held-out rows of k folds, in the units of the solved columns.
 
     p: Number of columns.
     fold_weight, shape (k,): Number of rows of every fold, or the sum of their weights.
+    fold_of, or None: Fold of every unit that :meth:`one_fold` takes; a unit is a row, or a whole
+        fold where rows are not in memory. None where folds share rows.
     """
 
     folds: Folds
     p: int
     fold_weight: Array
+    fold_of: Index | None
 
     @property
     def total(self) -> float:
@@ -50,7 +53,7 @@ class FoldData(ABC):
 
     @abstractmethod
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """Rows H, shape (m, p), and targets t, shape (m,), with fold error Σ (t − Hβ)².
+        """Rows H, shape (m, p), and targets t, shape (m,): fold j's squared error is ‖t − Hβ‖².
 
         The number m of rows may differ from the number of rows that the fold holds out.
         """
@@ -60,11 +63,15 @@ class FoldData(ABC):
         """The same table in other folds."""
 
     @abstractmethod
+    def one_fold(self, train: Index, test: Index) -> FoldData:
+        """The same table with a single fold 0 that trains on some units and holds out others."""
+
+    @abstractmethod
     def _content(self) -> Iterable[Array]:
-        """Arrays that determine the data, their order and their folds."""
+        """Arrays that determine the data and the order of their rows."""
 
     def digest(self) -> bytes:
-        """A hash of the data, which tells the data of one run from the data of another run."""
+        """A hash of the data, by which a checkpoint of other data is recognised."""
         found = hashlib.sha256()
         for values in self._content():
             found.update(np.ascontiguousarray(values).tobytes())
@@ -74,11 +81,11 @@ class FoldData(ABC):
 class RowFolds(FoldData):
     """Folds of rows in memory.
 
-    X, y, shape (n, p) and (n,): In solved units (``Design.apply``).
-    refit_intercept: Every fold subtracts the means of its own training rows.
+    X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``.
+    refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
-    scale, shape (p,), optional: Columns are divided by it once they are centred; only where the
+    scale, shape (p,), optional: Divisors of the columns once they are centred; only where the
         intercept is refitted.
     """
 
@@ -108,10 +115,9 @@ class RowFolds(FoldData):
     def of(
         cls, design: Design, X: Array, y: Array, folds: Folds, weights: Array | None = None
     ) -> RowFolds:
-        """Folds of raw rows; every fold is centred on its own where the design says so.
+        """Folds of raw rows X (n, p_raw), y (n,), which are not changed.
 
-        X, y, shape (n, p_raw) and (n,): Raw rows, which are not changed.
-        weights, shape (n,), optional.
+        Every fold is centred on its own training rows where the design's protocol says so.
         """
         if design.protocol.refit_intercept:
             made = cls(design.columns(X), y, folds, True, weights, design.scale[:-1])
@@ -121,7 +127,8 @@ class RowFolds(FoldData):
         return made
 
     def _lay_out(self, folds: Folds) -> None:
-        self.folds, counts = folds, self._counts
+        """Take other folds, of which nothing is computed yet."""
+        self.folds, self.fold_of, counts = folds, folds.label, self._counts
         if folds.label is not None:
             sums = np.bincount(folds.label, counts, minlength=folds.k)
             self.fold_weight = sums.astype(np.float64)
@@ -133,17 +140,21 @@ class RowFolds(FoldData):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
-        derived = {"raw", "_solved", "_full", "_deleted"}
+        derived = {"raw", "_solved", "_full", "deleted_rows"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
         return kept | {"_problems": {}}
 
     def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""
-        other = copy(self)
-        # `copy` leaves out what `__getstate__` leaves out; both objects can share these arrays.
-        other.__dict__.update(self.__dict__)
+        other = RowFolds.__new__(RowFolds)
+        other.__dict__.update(self.__dict__)  # Both objects share the arrays.
         other._lay_out(folds)
         return other
+
+    def one_fold(self, train: Index, test: Index) -> RowFolds:
+        """A single fold that trains on some rows and holds out others."""
+        sizes = np.array([test.size], dtype=np.intp)
+        return self.with_folds(Folds("custom", self.folds.n, sizes, None, [(train, test)]))
 
     @property
     def _counts(self) -> Array:
@@ -171,7 +182,7 @@ class RowFolds(FoldData):
         return self._solved[:, -1]
 
     def _weighted(self, rows: Array, numbers: NDArray[np.intp] | slice = slice(None)) -> Array:
-        """Rows times the roots of their weights; ``numbers`` says which of the table's they are."""
+        """Rows times the roots of their weights; ``numbers`` are their places in the table."""
         return rows if self.weights is None else rows * np.sqrt(self.weights[numbers])[:, None]
 
     @cached_property
@@ -183,7 +194,10 @@ class RowFolds(FoldData):
         return self._full
 
     def _training_rows(self, j: int) -> Array:
-        """Weighted rows of [X y] outside fold j; their means are kept for the held-out rows."""
+        """Weighted rows of [X y] outside fold j, in solved units.
+
+        The means that were subtracted are kept, as the held-out rows are centred on them, too.
+        """
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
@@ -223,23 +237,16 @@ class RowFolds(FoldData):
     def _content(self) -> Iterable[Array]:
         return (self._solved,) if self.weights is None else (self._solved, self.weights)
 
-    def deleted_rows(
-        self, wanted: NDArray[np.intp] | slice = slice(None)
-    ) -> tuple[Array, Array, Array]:
-        """Rows and targets whose deletion from the full problem gives each leave-one-out fold.
-
-        The root of row i's weighted held-out error is the third value times the deleted residual.
-        With an intercept refitted in every fold, deleting row i of weight w from centred data of
-        weight W is a down-date by √(wW/(W−w)) times that row.
-
-        wanted: Which rows; all by default.
-        Returns rows, targets, factor, shape (n, p), (n,) and (n,).
-        """
-        rows, targets, factor = self._deleted
-        return rows[wanted], targets[wanted], factor[wanted]
-
     @cached_property
-    def _deleted(self) -> tuple[Array, Array, Array]:
+    def deleted_rows(self) -> tuple[Array, Array, Array]:
+        """Rows (n, p), targets (n,) and factors (n,), for the leave-one-out folds.
+
+        Deleting row i of these rows and targets from the full problem gives the training problem
+        without row i of the table, and √(row i's weighted held-out error) = factor i times the
+        residual of the deleted row. With an intercept refitted in every fold, deleting row i of
+        weight w from centred data of weight W is a down-date by √(wW/(W − w)) times the centred
+        row.
+        """
         rows, counts = self._weighted(self._solved), self._counts
         if not self.refit_intercept:
             return *_split(rows), np.ones(len(rows))
@@ -247,42 +254,45 @@ class RowFolds(FoldData):
         return *_split(factor[:, None] * rows), factor
 
     @property
-    def row_of(self) -> NDArray[np.intp]:
-        """Row that each leave-one-out fold holds out."""
+    def row_of(self) -> Index:
+        """The row that every leave-one-out fold holds out, shape (n,)."""
         assert self.folds.label is not None
         return np.argsort(self.folds.label, kind="stable")
 
     def left_out(self, gram: GramForm) -> LeftOut | None:
         """The folds as rows left out of the full problem; None where folds are not a partition.
 
-        With an intercept refitted in every fold the held-out rows' sum is left out as one more
-        row (a row alone is scaled instead): centring on the training means is a rank-one change.
+        With an intercept refitted in every fold, centring on the training means is a rank-one
+        change: the sum s of fold j's centred rows is left out as one more row s/√(W − w), with the
+        weight W of all rows and the weight w of the fold. A fold of a single row has that row
+        scaled instead.
 
-        gram: Of all rows.
+        gram: The Gram form of the full problem.
         """
         if self.folds.label is None:
             return None
         n = len(self._given)
         if self.folds.leave_one_out:
             order = self.row_of
-            rows, targets, _ = self.deleted_rows()
+            rows, targets, _ = self.deleted_rows
             return LeftOut(gram, rows[order], targets[order], np.arange(n + 1, dtype=np.int64), n)
         weighted, parts = self._weighted(self._solved), []
-        for j in range(self.folds.k):
+        for j, weight in enumerate(self.fold_weight):
             held = self.folds.label == j
             part = weighted[held]
             if self.refit_intercept:
                 total = self._counts[held] @ self._solved[held]
-                part = np.vstack([part, total / np.sqrt(self.total - self.fold_weight[j])])
+                part = np.vstack([part, total / np.sqrt(self.total - weight)])
             parts.append(part)
         start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
         return LeftOut(gram, *_split(np.vstack(parts)), start, n)
 
 
 class MomentFolds(FoldData):
-    """Folds known through their moments only: any number of rows, memory for k (p+1)² numbers.
+    """Folds known by their moments alone: of any number of rows, in memory for k·(p + 1)² numbers.
 
-    read: Moments of the same rows in other folds, by another pass over the rows.
+    read: A function that returns the moments of the same rows in other folds, from another pass
+        over the rows.
     """
 
     def __init__(
@@ -296,8 +306,8 @@ class MomentFolds(FoldData):
             folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
         self.folds, self.p, self._read = folds, design.p, read
         self._design, self._moments = design, moments
-        self._centre = design.protocol.refit_intercept
-        self.fold_weight = folds.sizes.astype(np.float64)
+        self._refit_intercept = design.protocol.refit_intercept
+        self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_read": None}  # Another process reads no rows.
@@ -307,12 +317,12 @@ class MomentFolds(FoldData):
         assert self._read is not None
         return MomentFolds(self._read(folds), self._design, folds, self._read)
 
-    def joined(self, groups: Iterable[Iterable[int]]) -> MomentFolds:
-        """The rows of some folds, in new folds that are unions of these.
+    def one_fold(self, train: Index, test: Index) -> MomentFolds:
+        """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
 
-        groups: Numbers of the folds that every new fold holds out.
+        Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``.
         """
-        moments = self._moments.joined(groups)
+        moments = self._moments.joined((test, train))
         counts = np.array([part.n for part in moments.folds], dtype=np.intp)
         folds = Folds("custom", int(counts.sum()), counts, None)
         return MomentFolds(moments, self._design, folds)
@@ -324,11 +334,11 @@ class MomentFolds(FoldData):
     def training(self, j: int) -> SparseRidgeProblem:
         """The problem of the rows outside fold j."""
         rest = self._moments.without(j)
-        return moment_problem(rest, rest if self._centre else None, self._design)
+        return moment_problem(rest, rest if self._refit_intercept else None, self._design)
 
     def held_out(self, j: int) -> tuple[Array, Array]:
-        """At most p + 2 rows and targets with the squared error of fold j, whatever β."""
-        means = self._moments.without(j) if self._centre else None
+        """At most p + 2 rows and targets that give fold j's squared error for every β."""
+        means = self._moments.without(j) if self._refit_intercept else None
         joint, row = self._moments.folds[j].about(means, self._design)
         root, _ = gram_root(joint)
         return _split(root if row is None else np.vstack([row, root]))
@@ -341,7 +351,7 @@ class MomentFolds(FoldData):
 def moment_problem(moments: Moments, means: Moments | None, design: Design) -> SparseRidgeProblem:
     """The problem of rows that are known by their moments, with placeholders for γ and τ.
 
-    means: The rows are taken about the mean of these; None: about the design's shift.
+    means: Moments whose mean is subtracted from the rows; with None the design's shift is.
     """
     joint, row = moments.about(means, design)
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
@@ -349,7 +359,7 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
 
 
 def _reduced(rows: Array) -> SparseRidgeProblem:
-    """The problem of rows of [X y], which are reduced to a triangle where they are many."""
+    """The problem of rows of [X y]; many rows are reduced to the triangle of their QR factors."""
     problem = SparseRidgeProblem.from_rows(rows)
     return problem.compressed() if len(rows) > LONG * problem.p else problem
 

@@ -16,15 +16,16 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Folds:
-    """Held-out sets of n rows.
+    """The k sets of rows that are held out in turn, of n rows.
 
-    kind: "loo", "kfold", "size", "custom", or "all" for one fold of all rows.
+    kind: How the folds were asked for: "loo", "kfold", "size", "custom" (a splitter, pairs or one
+        group at a time), or "all" for one fold of all rows.
     n: Number of rows.
-    sizes, shape (k,): Rows held out in each fold.
-    label, shape (n,), or None: Fold of every row, where the folds partition the rows and each
-        trains on the rest.
-    pairs, list of (train, test) index arrays: Only where ``label`` is None.
-    groups, shape (n,), or None: Rows that K folds keep together.
+    sizes, shape (k,): Number of rows that every fold holds out.
+    label, shape (n,), or None: Fold of every row, where the folds partition the rows and every fold
+        trains on all rows that it does not hold out.
+    pairs: Training and held-out row numbers of every fold, only where ``label`` is None.
+    groups, shape (n,), or None: Group of every row; K folds keep the rows of a group together.
     """
 
     kind: str
@@ -50,7 +51,7 @@ class Folds:
 
     @property
     def is_partition(self) -> bool:
-        """Whether every row is held out once, by folds that train on all others."""
+        """Whether every row is held out once, by folds that train on all other rows."""
         return self.label is not None
 
     def of_rows(self, start: int, stop: int) -> Index:
@@ -59,7 +60,7 @@ class Folds:
         return self.label[start:stop]
 
     def again(self, seed: Any) -> Folds:
-        """Folds of the same kind and number, drawn anew."""
+        """Folds of the same kind and number, drawn with another seed."""
         text = str(self.k) if self.kind == "kfold" else f"size:{self.n // self.k}"
         return make_folds(text, self.n, seed=seed, groups=self.groups)
 
@@ -73,10 +74,10 @@ class Folds:
 
 @dataclass(frozen=True)
 class HashedFolds(Folds):
-    """K folds of rows that nobody holds: a row's fold is a hash of its number and the seed.
+    """K folds of a table that is not in memory: a row's fold is a hash of its number and the seed.
 
-    Wherever a row lies, and in however many parts the table comes, its fold is known without a
-    list of all rows. Sizes differ by chance, by about √(n/K).
+    In however many parts the table comes, the fold of a row is known without a list of all rows.
+    The sizes of the folds differ by chance, by about √(n/K).
     """
 
     seed: int = 0
@@ -107,7 +108,7 @@ class HashedFolds(Folds):
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea & Flood 2014): uniform bits, different for every number."""
+    """Numbers hashed by SplitMix64 (Steele, Lea & Flood 2014): distinct, with uniform bits."""
     z = numbers * np.uint64(0x9E3779B97F4A7C15)  # The product is modulo 2⁶⁴.
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -115,31 +116,31 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
-    """What a number or a text asks for: ("kfold", K), ("size", M) or, for "loo", ("loo", n).
+    """What ``cv`` asks for of n rows: ("kfold", K), ("size", M) or, for "loo", ("loo", n).
 
-    None where it is neither, or asks for no number of folds.
+    A text "size:" without a whole number gives ("size", 0); anything else that is neither a whole
+    number nor the text of a whole number gives None.
 
-    n: Number of rows.
-    Raises InputError: A number of more digits than Python reads.
+    Raises InputError: The number has more digits than any number of rows.
     """
     if isinstance(cv, bool) or not isinstance(cv, (str, int, np.integer)):
         return None
     text = str(cv).strip().lower()
     if text == "loo":
         return "loo", n
-    digits = text.removeprefix("size:").strip()
+    kind, digits = (
+        "size" if text.startswith("size:") else "kfold",
+        text.removeprefix("size:").strip(),
+    )
     if not digits.isdecimal():
-        return None
+        return ("size", 0) if kind == "size" else None
     if len(digits) > len(str(np.iinfo(np.int64).max)):
         raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
-    return "size" if text.startswith("size:") else "kfold", int(digits)
+    return kind, int(digits)
 
 
 def fold_count(cv: Any, n: int) -> int | None:
-    """How many folds are meant by a number K, "size:M" or "loo"; None for anything else.
-
-    n: Number of rows.
-    """
+    """How many folds of n rows a number K, "size:M" or "loo" means; None for anything else."""
     kind, number = _named_folds(cv, n) or ("", 0)
     if number == 0:
         return None
@@ -147,9 +148,9 @@ def fold_count(cv: Any, n: int) -> int | None:
 
 
 def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
-    """K folds of n rows by a hash; their sizes are known when the rows have been read.
+    """K folds of n rows by a hash of the row number; their sizes are 0 until the rows are read.
 
-    Raises InputError: Fewer than 2 folds, or more than rows.
+    Raises InputError: There are fewer than 2 folds, or more folds than rows.
     """
     if not 2 <= k <= n:
         raise InputError(f"at least 2 folds, and no more than the {n} rows there are; got {k}")
@@ -164,22 +165,28 @@ def hashed_folds(k: int, n: int, seed: Any = 0) -> HashedFolds:
 def make_folds(
     cv: Any, n: int, *, seed: Any = 0, X: Any = None, y: Any = None, groups: Any = None
 ) -> Folds:
-    """Turn what a user calls folds into :class:`Folds`.
+    """Turn what a user calls folds into :class:`Folds` of n rows.
 
     cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
         scikit-learn splitter, or pairs of training and held-out row indices. With ``groups``, K
         keeps groups together and "loo" leaves one group out.
-    n: Number of rows.
-    seed: For the shuffle, which every γ and τ shares.
-    X, y: Handed to a splitter's ``split``.
-    groups, shape (n,), optional: Rows that are held out together.
-    Raises InputError: Unknown text, fewer than 2 or more than n folds, or indices out of range.
+    seed: Seed of the shuffle; a number, a numpy RandomState or None.
+    X, y: Rows for the method ``split`` of a splitter.
+    groups, shape (n,), optional: Group of every row; the rows of a group are held out together.
+    Raises InputError: The text is unknown, there are fewer than 2 or more than n folds, or indices
+        are out of range.
     """
     kind, number = _named_folds(cv, n) or ("", 0)
-    if kind == "size" or (isinstance(cv, str) and cv.strip().lower().startswith("size:")):
+    if kind == "size":
         if groups is not None:
             raise InputError("folds of a size cannot keep groups together: use K or loo")
-        return _of_size(number, n, seed, cv)
+        if number < 1:
+            raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {cv!r}")
+        if 2 * number > n:
+            raise InputError(
+                f"folds of size {number} need at least {2 * number} rows; there are {n}"
+            )
+        return _shuffled("size", n // number, n, seed)
     if kind and groups is not None:
         return _grouped(groups, None if kind == "loo" else number, n, seed)
     if kind:
@@ -201,27 +208,18 @@ def _leave_one_out(n: int) -> Folds:
     return Folds("loo", n, np.ones(n, dtype=np.intp), np.arange(n, dtype=np.intp))
 
 
-def _of_size(size: int, n: int, seed: Any, cv: Any) -> Folds:
-    """Folds of ``size`` rows; ``cv`` is what the user has asked for."""
-    if size < 1:
-        raise InputError(f"folds 'size:M' needs a whole number M >= 1; got {cv!r}")
-    if 2 * size > n:
-        raise InputError(f"folds of size {size} need at least {2 * size} rows; there are {n}")
-    return _shuffled("size", n // size, n, seed)
-
-
 def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
-    """K folds of whole groups, or with None one group at a time."""
+    """K folds of whole groups of the n rows; with k = None every group is a fold."""
     values = np.asarray(groups)
     if values.shape != (n,):
         raise InputError(f"groups needs one entry per row ({n}); got shape {values.shape}")
     group = np.unique(values, return_inverse=True)[1].astype(np.intp)
-    there = int(group.max()) + 1
-    wanted = there if k is None else k
-    if not 2 <= wanted <= there:
+    n_groups = int(group.max()) + 1
+    wanted = n_groups if k is None else k
+    if not 2 <= wanted <= n_groups:
         raise InputError(
-            f"folds of whole groups: at least 2, and no more than the {there} "
-            f"group{'s' if there > 1 else ''} there {'are' if there > 1 else 'is'}; got {wanted}"
+            f"folds of whole groups: at least 2, and no more than the {n_groups} "
+            f"{'groups there are' if n_groups > 1 else 'group there is'}; got {wanted}"
         )
     label = group.copy()
     if k is not None:
@@ -237,7 +235,7 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
 def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
     """The folds of scikit-learn's KFold(k, shuffle=True, random_state=seed).
 
-    They are drawn here because scikit-learn takes a second to import.
+    The folds are drawn here because scikit-learn takes a second to import.
     """
     if k < 2:
         raise InputError(f"at least 2 folds are needed; got {k}")
@@ -248,17 +246,16 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
     draws: Any = seed
     if not isinstance(seed, np.random.RandomState):
         draws = np.random if seed is None else np.random.RandomState(seed)
-    order = np.arange(n)
-    draws.shuffle(order)
     sizes = (n // k + (np.arange(k) < n % k)).astype(np.intp)
     label = np.empty(n, dtype=np.intp)
-    label[order] = np.repeat(np.arange(k), sizes)
+    label[draws.permutation(n)] = np.repeat(np.arange(k), sizes)
     return Folds(kind, n, sizes, label)
 
 
 def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
-    """Folds of pairs of training and held-out rows, whose numbers are checked."""
+    """Folds of pairs of training and held-out row numbers, or masks, which are checked."""
     checked: list[tuple[Index, Index]] = []
+    label = np.full(n, -1, dtype=np.intp)
     for j, pair in enumerate(pairs):
         try:
             train, test = (_row_numbers(part, n) for part in pair)
@@ -269,12 +266,10 @@ def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
         if np.intersect1d(train, test).size:
             raise InputError(f"fold {j + 1} holds out rows it also trains on")
         checked.append((train, test))
+        label[test] = j
     if not checked:
         raise InputError("no folds: the splitter or iterable gave no index pairs")
     sizes = np.array([test.size for _, test in checked], dtype=np.intp)
-    label = np.full(n, -1, dtype=np.intp)
-    for j, (_, test) in enumerate(checked):
-        label[test] = j
     complete = sizes.sum() == n and all(train.size + test.size == n for train, test in checked)
     if not (complete and (label >= 0).all()):
         return Folds("custom", n, sizes, None, checked)
@@ -282,7 +277,10 @@ def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
 
 
 def _row_numbers(part: Any, n: int) -> Index:
-    """Row numbers from an array of numbers or a mask."""
+    """Distinct row numbers below n from an array of row numbers or a mask.
+
+    Raises ValueError: The array holds no such numbers; the message says why.
+    """
     rows = np.asarray(part)
     if rows.dtype == bool:
         if rows.shape != (n,):

@@ -16,10 +16,12 @@ from .design import Array, Design
 class FittedModel:
     """Coefficients of raw columns, and the training objective in solved units with its bound.
 
-    support: The raw columns of the model.
+    support: Numbers of the raw columns of the model.
     coef, shape (p_raw,): Coefficients of all raw columns, 0 outside the support.
-    proved: Whether no other support has a smaller objective, up to rounding. An average of models
-        has no objective, which then is NaN; an average is proved where all its models are.
+    objective, lower_bound: The model's training objective, and a lower bound on the least objective
+        of any support. An average of models has no objective: both numbers then are NaN.
+    proved: Whether no other support has a smaller objective, up to rounding. An average is proved
+        where all models in the average are.
     """
 
     support: NDArray[np.intp]
@@ -31,7 +33,7 @@ class FittedModel:
 
     @property
     def gap(self) -> float:
-        """Relative gap of the training objective; NaN where there is no objective."""
+        """Relative gap between objective and lower bound; NaN where there is no objective."""
         if np.isnan(self.objective):
             return float("nan")
         return relative_gap(self.objective, self.lower_bound)
@@ -44,11 +46,12 @@ def fitted_model(
     lower_bound: float,
     proved: bool,
 ) -> FittedModel:
-    """Fit a problem on a support, and map the fit back through the design.
+    """Fit a problem on a support, and map the fit to coefficients of raw columns.
 
-    problem: Of solved columns, at the γ of the model.
-    support: Solved columns.
-    lower_bound: On the optimal objective; a bound above the model's own objective is lowered to it.
+    problem: The training problem of solved columns, at the γ of the model.
+    support: Numbers of solved columns.
+    lower_bound: A lower bound on the optimal objective; a bound above the model's own objective is
+        lowered to that objective.
     proved: Whether the support is optimal.
     """
     fit = problem.fit(support)

@@ -18,17 +18,18 @@ from ..tables.rows import RowSource, as_source
 from .design import Array, Design, Summary
 from .folds import Folds
 
-# Rows are read in blocks of about so many bytes (but at least 1024 rows). Twice the value would
-# double the memory of a reader and halve the number of blocks.
+# A table is read in blocks of rows that take at most this many bytes (but of at least 1024 rows),
+# and every block is reduced to moments before the next is read. Twice the value would double the
+# memory of a reader and halve the number of blocks.
 BLOCK_BYTES = 16_000_000
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean (p+1,) and scatter about the mean (p+1, p+1) of some rows of [X y].
+    """Count, mean (p + 1,) and scatter about the mean (p + 1, p + 1) of n rows of [X y].
 
-    The mean is ``mean`` + ``tail``, which has twice the digits: beside an offset of 1e8 a mean of
-    16 digits is off by more than columns of spread 1e-6 can bear.
+    The mean is the sum of ``mean`` and ``tail``, shape (p + 1,), which has twice the digits: beside
+    an offset of 1e8 a mean of 16 digits is off by more than columns of spread 1e-6 can bear.
     """
 
     n: int
@@ -38,21 +39,18 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Array) -> Moments:
-        """Moments of rows in memory.
-
-        rows, shape (m, p + 1).
-        """
+        """Moments of rows of [X y], shape (n, p + 1), in memory."""
         constant = (rows == rows[0]).all(axis=0)
         # The mean of a constant column is exact, so that its scatter is 0.
         mean = np.where(constant, rows[0], rows.mean(axis=0))
         centred = rows - mean
         tail = centred.mean(axis=0)  # This is what rounding took off the mean.
-        same = _first_equal(rows, mean)
+        first = _first_equal_column(rows, mean)
         centred -= tail
         mean, tail = _sum(mean, tail)
         scatter = centred.T @ centred
-        if (same < np.arange(same.size)).any():  # BLAS may round equal columns differently.
-            scatter = scatter[np.ix_(same, same)]
+        if (first < np.arange(first.size)).any():  # BLAS may round equal columns differently.
+            scatter = scatter[np.ix_(first, first)]
         return cls(rows.shape[0], mean, scatter, tail)
 
     def merged(self, other: Moments) -> Moments:
@@ -66,32 +64,33 @@ class Moments:
         if self.n == 0:
             return other
         n = self.n + other.n
-        delta = self.apart(other)
+        delta = self.to_mean_of(other)
         outer = np.outer(delta, delta) * (self.n * other.n / n)
         mean, lost = _sum(self.mean, delta * (other.n / n))
         mean, tail = _sum(mean, lost + self.tail)
         return Moments(n, mean, self.scatter + other.scatter + outer, tail)
 
-    def apart(self, other: Moments) -> Array:
-        """The other mean less this mean, shape (p + 1,)."""
+    def to_mean_of(self, other: Moments) -> Array:
+        """The mean of other rows less the mean of these rows, shape (p + 1,)."""
         return np.asarray((other.mean - self.mean) + (other.tail - self.tail))
 
     def about(self, centre: Moments | None, design: Design) -> tuple[Array, Array | None]:
-        """Second moments about the mean of other rows, as a matrix and a row, in solved units.
+        """Second moments of these rows about an origin, as a matrix M and a row r, in solved units.
 
-        The second moments are the matrix plus the outer product of the row. Their sum is not
-        formed: far from the centre the row would take all digits of the matrix.
+        The sum of (x − origin)(x − origin)ᵀ over the rows x of the kept columns and y is M + rrᵀ.
+        The sum M + rrᵀ is not formed: far from the origin rrᵀ would take all digits of M.
 
-        centre: The rows whose mean is the origin; None: the design's shift is the origin.
-        Returns matrix, shape (p + 1, p + 1).
-        Returns row, shape (p + 1,), or None where the mean of the rows is the origin.
+        centre: Moments of the rows whose mean is the origin; with None the origin is the design's
+            shift.
+        Returns M, shape (p + 1, p + 1), and r, shape (p + 1,); r is None where the mean of these
+            rows is the origin.
         """
         keep = np.append(design.kept, self.mean.size - 1)
         if centre is None:
             tail = np.broadcast_to(self.tail, self.mean.shape)
             offset = (self.mean[keep] - design.shift) + tail[keep]
         else:
-            offset = centre.apart(self)[keep]
+            offset = centre.to_mean_of(self)[keep]
         joint = self.scatter[np.ix_(keep, keep)] / np.outer(design.scale, design.scale)
         return joint, math.sqrt(self.n) * offset / design.scale if offset.any() else None
 
@@ -103,25 +102,30 @@ def _sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - part)) + (b - part)
 
 
-def _first_equal(rows: Array, mean: Array) -> NDArray[np.intp]:
-    """For every column the first column that holds the same values; equal ones have equal means."""
-    same, first = np.arange(mean.size), dict[bytes, int]()
+def _first_equal_column(rows: Array, mean: Array) -> NDArray[np.intp]:
+    """For every column the number of the first column that holds the same values.
+
+    Only columns of equal means are compared.
+    """
+    first, known = np.arange(mean.size), dict[bytes, int]()
     _, group, count = np.unique(mean, return_inverse=True, return_counts=True)
     for j in np.flatnonzero(count[group.ravel()] > 1):
-        same[j] = first.setdefault((rows[:, j] + 0.0).tobytes(), int(j))  # The sum turns −0 into 0.
-    return same
+        first[j] = known.setdefault(
+            (rows[:, j] + 0.0).tobytes(), int(j)
+        )  # The sum turns −0 into 0.
+    return first
 
 
 @dataclass(frozen=True)
 class FoldMoments:
-    """Moments of every fold, and the extremes of every column over all rows."""
+    """Moments of the rows of every fold, and extremes (p + 1,) of every column over all rows."""
 
     folds: list[Moments]
     low: Array
     high: Array
 
     def merged(self, other: FoldMoments) -> FoldMoments:
-        """Moments of the same folds over both sets of rows."""
+        """Moments of the same folds over the rows of both operands."""
         both = zip(self.folds, other.folds, strict=True)
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return FoldMoments([one.merged(two) for one, two in both], low, high)
@@ -135,26 +139,25 @@ class FoldMoments:
         """Moments of all rows."""
         return reduce(Moments.merged, self.folds)
 
-    @property
-    def _run(self) -> int:
-        """The number of folds whose moments are also kept merged: about √K of K folds."""
-        return max(1, math.isqrt(len(self.folds)))
-
     @cached_property
-    def _runs(self) -> list[Moments]:
-        """Totals of runs of folds, so that leaving one fold out costs 2√K merges, not K."""
+    def _groups(self) -> tuple[int, list[Moments]]:
+        """The size √K of groups of successive folds, of K, and the merged moments of every group.
+
+        With the groups, leaving out one fold costs 2√K merges rather than K.
+        """
         every = range(len(self.folds))
-        return self.joined([every[i : i + self._run] for i in every[:: self._run]]).folds
+        size = max(1, math.isqrt(len(self.folds)))
+        return size, self.joined([every[i : i + size] for i in every[::size]]).folds
 
     def without(self, j: int) -> Moments:
-        """Rows outside fold j, merged afresh rather than subtracted: nothing cancels."""
-        start = j // self._run * self._run
-        others = [part for i, part in enumerate(self._runs) if i != j // self._run]
-        beside = self.folds[start:j] + self.folds[j + 1 : start + self._run]
-        return reduce(Moments.merged, others + beside)
+        """Moments of the rows outside fold j, merged afresh rather than subtracted."""
+        size, groups = self._groups
+        group, start = j // size, j // size * size
+        same_group = self.folds[start:j] + self.folds[j + 1 : start + size]
+        return reduce(Moments.merged, groups[:group] + groups[group + 1 :] + same_group)
 
     def summary(self) -> Summary:
-        """What :func:`sparsecv.design.design.make_design` needs of all rows."""
+        """The summary of all rows that :func:`sparsecv.design.design.make_design` takes."""
         total = self.total()
         scatter = np.diag(total.scatter).copy()
         return Summary(total.n, total.mean, scatter, self.low, self.high, float(total.n))
@@ -166,19 +169,20 @@ def fold_moments(
     progress: Callable[[int, int], None] | None = None,
     n_jobs: int | None = None,
 ) -> FoldMoments:
-    """Read the rows once and gather each fold's moments.
+    """Read the rows once and gather the moments of every fold.
 
-    A table in parts is read by units of work, wherever they run, and their moments are merged in
-    a tree that depends on the number of parts alone.
+    Parts of a table are read by units of work, in threads or on a cluster, and their moments are
+    merged in an order that depends on the number of parts alone, so that the result always has the
+    same digits.
 
     folds: A partition of the rows.
-    progress: Called with rows read and rows in all.
-    n_jobs: Threads over parts, as in joblib.
+    progress: Takes the number of rows read and the number of rows in all.
+    n_jobs: Number of threads that read parts, as in joblib.
     """
-    tell = progress or (lambda *_: None)
+    on_progress = progress or (lambda *_: None)
     parts = source.parts()
     if len(parts) == 1:
-        return _read(folds, 0, source, lambda read: tell(read, source.n))
+        return _read(folds, 0, source, lambda read: on_progress(read, source.n))
     tree, read = _MergeTree(len(parts)), 0
     ends = [*(part.start for part in parts[1:]), source.n]
     tasks = [(part.start, end, part.rows) for part, end in zip(parts, ends, strict=True)]
@@ -186,19 +190,21 @@ def fold_moments(
         for index, found in run_units(_part, folds, tasks, n_jobs, allot=lambda _: Limits()):
             tree.add(index, found)
             read += sum(part.n for part in found.folds)
-            tell(read, source.n)
+            on_progress(read, source.n)
     return tree.root()
 
 
 def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMoments:
-    """The unit of work of one part of a table."""
+    """The unit of work that reads a part of a table, from row ``start`` to row ``stop`` − 1."""
     source = as_source(rows, start)
     if source.n != stop - start:
         raise source.changed(stop - start)
     return _read(folds, start, source, lambda read: None)
 
 
-def _read(folds: Folds, start: int, source: RowSource, tell: Callable[[int], None]) -> FoldMoments:
+def _read(
+    folds: Folds, start: int, source: RowSource, on_progress: Callable[[int], None]
+) -> FoldMoments:
     """Moments of a source's rows, block by block; its first row is row ``start`` of the table."""
     p, k = source.p, folds.k
     found = [Moments(0, np.zeros(p + 1), np.zeros((p + 1, p + 1)))] * k
@@ -214,28 +220,28 @@ def _read(folds: Folds, start: int, source: RowSource, tell: Callable[[int], Non
             if len(rows):
                 found[j] = found[j].merged(Moments.of(rows))
         done += y.size
-        tell(done)
+        on_progress(done)
     return FoldMoments(found, low, high)
 
 
 class _MergeTree:
-    """Merges parts pairwise as they come; which with which depends on their number alone.
+    """A binary tree that merges the moments of ``count`` parts as the parts come, in any order.
 
-    In a list of all parts each would wait for the last: here only about log₂ of their number wait.
+    Node i on level l stands for the parts i·2ˡ to (i + 1)·2ˡ − 1, and waits for its sibling, node
+    i XOR 1. Which moments are merged depends on ``count`` alone, and only about log₂(count) nodes
+    wait where parts come in order; a list would keep the moments of all parts.
     """
 
     def __init__(self, count: int) -> None:
-        self.widths = [count]  # the number of nodes on every level, from the leaves to the root
-        while self.widths[-1] > 1:
-            self.widths.append((self.widths[-1] + 1) // 2)
+        self.count = count
         self.waiting: dict[tuple[int, int], FoldMoments] = {}
 
     def add(self, index: int, found: FoldMoments) -> None:
-        """Take the moments of part ``index``, and merge what can be merged."""
+        """Take the moments of part ``index``, and merge every node whose sibling waits."""
         level = 0
-        while level + 1 < len(self.widths):
+        while 1 << level < self.count:
             sibling = index ^ 1
-            if sibling < self.widths[level]:
+            if sibling << level < self.count:  # The last node of a level may have no sibling.
                 if (level, sibling) not in self.waiting:
                     break
                 other = self.waiting.pop((level, sibling))
@@ -244,5 +250,6 @@ class _MergeTree:
         self.waiting[level, index] = found
 
     def root(self) -> FoldMoments:
-        """The moments of all parts together."""
-        return self.waiting[len(self.widths) - 1, 0]
+        """The moments of all parts together, once every part has been added."""
+        (found,) = self.waiting.values()
+        return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numba
@@ -24,27 +25,28 @@ from .folds import Folds, HashedFolds, fold_count, hashed_folds, make_folds
 from .model import FittedModel, fitted_model
 from .moments import FoldMoments, fold_moments
 
-# A table of more bytes is not held in memory but read once, block by block, and only the moments
-# of its folds are kept. Twice the value would double the memory of a command.
+# A table of numbers that takes more than this many bytes is not held in memory but read once, block
+# by block, and only the moments of its folds are kept. Twice the value would double the memory that
+# a command may take.
 IN_MEMORY_BYTES = 200_000_000
-# A table whose rows are all needed at once (leave-one-out, weights) is held up to so many bytes,
-# and so are the moments of all folds. A larger table, or more folds, are refused. Twice the value
-# would let a command take twice the memory.
+# A table whose rows are all needed at once (leave-one-out, weights) is held in memory up to this
+# many bytes, and so are the moments of all folds. A larger table, or more folds, are refused. Twice
+# the value would let a command take twice the memory.
 MAX_HELD_BYTES = 1_500_000_000
-# A column whose mean exceeds its spread by more than this ratio is refused where nothing is
-# centred: its CV errors would keep fewer than six correct digits. A larger ratio would accept CV
-# errors of fewer digits.
+# Where nothing is centred, a column is refused whose mean exceeds this many times its standard
+# deviation: CV errors would keep fewer than six correct digits. Twice the value would accept CV
+# errors whose relative rounding error is twice as large.
 MAX_MEAN_IN_SPREADS = 1e9
 
 
 class ReadingSpeed(NamedTuple):
-    """What one core of the year 2020 does; the announced seconds alone depend on these numbers.
+    """The speed of one core of the year 2020, measured; only announced seconds depend on it."""
 
-    numbers_per_second: Numbers that are read from Parquet, sorted by fold and centred.
-    products_per_second: Products of two entries of a row, which the moments are sums of.
-    """
-
+    # Numbers that a core reads from Parquet, sorts by fold and centres. Twice the value nearly
+    # halves the announced seconds for tables of few columns.
     numbers_per_second: float = 1.5e7
+    # Products of two entries of a row that a core adds to moments. Twice the value nearly halves
+    # the announced seconds for tables of more than a thousand columns.
     products_per_second: float = 1e10
 
 
@@ -54,9 +56,9 @@ Progress = Callable[[int, int], None] | None
 
 @dataclass
 class Standardised:
-    """A table's columns in solved units, and the training problem of all rows.
+    """A table, how its columns are standardised, and the training problem of all rows.
 
-    problem: With placeholders for γ and τ.
+    problem: The training problem in solved units, with placeholders for γ and τ.
     total: Number of rows, or the sum of their weights.
     """
 
@@ -73,15 +75,19 @@ class Standardised:
     def model(
         self, gamma: float, support: NDArray[np.intp], bound: float, proved: bool
     ) -> FittedModel:
-        """Fit all rows at γ on a support of solved columns.
+        """Fit all rows at γ on a support, given by numbers of solved columns.
 
         bound: Lower bound on the optimal objective, in solved units.
+        proved: Whether the support is optimal.
         """
         problem = self.problem.replace(gamma=gamma)
         return fitted_model(self.design, problem, support, bound, proved)
 
     def quality(self, cv_error: float) -> tuple[float, float | None]:
-        """RMSE, and R² = 1 − CV error / variance of y about its mean (None: y does not vary)."""
+        """The root of a CV error, and R² = 1 − CV error / variance of y about its mean.
+
+        R² is None where y does not vary.
+        """
         mean = (self.design.mean[-1] - self.design.shift[-1]) / self.design.scale[-1]
         square = self.problem.yy / self.total
         variance = square - mean**2
@@ -89,7 +95,7 @@ class Standardised:
         return math.sqrt(cv_error), r2
 
     def effects(self, model: FittedModel) -> Array:
-        """Coefficients of the support times the standard deviations of their columns."""
+        """Coefficients of a model's support times the standard deviations of their columns."""
         design = self.design
         scale = design.scale[:-1]
         mean = (design.mean[:-1] - design.shift[:-1]) / scale
@@ -101,7 +107,7 @@ class Standardised:
 
 @dataclass
 class Prepared(Standardised):
-    """A table that is ready to be cross-validated."""
+    """A standardised table with the training problems and held-out rows of its folds."""
 
     data: FoldData
 
@@ -116,7 +122,7 @@ def standardise(
 ) -> Standardised:
     """Read a table, whole or in one pass over its rows, and standardise its columns.
 
-    Raises InputError: Bad values, or a table with weights that does not fit in memory.
+    Raises InputError: Values are bad, or a table with weights does not fit in memory.
     """
     names, weights = source.feature_names, source.weights
     if weights is not None or _bytes(source) <= IN_MEMORY_BYTES:
@@ -125,10 +131,10 @@ def standardise(
         design = make_design(summary, protocol, names)
         return Standardised(source, design, design.problem(X, y, weights), summary.total)
     everything = HashedFolds("all", source.n, np.array([source.n]), None)
-    moments, design = _read_moments(source, everything, protocol, progress, None)
-    return Standardised(
-        source, design, moment_problem(moments.total(), None, design), float(source.n)
-    )
+    moments = _fold_moments(source, progress, None, everything)
+    design = _moment_design(source, protocol, moments)
+    problem = moment_problem(moments.total(), None, design)
+    return Standardised(source, design, problem, float(source.n))
 
 
 def prepare(
@@ -143,16 +149,15 @@ def prepare(
 ) -> Prepared:
     """Read a table, whole or in one pass over its rows, and lay out its folds.
 
-    folds: "loo", K or "size:M", or for a table that fits in memory all that
-        :func:`~sparsecv.design.folds.make_folds` takes. Of a larger table a splitter is told the
-        number of rows alone.
-    seed: Of the folds: a shuffle, or of a table in parts that does not fit in memory a hash of the
-        row number.
-    n_jobs: Threads over the parts of a table that does not fit in memory.
-    announce: Takes a text that says what is about to be read, where that is more than fits in
-        memory.
-    Raises InputError: Bad values, bad folds, or a table that does not fit in memory where it has
-        weights or is left out row by row.
+    folds: What :func:`~sparsecv.design.folds.make_folds` takes. A splitter gets X and y where the
+        table fits in memory; of a larger table a splitter gets the number of rows alone.
+    seed: Seed of the shuffle, or for a table in parts that does not fit in memory, of the hash of
+        the row number.
+    n_jobs: Number of threads that read the parts of a table that does not fit in memory.
+    announce: Takes a text that says how much is about to be read from a table that does not fit in
+        memory, and how long that will take.
+    Raises InputError: Values or folds are bad, or a table does not fit in memory and has weights,
+        leave-one-out folds, or folds that are no partition.
     """
     weights, names = source.weights, source.feature_names
     held = source.load() if _bytes(source) <= IN_MEMORY_BYTES else None
@@ -174,11 +179,9 @@ def prepare(
     else:
         if announce is not None:
             announce(reading_plan(source, layout.k, workers(n_jobs)))
-        moments, design = _read_moments(source, layout, protocol, progress, n_jobs)
-
-        def read(other: Folds) -> FoldMoments:
-            return _fold_moments(source, other, progress, n_jobs)
-
+        read = partial(_fold_moments, source, progress, n_jobs)
+        moments = read(layout)
+        design = _moment_design(source, protocol, moments)
         data = MomentFolds(moments, design, layout, read)
     return Prepared(source, design, data.full(), data.total, data)
 
@@ -189,9 +192,9 @@ def _bytes(source: RowSource) -> int:
 
 
 def _all_rows(source: RowSource, what: str, advice: str) -> tuple[Array, Array]:
-    """All rows, where they fit in memory.
+    """X and y of all rows; an InputError where they take more than MAX_HELD_BYTES.
 
-    what, advice: For the message: what needs all rows, and what to do instead.
+    what, advice: Words for the message: what needs all rows, and what to do instead.
     """
     if (size := _bytes(source)) > MAX_HELD_BYTES:
         raise InputError(f"{what} all rows in memory, {size / 1e9:.1f} GB here: {advice}")
@@ -216,44 +219,41 @@ class _Unread:
     __array__ = __getitem__ = __iter__ = _refuse
 
 
-def _read_moments(
-    source: RowSource, layout: Folds, protocol: Protocol, progress: Progress, n_jobs: int | None
-) -> tuple[FoldMoments, Design]:
-    """Moments of every fold, and the design that they give."""
-    moments = _fold_moments(source, layout, progress, n_jobs)
+def _fold_moments(
+    source: RowSource, progress: Progress, n_jobs: int | None, folds: Folds
+) -> FoldMoments:
+    """Moments of all folds; an InputError where they take more than MAX_HELD_BYTES."""
+    if 8 * folds.k * (source.p + 1) ** 2 > MAX_HELD_BYTES:
+        raise InputError(f"{folds.k} folds of a table this large do not fit in memory: use fewer")
+    return fold_moments(source, folds, progress, n_jobs)
+
+
+def _moment_design(source: RowSource, protocol: Protocol, moments: FoldMoments) -> Design:
+    """The design that moments of all rows give.
+
+    Raises InputError: The protocol has no intercept, and the mean of a column leaves too few digits
+        to its spread.
+    """
     summary = moments.summary()
     design = make_design(summary, protocol, source.feature_names)
-    if not protocol.intercept:
-        _refuse_offsets(summary, [*source.feature_names, source.target_name])
-    return moments, design
-
-
-def _fold_moments(
-    source: RowSource, layout: Folds, progress: Progress, n_jobs: int | None
-) -> FoldMoments:
-    if 8 * layout.k * (source.p + 1) ** 2 > MAX_HELD_BYTES:
-        raise InputError(f"{layout.k} folds of a table this large do not fit in memory: use fewer")
-    return fold_moments(source, layout, progress, n_jobs)
-
-
-def _refuse_offsets(summary: Summary, names: Sequence[str]) -> None:
-    """Refuse columns whose mean leaves too few digits to their spread, where nothing is centred."""
     spread = np.sqrt(summary.scatter / summary.n)
     distant = np.abs(summary.mean) > MAX_MEAN_IN_SPREADS * spread
     far = np.flatnonzero((summary.low < summary.high) & distant)
-    if far.size:
+    if far.size and not protocol.intercept:
+        name = [*source.feature_names, source.target_name][far[0]]
         raise InputError(
-            f"column {shown(names[far[0]])} has a mean of {summary.mean[far[0]]:.3g} beside a "
-            f"standard deviation of {spread[far[0]]:.3g}, which takes more digits than there are "
+            f"column {shown(name)} has a mean of {summary.mean[far[0]]:.3g} beside a standard "
+            f"deviation of {spread[far[0]]:.3g}, which takes more digits than there are "
             "without an intercept: fit one, or take the mean off the column"
         )
+    return design
 
 
 def reading_plan(source: RowSource, k: int, workers: int) -> str:
-    """What reading a table that does not fit in memory will take, in one sentence.
+    """One sentence on the bytes, seconds and memory that reading a large table will take.
 
     k: Number of folds.
-    workers: Number of parts of the table that are read at a time.
+    workers: Largest number of parts of the table that are read at the same time.
     """
     speed, width, tasks = ReadingSpeed(), source.p + 1, len(source.parts())
     numbers, passes = source.n * width, 1 + source.counted
@@ -268,6 +268,6 @@ def reading_plan(source: RowSource, k: int, workers: int) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
+    """Versions of Python and of the libraries that the digits of a result depend on."""
     found = {module.__name__: module.__version__ for module in (np, scipy, numba)}
     return {"python": platform.python_version(), **found}

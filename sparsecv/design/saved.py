@@ -19,18 +19,19 @@ from ..errors import InputError, file_faults, is_number, read_json
 if TYPE_CHECKING:
     from .model import FittedModel
 
-# A model file begins with these entries; a file with others is refused.
+# A model file begins with these entries; a file with another format or version is refused.
 HEAD = {"format": "sparsecv model", "version": 1}
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """What predictions need, and what is known of the model.
+    """A model as its file holds it: what predictions need, and what is known of the model.
 
     features: Names of all columns that the model was fitted to.
     named: Whether the data had these names; otherwise the names count the columns.
-    support: The features that the model uses.
-    coef: Coefficients of the support, in its order.
+    support: Names of the features that the model uses.
+    coef: Coefficients of the features in ``support``, in the same order.
+    objective, lower_bound: Those of :class:`~sparsecv.design.model.FittedModel`, None for NaN.
     proved: Whether the support is proved best for its τ and γ.
     levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
     """
@@ -60,7 +61,7 @@ class SavedModel:
         gamma: float,
         levels: Mapping[str, Sequence[str]] | None = None,
     ) -> SavedModel:
-        """Take a fitted model's numbers; the arguments are attributes of the same name."""
+        """The saved form of a fitted model; the other arguments are the fields of that name."""
 
         def known(value: float) -> float | None:
             return None if math.isnan(value) else float(value)
@@ -81,7 +82,7 @@ class SavedModel:
         )
 
     def fitted(self) -> FittedModel:
-        """The model in memory."""
+        """The fitted model that the file describes, with coefficients of all features."""
         from .model import FittedModel  # This imports the solvers, which predict needs not.
 
         support = np.array([self.features.index(name) for name in self.support], dtype=np.intp)
@@ -92,19 +93,16 @@ class SavedModel:
         return FittedModel(support, coef, self.intercept, objective, bound, self.proved)
 
     def columns(self) -> dict[str, list[str]]:
-        """Columns of a table that the support needs, with the levels of text columns.
+        """Names of the table's columns that predictions need, with the levels of text columns.
 
-        A column of numbers has an empty list.
+        A column of numbers has an empty list of levels.
         """
         coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
         needed = dict.fromkeys(coded.get(name, name) for name in self.support)
         return {name: self.levels.get(name, []) for name in needed}
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions, shape (m,), for rows of the support's columns in their order.
-
-        X, shape (m, len(support)).
-        """
+        """Predictions (m,) for rows X (m, len(support)) of the support's columns, in its order."""
         return np.asarray(X @ np.array(self.coef) + self.intercept)
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -146,7 +144,7 @@ class SavedModel:
         return model
 
     def _wrong(self) -> str | None:
-        """The first field whose value cannot be."""
+        """The name of the first field whose value a model cannot have, or None."""
 
         def names(value: Any) -> bool:
             return isinstance(value, list) and all(isinstance(one, str) for one in value)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
-from ..design.fold_data import FoldData, MomentFolds, RowFolds
+from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index, make_folds
 from ..design.model import FittedModel
 from ..solvers.core.limits import Limits
@@ -139,9 +139,9 @@ def inner_weights(data: FoldData, gammas: Array, taus: Index, run: Run) -> tuple
         the other arguments of every unit, and returns the results in the order of the units.
     """
     folds, k = data.folds, data.folds.k
-    paired = k > 2 and (folds.is_partition or not isinstance(data, RowFolds))
-    block = np.arange(k) % (AVERAGE.max_blocks if paired else k)
-    splits = _without_pairs(data, block) if paired else _inside_folds(data)
+    fold_of = data.fold_of if k > 2 else None
+    block = np.arange(k) % (k if fold_of is None else AVERAGE.max_blocks)
+    splits = _inside_folds(folds) if fold_of is None else _without_pairs(block[fold_of])
     tasks = [(train, list(tests.values()), gammas, taus) for train, tests in splits]
     results = run("inner folds", _inner_errors, data, tasks)
     sums = np.zeros((block.max() + 1, gammas.size, taus.size))
@@ -155,20 +155,18 @@ def inner_weights(data: FoldData, gammas: Array, taus: Index, run: Run) -> tuple
     return [weights[one] for one in block], all(proved for _, proved in results)
 
 
-# The rows, or of a table that is read by chunks the folds, that an inner model is trained on; and
-# by the block whose weights they count for, rows or folds that the model is judged on.
+# The units (:class:`FoldData`) that an inner model is trained on, and under the number of a block
+# the units on which the model's errors count for the weights of that block.
 Split = tuple[Index, dict[int, Index]]
 
 
-def _without_pairs(data: FoldData, block: Index) -> list[Split]:
+def _without_pairs(block: Index) -> list[Split]:
     """Training on all but two blocks of folds, for every pair of blocks.
 
-    Errors on one block count for the weights of the other block.
+    Errors on one block of the pair count for the weights of the other block.
 
-    block, shape (k,): Of every fold.
+    block: The block of every unit.
     """
-    if isinstance(data, RowFolds):
-        block = block[data.folds.label]
     found: list[Split] = []
     for b, c in combinations(range(block.max() + 1), 2):
         on_b, on_c = np.flatnonzero(block == b), np.flatnonzero(block == c)
@@ -176,12 +174,12 @@ def _without_pairs(data: FoldData, block: Index) -> list[Split]:
     return found
 
 
-def _inside_folds(data: FoldData) -> list[Split]:
-    """Inner folds of the training rows of every fold; a fold of one row has none."""
+def _inside_folds(folds: Folds) -> list[Split]:
+    """Inner folds of the training rows of every fold; a fold of one training row has none."""
     found: list[Split] = []
-    for j in range(data.folds.k):
-        rows = data.folds.split(j)[0]
-        groups = None if data.folds.groups is None else data.folds.groups[rows]
+    for j in range(folds.k):
+        rows = folds.split(j)[0]
+        groups = None if folds.groups is None else folds.groups[rows]
         parts = rows.size if groups is None else np.unique(groups).size
         if parts > 1:
             inner = make_folds(min(parts, AVERAGE.inner_folds), rows.size, seed=0, groups=groups)
@@ -194,19 +192,11 @@ def _inner_errors(
     data: FoldData, train: Index, tests: list[Index], gammas: Array, taus: Index, limits: Limits
 ) -> tuple[list[Array], bool]:
     """The unit of one inner model: squared errors (γ, τ) on every test part; whether proved."""
-    folds = [_one_fold(data, train, test) for test in tests]
+    folds = [data.one_fold(train, test) for test in tests]
     solver = solver_within(data.p, limits)
     path = support_path(folds[0].training(0), gammas, taus, solver=solver, limits=limits)
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, bool(path.proved.all())
-
-
-def _one_fold(data: FoldData, train: Index, test: Index) -> FoldData:
-    """One fold alone, of some rows, or some folds of a table that is read by chunks."""
-    if not isinstance(data, MomentFolds):
-        sizes = np.array([test.size], dtype=np.intp)
-        return data.with_folds(Folds("custom", data.folds.n, sizes, None, [(train, test)]))
-    return data.joined((test, train))
 
 
 def solver_within(p: int, limits: Limits) -> str:

@@ -234,8 +234,8 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     for module, name, seconds in (
         (path, "_products", gram),
         (path, "complete_support", 0.0),
-        (path, "lead", 0.01),
-        (path, "shake", 0.01),
+        (path, "extend", 0.01),
+        (path, "exchange", 0.01),
         (alternating, "gamma_step", 0.1),
         (prove, "branch_and_bound", 0.1),
     ):
@@ -243,7 +243,7 @@ def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyP
     result = alternating.alternation(
         Surface(case.data, case.taus, Settings("exact", time_limit=1.0)), start=None
     )
-    swaps = sum(clock.late.pop(name, 0) for name in ("lead", "shake"))
+    swaps = sum(clock.late.pop(name, 0) for name in ("extend", "exchange"))
     assert swaps <= 6 * (1 + round(paths.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
     assert clock.late.pop("_products", 0) <= 5
     assert clock.late.pop("complete_support", 0) <= 6

@@ -104,9 +104,10 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
     assert answer(modules) == (202, False)
 
 
-def test_machine_code_that_calls_another_name_is_compiled_anew(modules: Path) -> None:
+@pytest.mark.parametrize("option", ["reorder", "inner", "inline"])
+def test_a_kernel_is_compiled_anew_when_an_option_has_changed(modules: Path, option: str) -> None:
     assert answer(modules) == (22, False)
-    (modules / "callee.py").write_text(CALLEE.replace("@kernel", "@kernel(reorder=True)"))
+    (modules / "callee.py").write_text(CALLEE.replace("@kernel", f"@kernel({option}=True)"))
     assert answer(modules) == (22, False)
     assert answer(modules) == (22, True)
 
@@ -337,7 +338,7 @@ def test_a_fit_without_numbas_internals(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 def test_a_newer_numba_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    serve = compiled._own_serve.__wrapped__
+    serve = compiled._internals_work.__wrapped__
     plain, changed = compiled._probed, compiled.NamedByContent
     for version, expected in (("0.60.0", True), ("99.1.0rc1", True)):
         monkeypatch.setattr("numba.__version__", version)

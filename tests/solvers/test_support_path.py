@@ -79,12 +79,12 @@ def test_exchanges_keep_what_is_kept_of_a_support(seed: int, ridge: float) -> No
     s = swaps.new_swaps(G, b, k)
     _, _, support, A, beta, V, c, d = s
     support[:] = np.arange(k)
-    swaps.afresh(s, ridge, k)
+    swaps.recompute(s, ridge, k)
     for _ in range(10):
         place = int(rng.integers(k))
         column = int(rng.choice(np.setdiff1d(np.arange(p), support)))
-        swaps.leave.py_func(s, k, place)
-        swaps.join.py_func(s, ridge, k, place, column)
+        swaps.remove_member.py_func(s, k, place)
+        swaps.add_member.py_func(s, ridge, k, place, column)
         assert support[place] == column
         inverse = np.linalg.inv(G[np.ix_(support, support)] + ridge * np.eye(k))
         np.testing.assert_allclose(A, inverse, rtol=1e-6, atol=1e-7 * abs(inverse).max())

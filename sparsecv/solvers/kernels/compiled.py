@@ -1,14 +1,15 @@
-"""How kernels are compiled and where they are kept: ``@kernel`` in place of numba's decorators.
+"""Compile kernels and keep their machine code on disk: ``@kernel`` replaces numba's decorators.
 
-numba keeps compiled code beside the sources or in the user's cache folder, and recompiles a
-function when its own file has changed. Here it is also recompiled when a kernel it calls has, a
-damaged file counts as none, and where nothing can be written a temporary folder serves.
+A kernel is a function that numba compiles. numba keeps machine code beside the sources or in the
+user's cache folder, and compiles a function again when the function's own file has changed. Here a
+kernel is also compiled again when a kernel that it calls, a constant, or an option has changed; a
+damaged file counts as missing; and a temporary folder is used where nothing else can be written.
 
-numba links a copy of what a function calls into it and optimises it again, all the way down. Here
-only small kernels are copied; others are called where they are, and loaded before their callers.
+numba copies every function into its callers and optimises each copy again. Here only small kernels
+are copied. A larger kernel is compiled once, is called by name, and is loaded before its callers.
 
-All this rests on internals of numba. Where they are not what they were, numba's own decorator
-serves: kernels then take longer to compile, and time limits count that time.
+All of this uses internals of numba. Where a newer numba has changed them, numba's own decorator is
+used: kernels then take longer to compile, and time limits count the time of compiling.
 """
 
 from __future__ import annotations
@@ -44,23 +45,25 @@ except ImportError:
 else:
     INTERNALS = True
 
-# The newest numba these internals are known from. Of a newer one they are tried first, which
-# compiles two small functions in every process.
+# The newest numba (major, minor) whose internals this module was tested with. With a newer numba
+# every process first compiles two small functions to see whether the internals still work.
 KNOWN_NUMBA = (0, 68)
 OPTIONS: dict[str, Any] = {
     "nopython": True,
     "nogil": True,
     "error_model": "numpy",
-    "no_cfunc_wrapper": True,  # called from Python and from kernels, never from C
-    "_nrt": False,  # nothing is allocated, so no references are counted
+    "no_cfunc_wrapper": True,  # Python and kernels call a kernel; C never does
+    "_nrt": False,  # kernels allocate nothing, so numba need not count references
 }
-PUBLIC = ("nogil", "error_model", "fastmath")  # of the options, what numba documents
-REORDER = {"reassoc", "contract"}  # sums may be reordered; NaN and infinity keep their meaning
-# A kernel of at most this many bytes of bytecode is copied into its callers, which may then run
-# faster and compile longer; a larger one is called where it is. Twice as many bytes copy more
-# kernels, so that first calls from an empty cache take longer.
+PUBLIC = ("nogil", "error_model", "fastmath")  # the options that numba documents
+# Sums may be reordered, and products and sums fused; NaN and infinity keep their meaning.
+REORDER = {"reassoc": True, "contract": True}
+# A kernel of at most this many bytes of Python bytecode is copied into its callers; a larger kernel
+# is compiled once and called by name. Twice as many bytes copy more kernels: callers then take
+# longer to compile and may run faster. The number is a choice: results do not depend on it.
 MAX_COPIED_BYTES = 400
-# What one core of 2020's compiles: a first call is announced with its bytes over this number.
+# Bytes of Python bytecode that one processor core compiles in a second, measured on a core of 2020.
+# The number only enters the announced time of a first call; twice the number halves that time.
 BYTECODE_BYTES_PER_SECOND = 2500.0
 
 
@@ -73,12 +76,13 @@ def kernel(
 ) -> Any:
     """Compile a function on its first call, and keep the machine code for the next process.
 
-    function: Written in what numba compiles, without anything that allocates.
-    reorder: Whether its sums may be reordered, for speed.
-    inner: Whether only kernels call it: unpacking Python's records costs more to compile than many
-        a kernel.
-    inline: Inner, and copied into its callers: for what is called in an inner loop.
-    Returns: Called like ``function``; under ``NUMBA_DISABLE_JIT=1`` the function itself.
+    function: Written in the part of Python that numba compiles; the function allocates no memory.
+    reorder: Whether numba may reorder the function's sums, which is faster and rounds differently.
+    inner: Whether only kernels call the function. The code that lets Python call a kernel often
+        takes longer to compile than the kernel, and is left out.
+    inline: As ``inner``, and the function is copied into its callers, for calls in inner loops.
+    Returns: A function that is called like ``function``. Under ``NUMBA_DISABLE_JIT=1`` that is
+        ``function`` itself.
     """
     if function is None:
         return lambda f: kernel(f, reorder=reorder, inner=inner, inline=inline)
@@ -88,39 +92,38 @@ def kernel(
     options = {**OPTIONS, "forceinline": inline, "no_cpython_wrapper": inner}
     if reorder:
         options["fastmath"] = REORDER
-    return _own(function, options, inner) if _own_serve() else _plain(function, options)
+    if _internals_work():
+        return _own(function, options)
+    public = {name: options[name] for name in PUBLIC if name in options}
+    try:
+        return njit(cache=True, **public)(function)
+    except RuntimeError:  # no folder can be written, or the function was typed in
+        return njit(**public)(function)
 
 
-def _own(function: Callable[..., Any], options: dict[str, Any], inner: bool) -> Kernel:
-    made = (InnerKernel if inner else Kernel)(
+def _own(function: Callable[..., Any], options: dict[str, Any]) -> Kernel:
+    """The function as a kernel with its file on disk, compiled with numba's internals."""
+    function.__dict__["options"] = options
+    made = (InnerKernel if options.get("no_cpython_wrapper") else Kernel)(
         py_func=function, locals={}, targetoptions=options, pipeline_class=NamedByContent
     )
-    # where there is not even a temporary folder, it is compiled anew in every process
+    # where not even a temporary folder can be written, every process compiles the kernel again
     with suppress(OSError, RuntimeError):
         made._cache = KernelCache(function)
     return made
 
 
-def _plain(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """The function compiled by numba's own decorator."""
-    public = {name: options[name] for name in PUBLIC if name in options}
-    try:
-        return njit(cache=True, **public)(function)
-    except RuntimeError:  # nothing can be written, or the function was typed in
-        return njit(**public)(function)
-
-
 @cache
-def _own_serve() -> bool:
-    """Whether numba has the internals used here, and they do what they did."""
+def _internals_work() -> bool:
+    """Whether numba has the internals used here, and they still work as they are used here."""
     if not INTERNALS or tuple(map(int, numba.__version__.split(".")[:2])) <= KNOWN_NUMBA:
         return INTERNALS
     global _probed, MAX_COPIED_BYTES
-    limit, MAX_COPIED_BYTES = MAX_COPIED_BYTES, 0  # the one probe calls the other where it is
+    limit, MAX_COPIED_BYTES = MAX_COPIED_BYTES, 0  # ``_probe`` then calls ``_probed`` by name
     try:
-        _probed = _own(_probed, {**OPTIONS, "no_cpython_wrapper": True}, True)
-        return bool(_own(_probe, OPTIONS, False)(1.0, 2) == 12.0)
-    except Exception:  # whatever a changed interface raises
+        _probed = _own(_probed, {**OPTIONS, "no_cpython_wrapper": True})
+        return bool(_own(_probe, OPTIONS)(1.0, 2) == 12.0)
+    except Exception:  # a changed interface may raise anything
         return False
     finally:
         MAX_COPIED_BYTES = limit
@@ -134,15 +137,17 @@ def _probe(x: Any, k: Any) -> Any:
     return _probed(x, 0) + _probed(x, k) * _probed(x, k) + k
 
 
-_clock = SimpleNamespace(seconds=0.0, depth=0, lock=threading.RLock())
+# ``seconds`` counts the time of compiling so far, ``depth`` the kernels being compiled inside one
+# another, and ``announced`` says whether the user was told that kernels are being compiled.
+_clock = SimpleNamespace(seconds=0.0, depth=0, announced=False, lock=threading.RLock())
 
 
 @contextmanager
 def _compiling() -> Iterator[None]:
-    """Add the time to the clock, once for kernels that make others compile; let Ctrl-C wait.
+    """Count the seconds spent inside as time of compiling, and let Ctrl-C wait until the end.
 
-    LLVM calls back into Python and would swallow the exception that Ctrl-C raises. Python raises
-    it in the main thread alone.
+    The seconds of a kernel that makes other kernels compile are counted once. LLVM calls back into
+    Python and would swallow the exception of Ctrl-C, which Python raises in the main thread only.
     """
     with _clock.lock:
         began, outermost, came = time.perf_counter(), _clock.depth == 0, []
@@ -169,28 +174,35 @@ def seconds_compiling() -> float:
 
 
 def compiled_elsewhere(seconds: float) -> None:
-    """Count seconds that this process has waited while others compiled."""
+    """Count seconds that this process has waited for another process to compile."""
     with _clock.lock:
         _clock.seconds += seconds
 
 
 class NamedByContent(Compiler):  # type: ignore[misc]
-    """numba's pipeline; machine code of the same kernel has the same name in every process."""
+    """numba's compiler, with names that let one process call machine code of another process.
+
+    The machine code of a kernel gets a name made of the kernel's :func:`stamp`.
+    """
 
     def _compile_bytecode(self) -> Any:
         self.state.func_id.unique_id = stamp(self.state.func_id.func)[:16]
         return super()._compile_bytecode()
 
 
-# what each kernel being compiled calls, innermost last: kernels and argument types
+# For every kernel that is being compiled, the innermost last: the kernels that it calls, each with
+# the types of the arguments.
 _calls: list[dict[tuple[Kernel, Any], None]] = []
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """numba's dispatcher, one specialisation per type: any integer is one of 64 bits."""
+    """numba's dispatcher, which compiles a function once for each combination of argument types.
+
+    Every signed integer counts as one type, that of 64 bits.
+    """
 
     def compile(self, sig: Any) -> Any:
-        """Compile or load one specialisation; the time it takes is kept apart."""
+        """Compile or load the machine code for the argument types ``sig``, and time that."""
         with _compiling():
             _calls.append({})
             try:
@@ -202,11 +214,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             return entry
 
     def symbol(self, args: Any) -> str:
-        """Name of the machine code for some argument types."""
+        """Name of the machine code for the argument types ``args``."""
         return str(self.overloads[args].fndesc.llvm_func_name)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """What another kernel's call compiles; numba would compile k = 0 apart from k."""
+        """The template of a call in another kernel, with arguments widened, and noted in _calls.
+
+        Without widening numba would compile a call with a literal 0 apart from a call with k.
+        """
         plain = {name: widened(value) for name, value in kws.items()}
         found = super().get_call_template(tuple(map(widened, args)), plain)
         if _calls:
@@ -214,7 +229,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         return found
 
     def __reduce__(self) -> str:
-        return str(self.py_func.__qualname__)  # found where it stands, as functions are
+        return str(self.py_func.__qualname__)  # a kernel is pickled by its name, as functions are
 
 
 class InnerKernel(Kernel):
@@ -225,38 +240,44 @@ class InnerKernel(Kernel):
 
 
 def widened(argument: Any) -> Any:
-    """The type a kernel is compiled for when a kernel passes it this one."""
+    """The type that a kernel is compiled for when another kernel passes ``argument``, a type."""
     plain = types.unliteral(argument)
     signed = isinstance(plain, types.Integer) and plain.signed
     return types.int64 if signed else plain
 
 
 def give_callers(compiled: Any, function: Callable[..., Any], code: str) -> None:
-    """Have callers of a kernel too large to be copied link ``code`` in place of its own."""
+    """Let callers of a kernel that is too large to be copied link ``code`` in place of a copy.
+
+    compiled: numba's result of compiling ``function``.
+    """
     if not compiled.fndesc.inline and len(function.__code__.co_code) > MAX_COPIED_BYTES:
         compiled.library._shared_module = llvm.parse_assembly(code)
 
 
 class WithCallees(CompileResultCacheImpl):  # type: ignore[misc]
-    """A compiled kernel on disk, and what it calls: its machine code only holds their names."""
+    """Write and read a compiled kernel together with the list of kernels that it calls.
+
+    The machine code of a kernel holds only the names of kernels that are too large to be copied.
+    """
 
     def reduce(self, cres: Any) -> Any:
-        """What is kept of a kernel just compiled."""
+        """What is written to disk for a kernel that was just compiled."""
         callees = [(kernel, args, kernel.symbol(args)) for kernel, args in _calls[-1]]
         return callees, super().reduce(cres)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """Load what the kernel calls and then itself."""
+        """Load the kernels that a kernel calls, and then the kernel."""
         callees, compiled = payload
         for kernel, args, symbol in callees:
             kernel.compile(args)
-            if kernel.symbol(args) != symbol:  # with other options: a call would end the process
+            if kernel.symbol(args) != symbol:  # calling a missing name would end the process
                 raise LookupError(symbol)
         return super().rebuild(target_context, compiled)
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache of one function that survives stale, damaged and unwritable files."""
+    """numba's files of one function, which may be stale, damaged or not writable."""
 
     _impl_class = WithCallees
 
@@ -266,46 +287,50 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().__init__(py_func)
         except RuntimeError:  # neither the sources' folder nor the user's cache can be written
             if not Path(py_func.__code__.co_filename).exists():
-                raise  # typed in: there is no source to keep code beside
-            use_temporary_folder()
+                raise  # the function was typed in, so that no source file tells when it changes
+            folder = private_folder()  # processes that are started from here use the folder as well
+            config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = folder
+            warnings.warn(
+                f"compiled code is kept in {folder}: neither the folder of sparsecv nor the user's "
+                "cache can be written; NUMBA_CACHE_DIR names another place",
+                stacklevel=2,
+            )
             super().__init__(py_func)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled function, or None where it has to be compiled."""
+        """Return the compiled function for the types ``sig``, or None where no file has it."""
         try:
             found = super().load_overload((sig, stamp(self.function)), target_context)
         except Exception:  # unpickling half a file may raise anything
             found = None
             with suppress(OSError):
                 self.flush()
-        # another process may be between writing numba's index and the file it names, which then
-        # still holds what was compiled before, or for other types
-        if found is not None and not self._is_current(found, sig):
-            found = None
+        # Another process may have written numba's index and not yet the file that the index names:
+        # that file then holds older code, or code for other types.
+        if found is not None:
+            current = stamp(self.function)[:16] in found.fndesc.llvm_func_name
+            if not current or tuple(found.signature.args) != tuple(sig):
+                found = None
         if found is None:
             announce(self.function)
         return found
 
-    def _is_current(self, found: Any, sig: Any) -> bool:
-        """Whether compiled code is of this function as it stands, and of these types."""
-        name = found.fndesc.llvm_func_name
-        return stamp(self.function)[:16] in name and tuple(found.signature.args) == tuple(sig)
-
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function; a full disk costs the next process a compilation."""
+        """Write a compiled function; where the disk is full the next process compiles again."""
         names = (data.fndesc.llvm_func_name, data.fndesc.llvm_cpython_wrapper_name)
-        # numba keeps this code beside the machine code and asks it for names only
+        # numba keeps these bodies beside the machine code and reads only the names
         bodies = [f'define void @"{name}"() {{ ret void }}\n' for name in names]
         give_callers(data, self.function, "".join(bodies))
         with suppress(OSError, pickle.PicklingError):
             super().save_overload((sig, stamp(self.function)), data)
 
 
-FROZEN = (Kernel, int, float, tuple)  # what compiled code holds of its module: tuples of settings
+# Types of the module-level names that numba compiles into a kernel: kernels, numbers, and settings.
+FROZEN = (Kernel, int, float, tuple)
 
 
-def called(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """Names of the module that a function's code uses, and what they stand for."""
+def used(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Kernels and constants of modules that a function's code uses: pairs of name and value."""
     names = function.__code__.co_names
     for name in names:
         value = function.__globals__.get(name)
@@ -317,10 +342,10 @@ def called(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 
 def kernels_of(function: Callable[..., Any]) -> list[Callable[..., Any]]:
-    """The function and every kernel it calls, directly or not."""
+    """The function, and the function of every kernel that it calls, directly or through others."""
     found = [function]
     for each in found:
-        for _, value in called(each):
+        for _, value in used(each):
             if isinstance(value, Kernel) and value.py_func not in found:
                 found.append(value.py_func)
     return found
@@ -328,29 +353,23 @@ def kernels_of(function: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 @cache
 def stamp(function: Callable[..., Any]) -> str:
-    """Hash of the code of a function and its kernels, and of the constants frozen into them."""
-    digest = hashlib.sha256(str(MAX_COPIED_BYTES).encode())  # decides what a file gives its callers
+    """Hash of all that decides the machine code of a kernel.
+
+    That is the bytecode, the options and the module-level constants of the kernel and of every
+    kernel that it calls, and the limit up to which kernels are copied.
+    """
+    digest = hashlib.sha256(str(MAX_COPIED_BYTES).encode())
     for each in kernels_of(function):
-        code = each.__code__
-        constants = [(n, v) for n, v in called(each) if not isinstance(v, Kernel)]
+        code, options = each.__code__, each.__dict__.get("options")
+        constants = [(n, v) for n, v in used(each) if not isinstance(v, Kernel)]
+        names = (code.co_consts, code.co_names, code.co_varnames, constants, options)
         digest.update(code.co_code)
-        digest.update(repr((code.co_consts, code.co_names, code.co_varnames, constants)).encode())
+        digest.update(repr(names).encode())
     return digest.hexdigest()
 
 
-def use_temporary_folder() -> None:
-    """Have numba, here and in processes started from here, keep its files in a temporary folder."""
-    folder = private_folder()
-    config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = folder
-    warnings.warn(
-        f"compiled code is kept in {folder}: neither the folder of sparsecv nor the user's cache "
-        "can be written; NUMBA_CACHE_DIR names another place",
-        stacklevel=2,
-    )
-
-
 def private_folder() -> str:
-    """A temporary folder nobody else can write to: what is loaded from it runs."""
+    """A temporary folder that nobody else can write to, as code loaded from the folder is run."""
     owner = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"sparsecv-{owner}"
     with suppress(OSError):
@@ -362,14 +381,10 @@ def private_folder() -> str:
     return tempfile.mkdtemp(prefix="sparsecv-")
 
 
-_announced = False
-
-
 def announce(function: Callable[..., Any]) -> None:
-    """Say on a terminal, once per process, that a kernel is being compiled and about how long."""
-    global _announced
-    if _announced or not sys.stderr.isatty():
+    """Say on a terminal, once per process, that kernels are being compiled and about how long."""
+    if _clock.announced or not sys.stderr.isatty():
         return
-    _announced = True
+    _clock.announced = True
     seconds = sum(len(f.__code__.co_code) for f in kernels_of(function)) / BYTECODE_BYTES_PER_SECOND
     print(f"compiling once (about {seconds:.0f} s)", file=sys.stderr)

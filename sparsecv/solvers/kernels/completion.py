@@ -1,21 +1,22 @@
-"""Compiled completion of a node: with k picks left, visit every way to choose them.
+"""Compiled enumeration: the best k columns to add to a support, found by visiting every choice.
 
-After the included set I is projected out, column i has c_i = (what of b_i is left), d_i = its
-squared length left plus γ/2, and C_ij the inner products left. One pick gains c_i²/d_i; two gain
-c_i²/d_i + (c_j − c_iC_ij/d_i)²/(d_j − C_ij²/d_i), in this form as it loses least in rounding;
-a pick before those is a rank-one update of C, c and d. Columns are scaled to d_i = 1, and a pair is
-divided out only when it may be a hit.
+The gain of a support is yᵀy less the objective of the ridge fit. With the chosen columns I
+projected out, column i has c_i (its entry of b = Xᵀy that is left), d_i (its squared length that is
+left, plus γ/2) and inner products C_ij with other columns. Adding column i gains c_i²/d_i. Adding i
+and j gains c_i²/d_i + (c_j − c_iC_ij/d_i)²/(d_j − C_ij²/d_i), in this form as it loses least in
+rounding. Every further column is a rank-one update of C, c and d. Columns are scaled to d_i = 1,
+and a pair is divided out only where its gain may be the largest so far.
 
-Where a dual bound says what each column's share of it is (EC.1, main paper), supports are passed
-over whose shares add up to too little: with the columns in order of their shares, what is left to
-look at are the first ones of every row.
+Where a dual bound says which share of the bound each column has (EC.1, main paper), supports whose
+shares add up to too little are passed over: columns are ordered by falling share, so that only the
+first columns of every row are visited.
 
-**What rounding can lose.** All of this is Cholesky's elimination of S from the joint matrix of
-G + γ/2 I, b and yᵀy, columns rescaled on the way: an entry takes a product, a difference and at
-most six roundings of scales for each column eliminated, of numbers no larger than ℓ_iℓ_j. So what
-it says of S is exact for matrices off by η ℓ_iℓ_j, η = 16(τ + 2)u and what the matrices at hand are
-off already (Higham 2002, Theorems 10.3 and 10.5), and an objective it finds is at most
-f_S + η·reach², the reach being ℓ_y + Σ ℓ_i|β_i| at the fit on S: see :func:`elimination_loss`.
+**What rounding can lose.** The computation is Cholesky's elimination of S from the joint matrix of
+G + (γ/2)I, b and yᵀy, with columns rescaled on the way. For each column eliminated an entry takes a
+product, a difference and at most six roundings of scales, of numbers no larger than ℓ_iℓ_j. The
+result is therefore exact for matrices off by η ℓ_iℓ_j, η being 16(τ + 2)u plus what the given
+matrices are off by (Higham 2002, Theorems 10.3 and 10.5), and the objective found on S is at most
+f_S + η·(ℓ_y + Σ ℓ_i|β_i|)² at the fit β on S: see :func:`elimination_loss`.
 """
 
 from __future__ import annotations
@@ -28,34 +29,37 @@ from numpy.typing import NDArray
 from .compiled import kernel
 from .linalg import EPS, Array, add, cholesky
 
-# Elimination takes no pivot of less than 1e-13 ℓ², and no exact pivot is below w: up to this ℓ²/w
-# exact pivots are a hundred times above the least one taken. Beyond, no bound on rounding is given.
+# Largest ratio ℓ_i²/w_i, ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i, at which elimination has a bound on
+# what rounding loses; beyond, enumeration proves nothing. Elimination replaces pivots below
+# 1e-13 ℓ², and exact pivots are at least w: at this ratio they are a hundred times larger. At
+# twice the ratio they would be fifty times larger.
 MAX_LENGTH_RATIO = 1e11
-# A pair is divided out where the test without a division puts it within this factor of the record:
-# the two ways of computing its gain differ by far less, so that rounding hides no better pair.
-RECORD_FACTOR = 1.0 - 1e-10
+# A pair is divided out where the test without a division says that the pair gains more than this
+# share of the best gain. Both ways of computing a gain agree far more closely, so that rounding
+# hides no better pair; twice the distance from 1 divides out a few more pairs in vain.
+TESTED_GAIN_SHARE = 1.0 - 1e-10
 
 
 class Completion(NamedTuple):
-    """Work space of :func:`complete`."""
+    """Work space of :func:`complete` for n free columns; a level adds one column to the support."""
 
-    V: Array  # (tau + 1, n)
-    c: Array  # (n,)
-    d: Array
-    L: Array  # (tau + 1, tau + 1)
-    C: Array  # (levels, n, n)
-    unit: Array  # (levels, n)
-    share: Array  # (n,) of the dual bound, by position among the free columns, falling
-    total: Array  # (tau + 1,) shares of the picks above a level
-    ends: NDArray[np.int64]  # (tau + 1,) positions in use at a level
-    picks: NDArray[np.int64]  # (tau + 1,)
-    found: NDArray[np.int64]  # (tau + 1,) positions among the free columns
+    V: Array  # (tau + 1, n) L⁻¹ G_{I,F}, with chosen columns I and free columns F
+    c: Array  # (n,) entries of b that are left
+    d: Array  # (n,) squared lengths that are left, plus γ/2; later one over their roots
+    L: Array  # (tau + 1, tau + 1) Cholesky factor on the chosen columns
+    C: Array  # (levels, n, n) inner products of columns of unit length
+    unit: Array  # (levels, n) entries of b for columns of unit length
+    share: Array  # (n,) share of the dual bound that each free column has, falling
+    total: Array  # (tau + 1,) sum of the shares of the columns added above a level
+    ends: NDArray[np.int64]  # (tau + 1,) how many of the free columns a level looks at
+    place: NDArray[np.int64]  # (tau + 1,) the column added at a level, as a place in the free ones
+    found: NDArray[np.int64]  # (tau + 1,) the places of the best k columns
 
 
 def completion_work(tau: int, n: int, levels: int) -> Completion:
-    """Allocate the work space for supports of τ columns, n of them free.
+    """Allocate the work space for supports of τ columns, to be chosen among n free columns.
 
-    levels: One less than the picks that may be left, at least 1.
+    levels: One less than the largest number of columns to add, at least 1.
     """
     return Completion(
         V=np.empty((tau + 1, n)),
@@ -67,7 +71,7 @@ def completion_work(tau: int, n: int, levels: int) -> Completion:
         share=np.zeros(n),
         total=np.zeros(tau + 1),
         ends=np.zeros(tau + 1, dtype=np.int64),
-        picks=np.zeros(tau + 1, dtype=np.int64),
+        place=np.zeros(tau + 1, dtype=np.int64),
         found=np.zeros(tau + 1, dtype=np.int64),
     )
 
@@ -75,20 +79,17 @@ def completion_work(tau: int, n: int, levels: int) -> Completion:
 def elimination_loss(
     squares: Array, w: Array, ridge: float, yy: float, eps: float, tau: int, upper: Array
 ) -> Array:
-    """How far below ``upper`` a support may be that is not below it by elimination.
+    """How far below ``upper`` an objective may be where enumeration found none below ``upper``.
 
-    The fit on S has (γ/2)|β|² ≤ f_S, and Σ w_iβ_i² ≤ yᵀy as G − D ⪰ 0; were f_S < upper, the reach
-    would be bounded by both.
+    That is (ε/4 + 16(τ + 2)u)·(ℓ_y + Σ ℓ_i|β_i|)². The fit β on S has (γ/2)|β|² ≤ f_S, and
+    Σ w_iβ_i² ≤ yᵀy as G − D ⪰ 0: with f_S < upper and Cauchy's inequality, both bound the sum.
 
-    squares, shape (p,): ℓ² = G_ii + γ/2, of the data the matrices were formed from.
-    w, shape (p,) or (k, 1): γ/2 + D, of one problem or, D being the same for every column, of
-        several.
-    ridge: γ/2.
-    yy: Of the data as well.
-    eps: ε of the matrices, as the dual bound has it: four times what they are off.
-    upper, shape () or (k,).
-    Returns, shape () or (k,): At most ``upper``: where pivots may be lost in rounding nothing is
-        said.
+    squares: (p,), ℓ_i² = G_ii + γ/2 of the data the matrices were formed from, as is ``yy`` = yᵀy.
+    w: (p,), γ/2 + D of one problem; or (k, 1) for k problems, D being the same for every column.
+    eps: ε, four times what G and b are off by: see ``relaxation.dual_bound.relative_rounding``.
+    upper: An objective, or (k,) of them.
+    Returns: One number for each ``upper``; ``upper`` itself where rounding may have lost pivots,
+        so that enumeration proves nothing.
     """
     upper = np.maximum(upper, 0.0)
     most = np.sort(squares)[-tau:]
@@ -103,9 +104,9 @@ def elimination_loss(
 
 @kernel(inner=True)
 def project_out(G, b, ridge, chosen, m, columns, n, work):  # type: ignore[no-untyped-def]
-    """Cholesky factor L of the m chosen columns I; V = L⁻¹G_{I,F}, c and d of the n free ones F.
+    """Project the m chosen columns I out of the n free columns F: write L, V, c and d of ``work``.
 
-    Returns: The gain of I, which is yᵀy less its objective.
+    Returns: The gain of the support I, which is yᵀy less its objective.
     """
     V, c, d, L, gain = work.V, work.c, work.d, work.L, 0.0
     cholesky(G, ridge, chosen, m, L)
@@ -130,25 +131,32 @@ def project_out(G, b, ridge, chosen, m, columns, n, work):  # type: ignore[no-un
             c[f] -= w * v
             d[f] -= v * v
     for f in range(n):
-        floor = max(0.5 * ridge, 1e-13 * (G[columns[f], columns[f]] + ridge))
-        d[f] = max(d[f], floor)
+        # the exact d is at least γ/2; where rounding has left less, half of that takes its place
+        least = max(0.5 * ridge, 1e-13 * (G[columns[f], columns[f]] + ridge))
+        d[f] = max(d[f], least)
     return gain
 
 
 @kernel(inner=True)
-def best_single(c, d, n, gain, record, picks):  # type: ignore[no-untyped-def]
-    """Best last pick; returns the record gain, its column position in ``picks[0]``."""
+def best_single(c, d, n, gain, best, place):  # type: ignore[no-untyped-def]
+    """Best single column to add to a support of the given gain.
+
+    Returns: The largest gain, or ``best`` where none is larger; ``place[0]`` then is the column.
+    """
     for f in range(n):
         value = gain + c[f] * c[f] / d[f]
-        if value > record:
-            record = value
-            picks[0] = f
-    return record
+        if value > best:
+            best = value
+            place[0] = f
+    return best
 
 
 @kernel(inner=True)
 def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
-    """Whether one of some unit columns may gain more than ``need`` beside one that gains ci²."""
+    """Whether a column j may gain more than ``need`` beside a column that gains ci².
+
+    rho, c: Inner products with that column, and entries of b, for columns j of unit length.
+    """
     hits = 0
     for j in range(c.shape[0]):
         left = c[j] - ci * rho[j]
@@ -157,42 +165,47 @@ def any_hit(rho, c, ci, need):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def scan_pairs(C, level, row, i, n, c, gain, record, picks):  # type: ignore[no-untyped-def]
-    """Best last two picks of which unit column i is the first; returns the record gain.
+def scan_pairs(C, level, row, i, n, c, gain, best, place):  # type: ignore[no-untyped-def]
+    """Best pair of column i with a later column, to add to a support of the given gain.
 
-    row: Row of this level of C that has the inner products of i with later columns.
-    picks: The two positions are put where the columns chosen before, one per level, end.
+    C, c: Inner products and entries of b for columns of unit length, by level.
+    row: The row of ``C[level]`` that has the inner products of column i.
+    Returns: The largest gain, or ``best`` where none is larger; ``place[level : level + 2]`` then
+        is the pair.
     """
     ci = c[level, i]
-    need = (record - gain) * RECORD_FACTOR - ci * ci
+    need = (best - gain) * TESTED_GAIN_SHARE - ci * ci
     if not any_hit(C[level, row, i + 1 : n], c[level, i + 1 : n], ci, need):
-        return record
+        return best
     for j in range(i + 1, n):
         rho = C[level, row, j]
         unexplained = c[level, j] - ci * rho
         value = gain + (ci * ci + unexplained * unexplained / max(1.0 - rho * rho, 1e-14))
-        if value > record:
-            record = value
-            picks[level] = i
-            picks[level + 1] = j
-    return record
+        if value > best:
+            best = value
+            place[level] = i
+            place[level + 1] = j
+    return best
 
 
 @kernel(inner=True)
 def project_row(target, row, pivot, scales, rho, scale):  # type: ignore[no-untyped-def]
-    """(row − rho·pivot), each product rescaled."""
+    """Write (row − rho·pivot)·scale·scales to ``target``, entry by entry."""
     for e in range(row.shape[0]):
         target[e] = (row[e] - rho * pivot[e]) * scale * scales[e]
 
 
 @kernel(inner=True)
 def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
-    """Project unit column i out of the later ones: level → level + 1, rescaled to unit length."""
+    """Project column i out of the columns i + 1..n − 1, and rescale these to unit length.
+
+    C and c are read at ``level`` and written at ``level + 1``.
+    """
     ci = c[level, i]
     for j in range(i + 1, n):
         rho = C[level, i, j]
         scale = 1.0 / np.sqrt(max(1.0 - rho * rho, 1e-14))
-        C[level + 1, i, j] = scale  # row i of the next level is free: park the scales there
+        C[level + 1, i, j] = scale  # row i of the next level is not in use and takes the scales
         c[level + 1, j] = (c[level, j] - ci * rho) * scale
     for j in range(i + 1, n - 1):
         rho, scale = C[level, i, j], C[level + 1, i, j]
@@ -208,23 +221,26 @@ def pick_first(C, c, level, i, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def order_by_share(columns, share, n):  # type: ignore[no-untyped-def]
-    """Sort columns by their shares, the largest first (Shell's sort)."""
-    gap = 1
-    while 3 * gap < n:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for f in range(gap, n):
+    """Sort the first n columns and their shares by share, the largest first (Shell's sort)."""
+    step = 1
+    while 3 * step < n:
+        step = 3 * step + 1
+    while step > 0:
+        for f in range(step, n):
             value, i, e = share[f], columns[f], f
-            while e >= gap and share[e - gap] < value:
-                share[e], columns[e] = share[e - gap], columns[e - gap]
-                e -= gap
+            while e >= step and share[e - step] < value:
+                share[e], columns[e] = share[e - step], columns[e - step]
+                e -= step
             share[e], columns[e] = value, i
-        gap //= 3
+        step //= 3
 
 
 @kernel(inner=True)
-def reach(share, first, end, k, least):  # type: ignore[no-untyped-def]
-    """End of the positions that, with the best k − 1 others from ``first`` on, pass ``least``."""
+def end_of_visited(share, first, end, k, least):  # type: ignore[no-untyped-def]
+    """The last place + 1 of ``share[first:end]`` whose column can be one of k with a large share.
+
+    That column's share and the k − 1 largest from ``first`` on must exceed ``least`` together.
+    """
     others = 0.0
     for f in range(first, min(first + k - 1, end)):
         others += share[f]
@@ -234,83 +250,81 @@ def reach(share, first, end, k, least):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def last_pairs(C, level, first, gain, total, least, record, work):  # type: ignore[no-untyped-def]
-    """Best last two picks from position ``first`` on of a level; returns the record gain."""
+def last_pairs(C, level, first, gain, total, least, best, work):  # type: ignore[no-untyped-def]
+    """Best pair of columns from place ``first`` on, to add to a support of the given gain.
+
+    total, least: Pairs whose shares and ``total`` add up to at most ``least`` are passed over.
+    Returns: The largest gain, or ``best`` where none is larger; see :func:`scan_pairs`.
+    """
     share, end = work.share, work.ends[level]
     for j in range(first, end - 1):
-        end = reach(share, j + 1, end, 1, least - total - share[j])
+        end = end_of_visited(share, j + 1, end, 1, least - total - share[j])
         if end <= j + 1:
             break
-        record = scan_pairs(C, level, j, j, end, work.unit, gain, record, work.picks)
-    return record
+        best = scan_pairs(C, level, j, j, end, work.unit, gain, best, work.place)
+    return best
 
 
 @kernel(inner=True)
-def enumerate_picks(C, n, k, gain, record, least, work):  # type: ignore[no-untyped-def]
-    """Best k ≥ 3 picks among n unit columns of level 0; positions in ``work.found``.
+def best_of_many(C, n, k, gain, best, least, work):  # type: ignore[no-untyped-def]
+    """Best k ≥ 3 of n columns of unit length to add to a support of the given gain.
 
-    ``C`` is (k − 1, n, n).
+    C: (k − 1, n, n), of which ``C[0]`` holds the inner products of the n columns.
+    Returns: The largest gain, or ``best`` where none is larger; ``work.found`` has the k places.
     """
-    c, share, picks = work.unit, work.share, work.picks
-    C[0, 0, 0] = gain  # diagonals are free: park there what the picks above gain
+    c, share, place = work.unit, work.share, work.place
+    C[0, 0, 0] = gain  # the diagonal is not in use: C[level, 0, 0] takes the gain of a level
     level = 0
-    picks[0], work.total[0], work.ends[0] = -1, 0.0, n
+    place[0], work.total[0], work.ends[0] = -1, 0.0, n
     while level >= 0:
-        picks[level] += 1
-        i, end, left = picks[level], work.ends[level], k - level
+        place[level] += 1
+        i, end, left = place[level], work.ends[level], k - level
         total = work.total[level]
-        if i > end - left or reach(share, i, i + left, left, least - total) < i + left:
-            level -= 1  # not enough columns, or not enough of a share, left for the other picks
+        if i > end - left or end_of_visited(share, i, i + left, left, least - total) < i + left:
+            level -= 1  # too few columns are left, or the shares that are left add up to too little
             continue
         gain = C[level, 0, 0] + c[level, i] * c[level, i]
         total += share[i]
-        end = reach(share, i + 1, end, left - 1, least - total)
+        end = end_of_visited(share, i + 1, end, left - 1, least - total)
         work.ends[level + 1] = end
         pick_first(C, c, level, i, end)
         if left == 3:
-            value = last_pairs(C, level + 1, i + 1, gain, total, least, record, work)
-            if value > record:
-                record = value
+            value = last_pairs(C, level + 1, i + 1, gain, total, least, best, work)
+            if value > best:
+                best = value
                 for a in range(k):
-                    work.found[a] = picks[a]
+                    work.found[a] = place[a]
         else:
             level += 1
             C[level, 0, 0], work.total[level] = gain, total
-            picks[level] = i
-    return record
+            place[level] = i
+    return best
 
 
 @kernel(inner=True)
 def scaled_products(row, products, columns, scales, scale):  # type: ignore[no-untyped-def]
-    """Some of a column's inner products, rescaled."""
+    """Write to ``row`` the inner products at ``columns``, times scale and their own scales."""
     for e in range(columns.shape[0]):
         row[e] = products[columns[e]] * (scale * scales[e])
 
 
 @kernel
-def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # type: ignore[no-untyped-def]
-    """Best completion of the m chosen columns by k of the n free ones.
+def complete(G, b, ridge, chosen, m, columns, n, k, best, least, work):  # type: ignore[no-untyped-def]
+    """Best support of the first m chosen columns and k of the first n free ``columns``.
 
-    Supports are passed over whose picks' shares (``work.share``, in the order of ``columns``) add
-    up to no more than ``least``; −∞ passes over none. Returns the best gain (``record`` where none
-    is better); ``work.found`` then holds k positions in ``columns``.
+    least: Supports whose free columns' shares add up to at most ``least`` are passed over; −∞
+        passes over none. ``work.share`` has the shares, in the order of ``columns``.
+    Returns: The largest gain, or ``best`` where none is larger. Where one is, ``work.found`` has
+        the k places in ``columns``.
     """
-    V, c, d, C, unit, share, found = (
-        work.V,
-        work.c,
-        work.d,
-        work.C,
-        work.unit,
-        work.share,
-        work.found,
-    )
+    V, c, d, _, C, unit, share, _, _, _, found = work
     if k > 1:
-        n = max(reach(share, 0, n, k, least), min(n, k))
+        n = max(end_of_visited(share, 0, n, k, least), min(n, k))
     gain = project_out(G, b, ridge, chosen, m, columns, n, work)
     if k == 0:
-        return max(gain, record)
+        return max(gain, best)
     if k == 1:
-        return best_single(c, d, n, gain, record, found)
+        return best_single(c, d, n, gain, best, found)
     for f in range(n):
         d[f] = 1.0 / np.sqrt(d[f])
         unit[0, f] = c[f] * d[f]
@@ -319,8 +333,8 @@ def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # typ
             V[a, f] *= d[f]
     end = n
     for f in range(n - 1):
-        if k == 2:  # pairs ask for one row at a time: it stays in the cache
-            end = reach(share, f + 1, end, 1, least - share[f])
+        if k == 2:  # pairs need one row at a time, which then stays in the processor's cache
+            end = end_of_visited(share, f + 1, end, 1, least - share[f])
             if end <= f + 1:
                 break
         row = 0 if k == 2 else f
@@ -329,7 +343,7 @@ def complete(G, b, ridge, chosen, m, columns, n, k, record, least, work):  # typ
         for a in range(m):
             add(left, V[a, f + 1 : end], -V[a, f], end - f - 1)
         if k == 2:
-            record = scan_pairs(C, 0, row, f, end, unit, gain, record, found)
+            best = scan_pairs(C, 0, row, f, end, unit, gain, best, found)
     if k == 2:
-        return record
-    return enumerate_picks(C, n, k, gain, record, least, work)
+        return best
+    return best_of_many(C, n, k, gain, best, least, work)

@@ -1,6 +1,6 @@
-"""Ridge fits on many supports by Householder's QR of [√ridge·I 0; X_S y], compiled.
+"""Ridge fits on many supports S by Householder's QR of [√ridge·I 0; X_S y], compiled.
 
-Columns are kept as rows of a transposed array, so that every inner loop runs along memory.
+Columns of X are rows of the array ``columns_of``, so that every inner loop runs along memory.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from .linalg import add, dot, factor_row
 
 @kernel(inner=True, reorder=True)
 def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # type: ignore[no-untyped-def]
-    """R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]] in the first m + 1 rows of ``R``.
+    """Write to ``R`` the R with RᵀR = [[X_SᵀX_S + ridge I, X_Sᵀy], [yᵀX_S, yᵀy]].
 
-    ``columns_of`` (p + 1, rows) holds the columns of X and then y; where ``triangular``, entries of
-    column c beyond row c are 0. False where rounding loses the ridge beside dependent columns.
+    columns_of: (p + 1, rows), the columns of X and then y.
+    columns, m: The first m entries are the columns S.
+    triangular: Whether entries of column c of X beyond row c are 0.
+    work: Work space (m + 1, rows).
+    Returns: False where rounding leaves no digits of the ridge beside dependent columns: where a
+        column keeps less than 32·eps of its length, or R_cc comes out below √ridge / 2.
     """
     y, rows, last = columns_of.shape[0] - 1, columns_of.shape[1], 0
     least, total = np.sqrt(ridge), 0.0
@@ -25,11 +29,11 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
         for a in range(rows):
             work[c, a] = columns_of[columns[c], a]
             square += work[c, a] * work[c, a]
-        R[c, 0] = square  # until the pivot is known; below the diagonal but for c = 0
+        R[c, 0] = square  # column 0 holds the squared lengths until the reflections need them
         total += square
     for a in range(rows):
         work[m, a] = columns_of[y, a]
-    if ridge >= total:  # X would be buried below the penalty
+    if ridge >= total:  # beside so large a ridge, QR would lose the digits of X
         return _cholesky(R, work, m, rows, ridge)
     fine = True
     for c in range(m):
@@ -63,14 +67,17 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
 
 @kernel(inner=True)
 def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
-    """The same from the Gram matrix of the rows of ``work``."""
+    """Write the R of :func:`ridge_triangle` from products of ``work``'s m + 1 rows, X_S and y.
+
+    Returns: False where a pivot is not positive.
+    """
     for c in range(m + 1):
         for a in range(c + 1):
             R[c, a] = dot(work[a], work[c], rows)
         if c < m:
             R[c, c] += ridge
-        left = factor_row(R, c, 0.0)
-        if c < m and not left > 0.0:
+        pivot = factor_row(R, c, 0.0)
+        if c < m and not pivot > 0.0:
             return False
     for c in range(m + 1):
         for a in range(c):
@@ -80,11 +87,14 @@ def _cholesky(R, work, m, rows, ridge):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def nested_order(supports, c, order):  # type: ignore[no-untyped-def]
-    """Columns of row c of ``supports`` in an order whose beginnings are rows above it as well.
+    """Order the columns of row c of ``supports`` so that rows above are beginnings of that order.
 
-    ``order[0]`` takes the columns and ``order[2]`` how many each of the rows has, the last one
-    first. Returns the columns of row c and how many rows there are. Columns of a row must increase
-    and be ended by −1.
+    A factor of row c then serves every row above that is a subset of the row below. Columns of
+    a row must increase and be ended by −1.
+
+    order: (3, most): ``order[0]`` takes the columns in their new order, ``order[1]`` is work space,
+        and ``order[2, r]`` takes the number of columns of row c − r.
+    Returns: The number of columns of row c, and of the rows c, c − 1, … that are served.
     """
     size = 0
     while size < supports.shape[1] and supports[c, size] >= 0:
@@ -93,7 +103,7 @@ def nested_order(supports, c, order):  # type: ignore[no-untyped-def]
     order[2, 0], rows, left = size, 1, size
     while rows <= c and rows < order.shape[1]:
         m, a, above = 0, 0, c - rows
-        while m < left and supports[above, m] >= 0:  # is it among the first ``left``?
+        while m < left and supports[above, m] >= 0:  # look for the column among the first ``left``
             while a < left and order[0, a] < supports[above, m]:
                 a += 1
             if a == left or order[0, a] != supports[above, m]:
@@ -109,7 +119,7 @@ def nested_order(supports, c, order):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def move_first(supports, row, m, left, order):  # type: ignore[no-untyped-def]
-    """Let the m columns of a row come first of the first ``left``."""
+    """Reorder ``order[0, :left]`` so that the m columns of ``supports[row]`` come first."""
     q, other = 0, m
     for a in range(left):
         if q < m and order[0, a] == supports[row, q]:
@@ -125,14 +135,17 @@ def move_first(supports, row, m, left, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def ridge_fits(  # type: ignore[no-untyped-def]
-    columns_of, ridge, triangular, supports, coef, objective, room, eps
+    columns_of, ridge, triangular, supports, coef, objective, workspace, eps
 ):
-    """Fit every row of ``supports``, ended by −1; index of the first that cannot be fitted, or −1.
+    """Ridge fits on every row of ``supports`` (c, most), whose columns are ended by −1.
 
-    coef: In the order of the supports. Rows that each hold the row above share a factor.
-    room: Work space R (most + 1, most + 1), work (most + 1, rows) and order (3, most).
+    columns_of, triangular: As :func:`ridge_triangle` takes them.
+    coef, objective: Take the coefficients (c, most), in the order of ``supports``, and
+        ‖y − Xβ‖² + ridge·‖β‖² (c,).
+    workspace: R (most + 1, most + 1), work (most + 1, rows) and order (3, most).
+    Returns: A row whose fit rounding does not allow, or −1.
     """
-    R, work, order = room
+    R, work, order = workspace
     c = supports.shape[0] - 1
     while c >= 0:
         size, rows = nested_order(supports, c, order)
@@ -141,11 +154,11 @@ def ridge_fits(  # type: ignore[no-untyped-def]
         loss = R[size, size] ** 2
         for r in range(rows):
             m, row = order[2, r], c - r
-            if r > 0:  # what the columns that this row lacks explain
+            if r > 0:  # add what the columns that this row lacks explain
                 for a in range(m, order[2, r - 1]):
                     loss += R[a, size] ** 2
             objective[row] = loss
-            for i in range(m):  # the place of a column in its row: how many columns are smaller
+            for i in range(m):  # a column's place in its row is the number of smaller columns
                 order[1, i] = 0
                 for q in range(m):
                     order[1, i] += order[0, q] < order[0, i]
@@ -160,7 +173,7 @@ def ridge_fits(  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def add_fit(columns_of, supports, coef, c, target):  # type: ignore[no-untyped-def]
-    """Add the predictions of fit c on rows whose columns are ``columns_of``."""
+    """Add Xβ to ``target`` (rows,), β being fit c and X's columns the rows of ``columns_of``."""
     for i in range(supports.shape[1]):
         if supports[c, i] < 0:
             break
@@ -169,7 +182,7 @@ def add_fit(columns_of, supports, coef, c, target):  # type: ignore[no-untyped-d
 
 @kernel
 def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-def]
-    """Predictions (c, rows) of fits on rows whose columns are ``columns_of`` (p, rows)."""
+    """Write the predictions of c fits to ``predicted`` (c, rows); ``columns_of`` is Xᵀ."""
     for c in range(supports.shape[0]):
         for a in range(columns_of.shape[1]):
             predicted[c, a] = 0.0
@@ -178,7 +191,10 @@ def predict(columns_of, supports, coef, predicted):  # type: ignore[no-untyped-d
 
 @kernel
 def squared_errors(columns_of, targets, supports, coef, error, residual):  # type: ignore[no-untyped-def]
-    """Σ (target − prediction)² of every fit."""
+    """Write to ``error`` (c,) the Σ (target − prediction)² of c fits; ``residual`` is work space.
+
+    columns_of: (p, rows), Xᵀ of the rows whose targets are given.
+    """
     for c in range(supports.shape[0]):
         for a in range(targets.shape[0]):
             residual[a] = -targets[a]

@@ -1,4 +1,4 @@
-"""Small compiled pieces that others share: sums of products, bit masks, triangular factors."""
+"""Small compiled functions that other kernels share: sums of products, bit masks, factors."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from .compiled import kernel
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.uint64]
-EPS = float(np.finfo(np.float64).eps)  # twice the unit roundoff u
+EPS = float(np.finfo(np.float64).eps)  # 2⁻⁵²: twice the unit roundoff u of double precision
 
 
 def mask_words(p: int) -> int:
-    """Return how many 64-bit words hold a set of p columns."""
+    """How many 64-bit words a bit mask of p columns takes."""
     return (p + 63) // 64
 
 
 def from_mask(words: Mask) -> NDArray[np.intp]:
-    """Unpack a mask into the increasing list of its columns."""
+    """The columns whose bits are set in a mask of 64-bit words, increasing."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")
     return np.flatnonzero(bits).astype(np.intp)
 
 
 def record(dtype: np.dtype[Any], **values: float) -> Any:
-    """A record whose fields kernels read and write as ``record[0].name``.
+    """An array of one record, whose fields kernels read and write as ``array[0].name``.
 
-    **values: Fields by name; the others are 0.
-    Returns, shape (1,).
+    **values: The fields that are not 0, by name.
     """
     made = np.zeros(1, dtype=dtype).view(np.recarray)
     for name, value in values.items():
@@ -39,7 +38,7 @@ def record(dtype: np.dtype[Any], **values: float) -> Any:
 
 @kernel(inner=True, reorder=True)
 def dot(a, b, n):  # type: ignore[no-untyped-def]
-    """Σ a_i b_i over the first n."""
+    """Σ a_i b_i over the first n entries."""
     total = 0.0
     for i in range(n):
         total += a[i] * b[i]
@@ -48,28 +47,31 @@ def dot(a, b, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def add(target, row, step, n):  # type: ignore[no-untyped-def]
-    """target += step·row over the first n."""
+    """Add step·row to ``target`` in the first n entries."""
     for i in range(n):
         target[i] += step * row[i]
 
 
 @kernel(inner=True)
 def factor_row(L, a, least):  # type: ignore[no-untyped-def]
-    """Row a of a Cholesky factor, in place of the matrix's row; rows above are factored already.
+    """Replace row a of a symmetric matrix by that row of its Cholesky factor L.
 
-    The diagonal entry becomes the root of what is left of it, or of ``least`` where less is left.
-    Returns: What is left.
+    The rows above row a must hold rows of L already. The diagonal entry becomes √max(pivot, least),
+    the pivot being L_aa − Σ_c L_ac² before the root. Returns the pivot.
     """
     for c in range(a):
         L[a, c] = (L[a, c] - dot(L[a], L[c], c)) / L[c, c]
-    left = L[a, a] - dot(L[a], L[a], a)
-    L[a, a] = np.sqrt(max(left, least))
-    return left
+    pivot = L[a, a] - dot(L[a], L[a], a)
+    L[a, a] = np.sqrt(max(pivot, least))
+    return pivot
 
 
 @kernel(inner=True)
 def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
-    """Lower factor of G + ridge·I on some columns; pivots keep some digits."""
+    """Write to ``L`` the lower Cholesky factor of G + ridge·I on the first m of some columns.
+
+    No pivot falls below 1e-12 of its diagonal entry: rounding leaves no digits of a smaller pivot.
+    """
     for a in range(m):
         i = columns[a]
         for c in range(a):
@@ -80,7 +82,7 @@ def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
-    """Replace a lower triangular factor by its inverse, in place; ``row`` is work space."""
+    """Replace a lower triangular n × n matrix L by its inverse; ``row`` (n,) is work space."""
     for a in range(n):
         inverse = 1.0 / L[a, a]
         for c in range(a):
@@ -92,13 +94,16 @@ def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def has_bit(mask, row, column):  # type: ignore[no-untyped-def]
-    """Whether ``mask[row]`` holds ``column``."""
+    """Whether bit ``column`` is set in ``mask[row]``, a bit mask of 64-bit words."""
     return (mask[row, column >> 6] >> np.uint64(column & 63)) & np.uint64(1) != 0
 
 
 @kernel(inner=True)
 def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
-    """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically."""
+    """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically.
+
+    Supports are bit masks of 64-bit words.
+    """
     for w in range(masks.shape[3]):
         first, second = masks[size, i, a, w], masks[size, i, b, w]
         if first != second:
@@ -110,10 +115,10 @@ def later(masks, size, i, a, b):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def trailing_inverse(R, k, m, A, beta, level):  # type: ignore[no-untyped-def]
-    """Block of (R_SᵀR_S)⁻¹ and of the coefficients that belongs to positions k..m−1.
+    """Write the block k..m−1 of (RᵀR)⁻¹ to ``A[level]``, and β of that block to ``beta[level]``.
 
-    Written to ``A[level]`` and ``beta[level]``. Only the trailing triangle T = R_S[k:m, k:m]
-    enters: the block is T⁻¹T⁻ᵀ.
+    R (m, m + 1) is upper triangular, its last column is the right side. The block of the inverse is
+    T⁻¹T⁻ᵀ with the trailing triangle T = R[k:m, k:m].
     """
     u = m - k
     for c in range(u):
@@ -144,7 +149,10 @@ def trailing_inverse(R, k, m, A, beta, level):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def order_steps(step, u, order):  # type: ignore[no-untyped-def]
-    """Order free members by what dropping them costs, the dearest first (insertion sort)."""
+    """Write 0..u−1 to ``order``, sorted by falling ``step`` (insertion sort).
+
+    ``step`` (u,) is the rise of the objective when a free member leaves the support.
+    """
     for a in range(u):
         c = a
         while c > 0 and step[order[c - 1]] < step[a]:
@@ -155,7 +163,10 @@ def order_steps(step, u, order):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def member_columns(mask, level, free, u, columns):  # type: ignore[no-untyped-def]
-    """Columns of a node: the fixed ones, increasing, then the free ones in their order."""
+    """Write the columns of the support ``mask[level]`` to ``columns``.
+
+    The columns that are not free come first, increasing, and then ``free[level, :u]`` as listed.
+    """
     position = 0
     for column in range(64 * mask.shape[1]):
         if not has_bit(mask, level, column):

@@ -1,4 +1,4 @@
-"""Good supports without a proof: beam search, swaps of one and two, restarts."""
+"""Search for a good support, without a proof: beam search, swaps of one and two, restarts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kernels.completion import completion_work
 from ..kernels.linalg import Array
 from .greedy import complete_support, forward_order
 from .rounding import largest
-from .swaps import afresh, new_swaps, pair_swap, swap_search
+from .swaps import new_swaps, pair_swap, recompute, swap_search
 
 Support = NDArray[np.intp]
 
@@ -23,18 +23,20 @@ Support = NDArray[np.intp]
 class LocalSearchSettings(NamedTuple):
     """Tuning numbers of the search for one good support."""
 
-    # Supports that the beam search carries side by side; its time is proportional.
+    # The beam search keeps this many supports of every size. Twice as many take twice the time. The
+    # numbers of this record are choices: a support is only ever a start for a proof.
     beam_width: int = 10
-    # Columns offered beside the members when two members are exchanged at once. The time of one
-    # exchange grows with the square.
+    # When two members are exchanged at once, at most this many columns outside the support may come
+    # in. With twice as many an exchange takes four times as long.
     pair_columns: int = 300
-    # Single swaps from one start, at most. Where a search needs more its support is improved when
-    # a later start comes upon it.
+    # Swaps from one start end after this many, at a support that further swaps may improve. Twice
+    # as many let a search that is still improving go on for twice as long.
     swaps: int = 200
-    # Restarts in a row that do not improve the support, before the search ends.
+    # The search ends after this many restarts in a row that find no better support. Twice as many
+    # search for longer, and may find better supports.
     failed_restarts: int = 40
-    # Problems of more columns are searched on this many columns most correlated with y. The Gram
-    # matrix of so many takes 200 MB; of twice as many, four times that.
+    # Problems of more columns are searched on the columns most correlated with y, this many. Their
+    # Gram matrix takes 200 MB; that of twice as many takes 800 MB.
     promising_columns: int = 5000
 
 
@@ -49,25 +51,26 @@ def heuristic_support(
     width: int = SETTINGS.beam_width,
     time_limit: float | None = None,
 ) -> Support:
-    """Search for a good support of τ columns; deterministic unless the time limit cuts it short.
+    """Search for a good support of τ columns, the same in every run that no time limit ends.
 
-    Forward selection, beam search and the warm starts are each improved by swaps of one column;
-    the best goes on by swaps of two and by restarts that drop some of its columns and bar them
-    from coming straight back.
+    Supports from forward selection, beam search and the warm starts are improved by swaps of one
+    column. The best support is improved further by swaps of two columns, and by restarts that
+    remove some of its columns and forbid these to come back at once.
 
     Parameters
     ----------
     problem : SparseRidgeProblem
-    warm_starts : supports, optional
-        Of at most τ columns.
+    warm_starts : sequence of integer arrays, optional
+        Supports of at most τ columns.
     width : int
-        Supports the beam search carries.
+        Supports of every size that the beam search keeps.
     time_limit : float, optional
         Seconds after which the best support so far is returned.
 
     Returns
     -------
-    ndarray of intp, shape (τ,), increasing
+    ndarray of intp, shape (τ,)
+        The columns of the support, increasing.
 
     Examples
     --------
@@ -92,12 +95,11 @@ def heuristic_support(
 def promising_columns(
     head: Array, y: Array, needed: NDArray[np.intp], most: int | None = None
 ) -> NDArray[np.intp]:
-    """All columns, or the most correlated with y where a Gram matrix of all would be too large.
+    """All columns, increasing; or of more than ``most`` those most correlated with y.
 
-    head, y, shape (r, p) and (r,).
-    needed: Columns that stay in any case.
-    most: How many of the others do, at most; by default those of ``SETTINGS``.
-    Returns: Increasing.
+    head, y: Columns of X (r, p) and y (r,).
+    needed: Columns that are always among the result.
+    most: By default ``SETTINGS.promising_columns``.
     """
     p, most = head.shape[1], SETTINGS.promising_columns if most is None else most
     if p <= most:
@@ -109,11 +111,11 @@ def promising_columns(
 def beam(
     G: Array, b: Array, ridge: float, tau: int, width: int, limits: Limits | None = None
 ) -> list[Support]:
-    """Forward selection that carries the ``width`` best supports of every size.
+    """Forward selection that keeps the ``width`` best supports of every size up to τ.
 
-    G, b, shape (p, p) and (p,).
+    G, b: XᵀX (p, p) and Xᵀy (p,).
     ridge: γ/2.
-    Returns, list of supports of τ columns, best first; empty where limits are reached on the way.
+    Returns: Supports of τ columns, the best first; none where a limit is reached before.
     """
     p = b.size
     tau = min(tau, p)
@@ -139,7 +141,11 @@ def beam(
 
 
 def _distinct(score: Array, supports: Support, width: int) -> tuple[Support, Support]:
-    """The best (parent, column) pairs that lead to different supports, best first."""
+    """The best pairs (row of ``supports``, column to add) that give different supports.
+
+    score: (rows, p), the gain of each pair; −∞ where the column is in the support.
+    Returns: At most ``width`` rows and columns, the best first.
+    """
     s, p = score.shape
     most = min(s * p, s * width + width)
     flat = np.argpartition(-score.ravel(), most - 1)[:most]
@@ -160,9 +166,9 @@ def _distinct(score: Array, supports: Support, width: int) -> tuple[Support, Sup
 
 
 class LocalSearch:
-    """The best support so far on Gram matrices, and moves that improve it.
+    """The best support of τ columns so far, its gain, and moves that improve the support.
 
-    G, b, shape (p, p) and (p,).
+    G, b: XᵀX (p, p) and Xᵀy (p,).
     ridge: γ/2.
     """
 
@@ -175,11 +181,10 @@ class LocalSearch:
     def enter(
         self, start: Support, allowed: NDArray[np.int8] | None = None, swaps: int = SETTINGS.swaps
     ) -> bool:
-        """Improve a start by swaps of one; whether it is the new best.
+        """Improve a start by at most ``swaps`` single swaps; whether the result is the new best.
 
-        start: Filled up or cut to τ columns.
-        allowed, shape (p,), optional: 0 for columns that are not added at first.
-        swaps: At most.
+        start: A support, which is filled up or cut to τ columns.
+        allowed: (p,), 0 for columns that may come in only after the other columns were tried.
         """
         support = self.swaps.support
         support[:] = complete_support(self.G, self.b, self.ridge, start, self.tau)
@@ -196,7 +201,7 @@ class LocalSearch:
         self, starts: Sequence[Support], limits: Limits, width: int = SETTINGS.beam_width
     ) -> None:
         """Swaps from every start and from the beam, then pair swaps and restarts from the best."""
-        for start in starts:  # none is lost where the time is up
+        for start in starts:  # without time left, a start counts as it is
             self.enter(start, swaps=SETTINGS.swaps if limits.reached(0) is None else 0)
         for start in beam(self.G, self.b, self.ridge, self.tau, width, limits):
             if limits.reached(0) is None:
@@ -205,14 +210,14 @@ class LocalSearch:
         self.restart(limits)
 
     def pairs(self, limits: Limits) -> None:
-        """Exchange two members at once while that helps, among the most promising columns."""
+        """Exchange two members of the best support at once, until no exchange raises the gain."""
         if self.tau < 2 or self.b.size < self.tau + 2:
             return
         p, tau = self.b.size, self.tau
         while True:
             offered = self._offered()
-            room = completion_work(tau, int(offered.sum()), 1)
-            work = (room, np.zeros(tau, dtype=np.int64), np.zeros(p, dtype=np.int64))
+            completion = completion_work(tau, int(offered.sum()), 1)
+            work = (completion, np.zeros(tau, dtype=np.int64), np.zeros(p, dtype=np.int64))
             support, gain = self.best.copy(), self.gain
             for number in range(tau * (tau - 1) // 2):
                 if limits.reached(0) is not None:
@@ -226,22 +231,30 @@ class LocalSearch:
                 return
 
     def _offered(self) -> NDArray[np.int8]:
-        """1 for the members of the best support and the columns that would help it most alone."""
+        """Which columns :meth:`pairs` may use: an array (p,) of 0 and 1.
+
+        These are the members of the best support, and the columns that would each raise the gain
+        most when added to the support.
+        """
         s, full = self.swaps, np.diag(self.G) + self.ridge
         s.support[:] = self.best
-        afresh(s, self.ridge, self.tau)
+        recompute(s, self.ridge, self.tau)
         value = s.c**2 / np.maximum(s.d, 1e-12 * full)
         value[self.best] = np.inf
         offered = np.zeros(self.b.size, dtype=np.int8)
         offered[largest(value, SETTINGS.pair_columns + self.tau)] = 1
         return offered
 
-    def restart(self, limits: Limits, most: int = SETTINGS.failed_restarts) -> None:
-        """Drop some members, bar them, refill and swap; until ``most`` in a row did not help."""
+    def restart(self, limits: Limits) -> None:
+        """Replace some members of the best support by forward selection, and improve the result.
+
+        The removed members may come back only after swaps among the other columns. Restarts end
+        where ``SETTINGS.failed_restarts`` in a row have found no better support.
+        """
         if self.tau < 2 or self.b.size <= self.tau:
             return
         failed, number = 0, 0
-        while failed < most and limits.reached(0) is None:
+        while failed < SETTINGS.failed_restarts and limits.reached(0) is None:
             number += 1
             count = 1 + number % max(1, self.tau // 2)
             first = (number * 7) % self.tau

@@ -11,18 +11,14 @@ from ..kernels.linalg import Array
 
 
 def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray[np.intp]:
-    """Order in which forward selection takes the columns of X.
+    """The first ``steps`` columns that forward selection takes from X (n, p), in their order.
 
-    Columns are kept orthogonal to those taken (in the augmented space of the penalty), so a step
-    costs O(np): taking i lowers the objective by c_i²/d_i with c_i = x_iᵀr and
-    d_i = ||x_i||² + γ/2 less what the taken columns explain.
+    With the taken columns projected out, c_i = x_iᵀr and d_i is the squared length of x_i that is
+    left, plus γ/2. A step takes the column of largest c_i²/d_i, which is by how much the column
+    lowers the objective ‖y − Xβ‖² + (γ/2)‖β‖², and costs O(np).
 
-    X, shape (n, p).
-    y, shape (n,).
-    steps: Number of columns to take, at most p.
-    gamma: Ridge weight. With 0 the first step already needs X to hold the penalty (a factor of XᵀX
-        + γ/2 I).
-    Returns, shape (steps,).
+    steps: At most p.
+    gamma: 0 where X holds the penalty already: where XᵀX is the Gram matrix plus (γ/2)I.
     """
     full = np.einsum("ij,ij->j", X, X) + gamma / 2.0
     return _select(lambda j: X.T @ X[:, j], X.T @ y, full, np.empty(0, dtype=np.intp), steps)
@@ -36,14 +32,12 @@ def complete_support(
     tau: int,
     barred: NDArray[np.intp] | None = None,
 ) -> NDArray[np.intp]:
-    """The first τ columns of ``start``, filled up by forward selection on Gram matrices.
+    """The first τ columns of ``start``, filled up to τ ≤ p columns by forward selection.
 
-    G, b, shape (p, p) and (p,).
+    G, b: XᵀX (p, p) and Xᵀy (p,).
     ridge: γ/2.
-    start: Distinct columns.
-    tau: At most p.
-    barred: Columns taken only when no other is left.
-    Returns, shape (τ,), the columns of ``start`` first.
+    start: Distinct columns, which come first in the result.
+    barred: Columns that are taken only when no other column is left.
     """
     start = start[:tau]
     if start.size == tau:
@@ -59,22 +53,27 @@ def _select(
     steps: int,
     barred: NDArray[np.intp] | None = None,
 ) -> NDArray[np.intp]:
-    """Columns of ``start``, then forward selection; ``products`` gives rows of the Gram matrix."""
+    """The columns of ``start``, filled up to ``steps`` columns by forward selection.
+
+    products: Gives the row XᵀX_j of a column j.
+    b, full: Xᵀy (p,), and the diagonal of XᵀX + (γ/2)I (p,).
+    barred: Columns that are taken only when no other column is left.
+    """
     support = np.empty(steps, dtype=np.intp)
     support[: start.size] = start
-    floor = np.maximum(1e-12 * full, 1e-300)
+    least = np.maximum(1e-12 * full, 1e-300)
     c, d = b.copy(), full.copy()
     directions = np.empty((steps, b.size))
     for level in range(steps):
         if level >= start.size:
-            score = c * c / np.maximum(d, floor)
+            score = c * c / np.maximum(d, least)
             if barred is not None:
                 score[barred] = -1.0
             score[support[:level]] = -2.0
             support[level] = np.argmax(score)
         j = int(support[level])
-        length = np.sqrt(max(d[j], floor[j]))
-        # row of the Schur complement that belongs to column j
+        length = np.sqrt(max(d[j], least[j]))
+        # row j of the Schur complement: inner products with column j that are left
         row = products(j) - directions[:level, j] @ directions[:level]
         directions[level] = row / length
         c = c - directions[level] * (c[j] / length)

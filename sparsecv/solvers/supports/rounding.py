@@ -13,10 +13,10 @@ Support = NDArray[np.intp]
 
 
 def largest(values: Array, tau: int) -> Support:
-    """The τ columns of largest value, increasing; columns of lower number win ties.
+    """The τ columns with the largest ``values`` (p,), increasing; of equal ones the lower number.
 
-    The values |β|√w of a relaxation's coefficients β with weights w order its columns as the
-    indicators z = min(1, |β|√(w/λ)) do, so that this is the greedy rounding of the relaxation.
+    With the values |β|√w of a relaxation's coefficients β and weights w the result is the greedy
+    rounding of the relaxation, whose indicators are z = min(1, |β|√(w/λ)).
     """
     if values.size <= tau:
         return np.arange(values.size)
@@ -26,8 +26,8 @@ def largest(values: Array, tau: int) -> Support:
 def pad_support(support: Support, size: int, p: int, preferred: Support | None = None) -> Support:
     """A support of distinct columns, filled up to ``size`` of the p columns; increasing.
 
-    Columns that the support lacks come from ``preferred`` first and then in their order, as columns
-    of zeros do. A support that is large enough stays as it is.
+    The columns that are added come from ``preferred`` in its order, and then from 0, 1, 2, ….
+    A support of ``size`` or more columns keeps its columns.
     """
     if support.size < size:
         for more in (np.arange(p),) if preferred is None else (preferred, np.arange(p)):
@@ -36,7 +36,7 @@ def pad_support(support: Support, size: int, p: int, preferred: Support | None =
 
 
 def stacked(supports: Sequence[Support], most: int) -> NDArray[np.int64]:
-    """Supports of at most ``most`` columns as rows of that many, ended by −1."""
+    """Supports of at most ``most`` columns as rows of ``most`` entries, filled up with −1."""
     rows = np.full((len(supports), most), -1, dtype=np.int64)
     for row, support in zip(rows, supports, strict=True):
         row[: support.size] = support

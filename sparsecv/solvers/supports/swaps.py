@@ -1,9 +1,10 @@
-"""Local search by exchanges of one or two members on Gram matrices: O(1) work per single swap.
+"""Local search by exchanges of one or two members of a support, on Gram matrices G and b = Xᵀy.
 
-What is kept of a support S of k columns: A = (G_S + ridge I)⁻¹ and β = A b_S, and over all columns
-V = A G_{S,·}, c = b − G_{·,S}β and d = diag(G) + ridge − colsum(G_{S,·} ∘ V), the Schur
-complements. A column enters or leaves in O(kp); formed afresh the arrays cost O(k²p). The gain of
-a support is yᵀy less its objective, b_Sᵀβ.
+For a support S of k columns the search stores A = (G_S + ridge·I)⁻¹, β = A b_S and, for all p
+columns, V = A G_{S,·}, c = b − G_{·,S}β and d = diag(G) + ridge − colsum(G_{S,·} ∘ V), the Schur
+complements. The gain of a single swap then follows in O(1). Adding or removing a column updates the
+arrays in O(kp); computing them anew takes O(k²p). The gain of a support is yᵀy less its objective,
+which is b_Sᵀβ.
 """
 
 from __future__ import annotations
@@ -17,35 +18,38 @@ from ..kernels.compiled import kernel
 from ..kernels.completion import complete
 from ..kernels.linalg import Array
 
-# The normal equations may be off by this share of the largest b_j after updates of β; above that
-# everything is formed afresh. The gain then errs by the square of that share. Twice as much forms
-# arrays afresh less often and finds gains of fewer digits.
+# The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
+# updates of β; where they are off by more, all arrays are computed anew. A gain errs by the square
+# of that share. Twice the share computes anew less often, and gains keep fewer digits.
 MAX_RESIDUAL_SHARE = 1e-9
 
 
 class Swaps(NamedTuple):
-    """Gram matrices, a support in the order of its places, and what is kept of that support."""
+    """Gram matrices, a support, and the arrays of the support that the module's docstring names.
+
+    Members of the support are in the first k of ``capacity`` places.
+    """
 
     G: Array  # (p, p)
     b: Array  # (p,)
-    support: NDArray[np.int64]  # (room,)
-    A: Array  # (room, room)
-    beta: Array  # (room,)
-    V: Array  # (room, p)
+    support: NDArray[np.int64]  # (capacity,)
+    A: Array  # (capacity, capacity)
+    beta: Array  # (capacity,)
+    V: Array  # (capacity, p)
     c: Array  # (p,)
     d: Array  # (p,)
 
 
-def new_swaps(G: Array, b: Array, room: int) -> Swaps:
-    """Allocate the record for supports of up to ``room`` columns."""
+def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
+    """Allocate the arrays for supports of up to ``capacity`` columns."""
     p = b.size
     return Swaps(
         G=np.ascontiguousarray(G),
         b=np.ascontiguousarray(b),
-        support=np.zeros(room, dtype=np.int64),
-        A=np.empty((room, room)),
-        beta=np.empty(room),
-        V=np.empty((room, p)),
+        support=np.zeros(capacity, dtype=np.int64),
+        A=np.empty((capacity, capacity)),
+        beta=np.empty(capacity),
+        V=np.empty((capacity, p)),
         c=np.empty(p),
         d=np.empty(p),
     )
@@ -53,7 +57,7 @@ def new_swaps(G: Array, b: Array, room: int) -> Swaps:
 
 @kernel(inner=True)
 def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
-    """A and β of the support's k columns by Gauss–Jordan elimination; returns the gain b_Sᵀβ."""
+    """Compute A and β of the support's k columns by Gauss–Jordan elimination; returns b_Sᵀβ."""
     G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     for a in range(k):
         for e in range(k):
@@ -82,8 +86,8 @@ def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def afresh(s, ridge, k):  # type: ignore[no-untyped-def]
-    """Form all arrays of the support's k columns; returns the gain."""
+def recompute(s, ridge, k):  # type: ignore[no-untyped-def]
+    """Compute all arrays of the support's k columns anew; returns the support's gain."""
     G, b, support, A, beta, V, c, d = s
     p = b.shape[0]
     gain = invert_on(s, ridge, k)
@@ -106,8 +110,8 @@ def afresh(s, ridge, k):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def leave(s, k, a):  # type: ignore[no-untyped-def]
-    """Take out the member in place a of k; what the place holds from here on has no meaning."""
+def remove_member(s, k, a):  # type: ignore[no-untyped-def]
+    """Remove the member in place a of k, and update all arrays; place a is empty afterwards."""
     A, beta, V, c, d = s.A, s.beta, s.V, s.c, s.d
     p = c.shape[0]
     inverse = 1.0 / A[a, a]
@@ -126,8 +130,8 @@ def leave(s, k, a):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def join(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
-    """Put a column into the free place a of k."""
+def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
+    """Put a column into the empty place a of k, and update all arrays."""
     G, _, support, A, beta, V, c, d = s
     p = c.shape[0]
     for j in range(p):
@@ -163,9 +167,10 @@ def join(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def attained_gain(s, ridge, k):  # type: ignore[no-untyped-def]
-    """The gain that β attains after updates; all arrays afresh where updates have lost digits.
+    """The gain of the support; all arrays are computed anew where updates have lost digits.
 
-    With r = b_S − (G_S + ridge I)β, β attains b_Sᵀβ + βᵀr, which is off the best gain by rᵀAr.
+    With the residual r = b_S − (G_S + ridge·I)β of the normal equations, β attains b_Sᵀβ + βᵀr,
+    which is less than the best gain by rᵀAr.
     """
     G, b, support, beta = s.G, s.b, s.support, s.beta
     gain, worst, scale = 0.0, 0.0, 0.0
@@ -177,15 +182,17 @@ def attained_gain(s, ridge, k):  # type: ignore[no-untyped-def]
         worst, scale = max(worst, abs(left)), max(scale, abs(b[support[a]]))
     if worst <= MAX_RESIDUAL_SHARE * scale:
         return gain
-    return afresh(s, ridge, k)
+    return recompute(s, ridge, k)
 
 
 @kernel(inner=True)
 def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
-    """Place to leave and column to join that gain most, more than ``least``; (−1, −1) for none.
+    """The swap that gains most: the place of the member to remove, and the column to add.
 
-    Dropping member m and adding column j gains (c_j + V_mj β_m/A_mm)² / (d_j + V_mj²/A_mm) less
-    β_m²/A_mm.
+    Removing member m and adding column j gains (c_j + V_mj β_m/A_mm)² / (d_j + V_mj²/A_mm) less
+    β_m²/A_mm. Returns (−1, −1) where no swap gains more than ``least``.
+
+    allowed: (p,), as :func:`swap_search` takes the array.
     """
     _, _, support, A, beta, V, c, d = s
     best, drop, add = least, -1, -1
@@ -195,7 +202,7 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
         inverse = 1.0 / A[a, a]
         ratio = beta[a] * inverse
         cost = beta[a] * ratio
-        better = 0  # counted by a loop without branches: mostly no column is better
+        better = 0  # mostly no column is better, which a loop without branches finds faster
         for j in range(c.shape[0]):
             left = c[j] + V[a, j] * ratio
             better += left * left > (best + cost) * (d[j] + V[a, j] * V[a, j] * inverse)
@@ -216,18 +223,18 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def swap_from(s, ridge, k, allowed, most, gain):  # type: ignore[no-untyped-def]
-    """:func:`swap_search` from what is kept of the support, whose gain is known."""
+    """:func:`swap_search` from a support whose arrays are computed and whose gain is given."""
     for _ in range(most):
         drop, add = best_swap(s, k, allowed, 1e-10 * abs(gain))
         if drop < 0:
             break
         before = s.support[drop]
-        leave(s, k, drop)
-        join(s, ridge, k, drop, add)
+        remove_member(s, k, drop)
+        add_member(s, ridge, k, drop, add)
         new = attained_gain(s, ridge, k)
-        if new <= gain:  # the swap gained by rounding only
+        if new <= gain:  # rounding alone made the swap look better
             s.support[drop] = before
-            gain = afresh(s, ridge, k)
+            gain = recompute(s, ridge, k)
             break
         gain = new
     return gain
@@ -235,26 +242,29 @@ def swap_from(s, ridge, k, allowed, most, gain):  # type: ignore[no-untyped-def]
 
 @kernel
 def swap_search(s, ridge, k, allowed, most):  # type: ignore[no-untyped-def]
-    """Best-improvement search by at most ``most`` single swaps; returns the gain of the support.
+    """Make the best single swap of the support's k columns, over and over; returns the gain.
 
-    allowed, int8 (p,): Columns with 0 are never added and those with 2 never dropped.
+    allowed: (p,), 0 for columns that are never added, 2 for columns that are never removed, else 1.
+    most: The search ends after this many swaps, or where no swap gains more than 1e-10 of the gain.
     """
     if most == 0:
         return invert_on(s, ridge, k)
-    return swap_from(s, ridge, k, allowed, most, afresh(s, ridge, k))
+    return swap_from(s, ridge, k, allowed, most, recompute(s, ridge, k))
 
 
 @kernel
 def pair_swap(G, b, ridge, support, gain, number, offered, work):  # type: ignore[no-untyped-def]
-    """Pair ``number`` of the k(k−1)/2 pairs of members exchanged for the best other pair.
+    """Exchange one pair of members for the best other pair, if that raises the support's gain.
 
-    The support is overwritten where that raises its ``gain``; columns with ``offered`` 0 are not
-    added. Returns the new gain, or ``gain``.
+    number: Which of the k(k − 1)/2 pairs of places leaves, in the order (0, 1), (0, 2), ….
+    offered: (p,), 0 for columns that are not added.
+    work: Work space: that of :func:`~..kernels.completion.complete`, and integers (k,) and (p,).
+    Returns: The gain of ``support``, which is overwritten where the gain is larger.
     """
     completion, chosen, columns = work
     p, k = b.shape[0], support.shape[0]
     first, second = 0, number + 1
-    while second >= k:  # pairs in the order of the strict upper triangle's rows
+    while second >= k:  # go on to the next first place
         second -= k - first - 2
         first += 1
     m = 0

@@ -198,7 +198,7 @@ def _part(folds: Folds, start: int, stop: int, rows: Any, _: Limits) -> FoldMome
     """The unit of work that reads a part of a table, from row ``start`` to row ``stop`` − 1."""
     source = as_source(rows, start)
     if source.n != stop - start:
-        raise source.changed(stop - start)
+        raise source.rows_changed(stop - start)
     return _read(folds, start, source, lambda read: None)
 
 

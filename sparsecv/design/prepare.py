@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.executor import workers
-from ..tables.columns import shown
+from ..tables.columns import quoted
 from ..tables.rows import RowSource
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds, moment_problem
@@ -242,7 +242,7 @@ def _moment_design(source: RowSource, protocol: Protocol, moments: FoldMoments) 
     if far.size and not protocol.intercept:
         name = [*source.feature_names, source.target_name][far[0]]
         raise InputError(
-            f"column {shown(name)} has a mean of {summary.mean[far[0]]:.3g} beside a standard "
+            f"column {quoted(name)} has a mean of {summary.mean[far[0]]:.3g} beside a standard "
             f"deviation of {spread[far[0]]:.3g}, which takes more digits than there are "
             "without an intercept: fit one, or take the mean off the column"
         )

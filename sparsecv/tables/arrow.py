@@ -1,4 +1,4 @@
-"""Text and Parquet files as columns of numbers, read block by block through Arrow."""
+"""Columns of text and Parquet files as numbers, which Arrow reads block by block."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,33 +12,35 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from .column_errors import MAX_LEVELS, Faults
-from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, shown
+from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, quoted
 from .weights_groups import Column
 
 
 class Contents(NamedTuple):
-    """What a first look at a file has found.
+    """What :meth:`ArrowFile.inspect` finds out about some columns of a file.
 
     n: Number of rows.
-    text: Columns that hold text.
-    faults: What is wrong with the columns.
-    kept: All numbers, in blocks stored by columns, if the look has read and kept the numbers.
+    text: Names of the columns that hold text.
+    faults: Faults of the columns.
+    blocks: All numbers of the columns, if the inspection has read them and they fit in memory.
     """
 
     n: int
     text: set[str]
     faults: Faults
-    kept: Sequence[FloatArray] = ()
+    blocks: Sequence[FloatArray] = ()
 
 
 class ArrowFile(ABC):
-    """A text or Parquet file, whose columns are asked for by name.
+    """A text or Parquet file, whose columns are read by name.
 
     path: The file, or the folder of Parquet files.
-    label: What messages call the file.
-    n: Number of rows, of a Parquet file.
-    index: Columns that are used only where a user names them.
+    label: The file's name in messages.
+    names: Names of all columns.
+    n: Number of rows; known of a Parquet file alone.
+    index: Names of columns that are no features unless a user names them.
     files: The files of a folder.
+    decimal: The decimal mark of numbers in text.
     """
 
     path: Path
@@ -48,33 +50,36 @@ class ArrowFile(ABC):
     index: Sequence[str] = ()
     files: Sequence["ArrowFile"] = ()
     decimal = "."
-    kept_bytes = 0  # Tables whose numbers take no more bytes are held in memory.
+    # A table whose numbers take at most this many bytes is read into memory when it is opened; a
+    # larger table is read again whenever its rows are needed. Parquet files are never read into
+    # memory whole. Twice the number would admit tables of twice the size.
+    max_bytes_in_memory = 0
 
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, the columns in the order asked for."""
+        """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
 
     @abstractmethod
     def inspect(
         self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
     ) -> Contents:
-        """Count the rows, find the columns that hold text, and see what is wrong.
+        """Count the rows, find the columns that hold text, and collect the columns' faults.
 
-        target: The response, which can be neither encoded nor dropped.
-        encode: Text columns are going to be encoded; otherwise text is a fault.
-        levels: Columns that are known to hold text.
+        target: Name of the response, where text is always a fault.
+        encode: Text columns become 0/1 columns; otherwise text is a fault.
+        levels: Names of columns that are known to hold text.
         """
 
     @abstractmethod
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """Cells of a numeric column as float64, shape (m,); nulls become NaN."""
+        """The m cells of a numeric column as float64, shape (m,); missing cells become NaN."""
 
     def select(self, columns: Sequence[str], **options: Any) -> "ArrowTable":
-        """Some columns as numbers; the options are those of :class:`ArrowTable`."""
+        """The named columns as numbers; the options are those of :class:`ArrowTable`."""
         return ArrowTable(self, columns, **options)
 
-    def words(self, name: str) -> Column:
-        """A column of weights or groups, read in a pass of its own.
+    def weights_or_groups(self, name: str) -> Column:
+        """Read a column of weights or groups, in a pass over the file.
 
         Raises InputError: The column is neither numeric nor text.
         """
@@ -86,7 +91,7 @@ class ArrowFile(ABC):
                 at = [place.setdefault(word, len(place)) for word in coded.dictionary.to_pylist()]
                 parts.append(np.array(at, dtype=np.intp)[as_numpy(coded.indices)])
         except pa.ArrowException:
-            what = f"column {shown(name)} is neither numeric nor text"
+            what = f"column {quoted(name)} is neither numeric nor text"
             raise InputError(f"{self.label}: {what}") from None
         return Column(self.label, name, np.concatenate(parts), list(place), self.decimal)
 
@@ -94,12 +99,14 @@ class ArrowFile(ABC):
 class ArrowTable:
     """Columns of a file as numbers, with 0/1 columns in place of text columns.
 
-    target: The column that is neither encoded nor dropped.
-    one_hot: What to do with columns of text and dates: "" refuses them; "all" makes one 0/1 column
-        per level; "two-level" leaves out the first of two levels.
-    levels: Levels of text columns, where a model was fitted on them before.
-    least: Number of rows that are needed.
-    Raises InputError: One line names every column that cannot be used.
+    columns: Names of the columns, in the order wanted.
+    target: Name of the response, which must be numeric.
+    one_hot: "" refuses columns of text and of dates. "all" makes one 0/1 column for every level of
+        such a column. "two-level" does so, too, except that a column of two levels becomes the
+        0/1 column of its second level.
+    levels: The levels of text columns, where a fitted model prescribes them.
+    min_rows: Fewer rows are refused.
+    Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
 
     def __init__(
@@ -109,36 +116,39 @@ class ArrowTable:
         target: str | None = None,
         one_hot: str = "",
         levels: Mapping[str, Sequence[str]] | None = None,
-        least: int = 2,
+        min_rows: int = 2,
     ) -> None:
         self._file, self._columns, self.label = file, list(columns), file.label
         self.levels = dict(levels or {})
         found = file.inspect(self._columns, target, bool(one_hot), self.levels)
-        self.n, text, faults, self._kept = found
-        check_rows(self.label, self.n, least)
+        self.n, text, faults, self._blocks = found
+        check_rows(self.label, self.n, min_rows)
         faults.check()
         new = [name for name in self._columns if name in text and name not in self.levels]
         self.levels |= self._collect(new, faults) if new else {}
         faults.check()
         self.names: list[str] = []
-        self.left_out: dict[str, str] = {}
+        self.reference_levels: dict[str, str] = {}
         for name in self._columns:
             own = self.levels.get(name, [])
             if one_hot == "two-level" and len(own) == 2:
-                self.left_out[name], own = own[0], own[1:]
+                self.reference_levels[name], own = own[0], own[1:]
             self.names += [f"{name}={level}" for level in own] or [name]
         check_names(self.label, self.names)
-        self.held = 8 * self.n * len(self.names) <= file.kept_bytes
+        self.in_memory = 8 * self.n * len(self.names) <= file.max_bytes_in_memory
 
     def parts(self) -> "list[ArrowTable]":
-        """The same columns of every file of a folder; none where the table is no folder."""
+        """A table of the same columns for every file of a folder; empty for a single file."""
         found = [copy(self) for _ in self._file.files]
         for part, file in zip(found, self._file.files, strict=True):
             part._file, part.label, part.n = file, file.label, file.n
         return found
 
     def _collect(self, columns: Sequence[str], faults: Faults) -> dict[str, list[str]]:
-        """The sorted levels of text columns; few strings are ever held."""
+        """Read the sorted levels of text columns, and add columns of too many levels to ``faults``.
+
+        A column's levels are no longer collected beyond ``MAX_LEVELS``, which bounds the memory.
+        """
         levels: dict[str, dict[str, None]] = {name: {} for name in columns}
         row = 0
         for batch in self._file.batches(columns, BLOCK_ROWS):
@@ -154,45 +164,46 @@ class ArrowTable:
                 why = "has another value in every row"
                 if len(found) > MAX_LEVELS:
                     why = f"has more than {MAX_LEVELS} levels"
-                what = f"text column {shown(name)} {why} (for example {shown(next(iter(found)))})"
+                what = f"text column {quoted(name)} {why} (for example {quoted(next(iter(found)))})"
                 faults.add(name, f"{what}, so it looks like an identifier")
         return {name: sorted(found) for name, found in levels.items()}
 
     def blocks(self, rows: int) -> Iterator[FloatArray]:
         """Yield matrices of at most ``rows`` rows, stored by columns; missing values are NaN."""
-        for block in self._kept:
+        for block in self._blocks:
             yield from (block[start : start + rows] for start in range(0, len(block), rows))
-        if self._kept:
+        if self._blocks:
             return
-        done = 0
+        rows_before = 0
         for batch in self._file.batches(self._columns, rows):
-            # Arrow holds columns, so filling in column order is what runs at full speed.
+            # Arrow stores columns, and a matrix that is stored by columns is filled fastest.
             block = np.zeros((len(batch), len(self.names)), order="F")
             at = 0
             for name, cells in zip(self._columns, batch.columns, strict=True):
                 if name in self.levels:
-                    at += self._spread(block[:, at:], name, cells, done)
+                    at += self._spread(block[:, at:], name, cells, rows_before)
                 else:
                     block[:, at] = self._file.floats(name, cells)
                     at += 1
-            done += len(batch)
+            rows_before += len(batch)
             yield block
 
-    def _spread(self, block: FloatArray, name: str, cells: Any, done: int) -> int:
-        """Write the 0/1 columns of a text column, and return how many they are.
+    def _spread(self, block: FloatArray, name: str, cells: Any, rows_before: int) -> int:
+        """Write the 0/1 columns of a text column to a block, and return their number.
 
-        done: Rows that stand before these cells.
+        cells: The column's cells, one for every row of the block.
+        rows_before: Number of the table's rows before the block.
         """
-        every, left_out = self.levels[name], self.left_out.get(name)
-        levels = [level for level in every if level != left_out]
-        known = [*levels, left_out] if name in self.left_out else levels
+        every, reference_levels = self.levels[name], self.reference_levels.get(name)
+        levels = [level for level in every if level != reference_levels]
+        known = [*levels, reference_levels] if name in self.reference_levels else levels
         place = pc.index_in(as_text(cells), pa.array(known, pa.string()))
         if place.null_count:
             row = int(place.is_null().index(True).as_py())
             raise InputError(
-                f"{self.label}: column {shown(name)}, data row {done + row + 1}: "
-                f"{shown(cells[row].as_py())} is none of its levels, which are "
-                f"{', '.join(map(shown, every))}"
+                f"{self.label}: column {quoted(name)}, data row {rows_before + row + 1}: "
+                f"{quoted(cells[row].as_py())} is none of its levels, which are "
+                f"{', '.join(map(quoted, every))}"
             )
         at = as_numpy(place)
         rows = np.flatnonzero(at < len(levels))
@@ -201,16 +212,16 @@ class ArrowTable:
 
 
 def as_text(cells: Any) -> Any:
-    """The values of an Arrow array as strings, nulls kept."""
+    """The values of an Arrow array as strings; missing values stay missing."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     return cells.cast(pa.string())
 
 
 def as_numpy(cells: Any) -> Any:
-    """An Arrow array of shape (m,) as NumPy's; nulls become NaN.
+    """An Arrow array of shape (m,) as a NumPy array; missing values become NaN.
 
-    Arrow's own conversion imports pandas, and is left to arrays that need it.
+    Arrow's own conversion imports pandas, so only arrays that need it are converted by Arrow.
     """
     if cells.null_count or pa.types.is_boolean(cells.type):
         return cells.to_numpy(zero_copy_only=False)

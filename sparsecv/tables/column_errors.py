@@ -1,7 +1,4 @@
-"""What is wrong with the values of a table: all columns at fault, in one line.
-
-Shared by all readers, so that the same fault reads the same in each.
-"""
+"""Errors in the columns of a table, which all readers collect and report in one message."""
 
 import re
 from collections.abc import Sequence
@@ -11,36 +8,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .columns import FloatArray, shown
+from .columns import FloatArray, quoted
 
 MAX_LEVELS = 100
-"""A text column with more levels is taken for an identifier and refused.
+"""A text column with more levels (distinct texts) is refused as an identifier of the rows.
 
-One-hot encoding makes a 0/1 column of every level; doubling the number admits twice as many."""
+One-hot encoding makes a 0/1 column of every level, so twice the number would accept text columns
+that become twice as many columns. The number was chosen, not derived."""
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "?"})
-"""Cells (stripped, lower case) that stand for a missing value."""
+"""A cell that has one of these texts, in any case and with blanks around it, is missing."""
 
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}")
-# The pattern describes numbers with separators of thousands, a decimal comma, a currency or a
-# per cent sign.
+# The pattern matches numbers with separators of thousands, a decimal comma, a currency or a per
+# cent sign.
 _DISGUISED = re.compile(
     r"[-+(]? ?[$€£¥₹]? ?[-+]?(\d+|\d{1,3}([,.'_\u00a0\u202f ]\d{3})+)([.,]\d+)? ?[$€£¥₹%‰]?\)?"
 )
 
 
 def is_finite(*blocks: FloatArray) -> bool:
-    """Whether all values are finite.
+    """Whether all values of all blocks are finite.
 
-    A sum is finite only if every term is, and costs one pass without a temporary array; only where
-    the sum overflows are the values looked at one by one.
+    A finite sum proves that every term is finite, and takes no temporary array. Where the sum is
+    not finite, which an overflow can also cause, the values are tested one by one.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return all(np.isfinite(block.sum()) or np.isfinite(block).all() for block in blocks)
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a plain number."""
+    """Whether a cell of text is a number that Python reads, without underscores."""
     try:
         float(cell)
     except ValueError:
@@ -50,9 +48,11 @@ def is_number(cell: str) -> bool:
 
 @dataclass
 class _Fault:
-    """One fault of one column: what is wrong, how to mend the fault, and in which data rows.
+    """One fault of one column.
 
-    rows: The first rows at fault, numbered from 1, of ``count`` in all.
+    what: What is wrong, in words that name the column.
+    remedies: What a user can do, best first.
+    rows: The first of the ``count`` data rows at fault, numbered from 1.
     """
 
     what: str
@@ -71,38 +71,30 @@ class _Fault:
 
 
 class Faults:
-    """Faults of a table's columns, gathered while the table is read.
+    """Faults of a table's columns, collected while the table is read.
 
-    label: What messages call the table.
-    target: The response, which can be neither encoded nor dropped.
-
-    Examples
-    --------
-    >>> faults = Faults("t.csv", "y")
-    >>> faults.values(np.array([[1.0, np.nan], [np.nan, np.nan]]), ["a", "b"])
-    >>> faults.check()  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    sparsecv.errors.InputError: t.csv: 2 columns cannot be used: missing value in column 'a', ...
+    label: The table's name in messages.
+    target: Name of the response, which a user can neither encode nor drop.
     """
 
-    max_columns = 8  # A message names at most this many columns, and says how many more there are.
-    max_rows = 5  # A message names at most this many rows of a column, and says how many there are.
+    # A message describes the faults of at most this many columns and counts the other columns at
+    # fault. Twice the number would make the longest messages twice as long.
+    max_columns = 8
+    # A message names at most this many rows of a column and counts all rows at fault. Twice the
+    # number would name twice as many.
+    max_rows = 5
 
     def __init__(self, label: str, target: str | None = None) -> None:
         self.label, self.target = label, target
         self._found: dict[str, dict[str, _Fault]] = {}
 
     def check(self) -> None:
-        """Raise an InputError if any column is at fault.
-
-        Raises InputError: One line names the columns and rows at fault, and what to do.
-        """
-        faults = [fault for one in self._found.values() for fault in one.values()]
+        """Raise an InputError that names the columns and rows at fault, if there are any."""
+        faults = [fault for column in self._found.values() for fault in column.values()]
         if not faults:
             return
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
-        drop = [f"--drop {shown(name)}" for name in self._found if name != self.target]
+        drop = [f"--drop {quoted(name)}" for name in self._found if name != self.target]
         more = len(self._found) - self.max_columns
         if drop and more <= 0:
             what = "the column" if len(drop) == 1 else "columns"
@@ -116,18 +108,18 @@ class Faults:
         )
 
     def add(self, column: str, what: str, *remedies: str) -> None:
-        """Note that something is wrong with a column.
-
-        what: What is wrong, in words that name the column.
-        *remedies: What a user can do besides leaving the column out, best first.
-        """
+        """Add a fault of a column; ``remedies`` are what helps besides leaving the column out."""
         self._found.setdefault(column, {}).setdefault(what, _Fault(what, remedies))
 
     def rows(self, column: str, kind: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
-        """Note values of a column that are "missing" or "infinite", in rows numbered from 0."""
+        """Add missing or infinite values of a column.
+
+        kind: "missing" or "infinite".
+        rows: The rows of these values, numbered from 0.
+        """
         if not len(rows):
             return
-        what = f"{kind} value in column {shown(column)}"
+        what = f"{kind} value in column {quoted(column)}"
         mend = "fill it in" if kind == "missing" else "correct it"
         new = _Fault(what, (mend, "remove the row"))
         fault = self._found.setdefault(column, {}).setdefault(kind, new)
@@ -135,10 +127,10 @@ class Faults:
         fault.count += len(rows)
 
     def values(self, block: FloatArray, names: Sequence[str], first_row: int = 0) -> None:
-        """Note values that are missing (NaN) or infinite in a block of shape (m, p) or (m,).
+        """Add the missing (NaN) and infinite values of a block of shape (m, p) or (m,).
 
-        names: Names of the p columns, or of the single one.
-        first_row: Row of the table that the block begins with, numbered from 0.
+        names: Names of the p columns, or of the single column.
+        first_row: The table's row, numbered from 0, that is the first row of the block.
         """
         if is_finite(block):
             return
@@ -156,16 +148,17 @@ class Faults:
         encode: bool = False,
         kind: str | None = None,
     ) -> None:
-        """Note a column of text, of dates, or of numbers that are not written plainly.
+        """Add a column of text, of dates, or of numbers that are not written plainly.
 
-        cells: Some of the column's cells, none missing; the first is the example to show.
-        row: Row of the example, numbered from 0.
-        encode: Text is going to be encoded: only numbers that are not written plainly are a fault.
-        kind: What the cells are, where the type of the column says so.
+        cells: Some of the column's cells, none missing; the message shows the first cell.
+        row: Row of the first cell, numbered from 0.
+        encode: Text columns become 0/1 columns, so text and dates are no fault, except in the
+            target. Numbers that are not written plainly remain a fault.
+        kind: The message's word for the cells, such as "dates"; None where the cells decide.
         """
         is_target = column == self.target
         odd = [cell for cell in cells if not is_number(cell)]
-        place = f"(for example {shown(cells[0])}, data row {row + 1})"
+        place = f"(for example {quoted(cells[0])}, data row {row + 1})"
         disguised = kind is None and bool(odd) and all(map(_DISGUISED.fullmatch, odd))
         disguised = disguised and not all(map(_DATE.match, odd))
         if encode and not is_target and not disguised:
@@ -176,9 +169,8 @@ class Faults:
             kind = kind or ("dates" if _DATE.match(cells[0]) else "text")
             mend = "pass --one-hot to encode it"
         if is_target:
-            what = f"the target column {shown(column)} is not numeric: it holds {kind} {place}"
-            extra = [mend] if disguised else []
-            note = "" if disguised else "; the target is never encoded"
-            self.add(column, what + note, *extra, "name a numeric column with --target")
+            what = f"the target column {quoted(column)} is not numeric: it holds {kind} {place}"
+            what += "" if disguised else "; the target is never encoded"
+            self.add(column, what, *[mend] * disguised, "name a numeric column with --target")
         else:
-            self.add(column, f"column {shown(column)} holds {kind} {place}", mend)
+            self.add(column, f"column {quoted(column)} holds {kind} {place}", mend)

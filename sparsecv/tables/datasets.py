@@ -1,4 +1,4 @@
-"""Named data sets: two that are always there, and those kept in the folder SPARSECV_DATA."""
+"""Data sets that have names: two built-in ones, and the files in the folder SPARSECV_DATA."""
 
 import csv
 import difflib
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, warn_caller
-from .columns import FloatArray, listed, shown
+from .columns import FloatArray, quoted, quoted_names
 from .matrix import Matrix
 from .rows import RowSource
 from .sources import name_of, open_file, table_of
@@ -30,24 +30,26 @@ __all__ = ["list_datasets", "load_dataset", "make_synthetic"]
 _SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npy")
 
 MAX_HASHED_BYTES = 50 * 2**20
-"""A larger file is not compared with the registry, which would read the file once more.
+"""The SHA-256 of a larger file is not compared with the registry's, to save the time.
 
-Hashing so many bytes takes 0.1 s; doubling the number doubles that."""
+Computing the SHA-256 of this many bytes takes 0.1 s; twice the number takes twice as long."""
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a named data set.
+    """Facts about a named data set.
 
     n, p: Number of rows and of features.
-    response: The column that is the target, and what it holds.
+    response: Name of the response, and what the response measures.
     task: ``regression`` or ``classification`` (y is then +1 or -1).
-    source, licence: Where the published data were taken from, and their licence if it is stated.
+    source, licence: Where the published data come from, and their licence if it is stated.
     recipe: How the design matrix is made from the published columns.
+    notes: Remarks on the data.
     design: How the recipe was found: ``stated``, ``inferred``, ``conjecture`` or ``companion``;
-        ``built-in`` for the data sets that come with the package.
+        ``built-in`` for the data sets that are part of the package.
     sha256: SHA-256 of the file; empty for built-in data sets.
-    file: The file, relative to SPARSECV_DATA; empty for built-in data sets.
+    file: Path of the file below SPARSECV_DATA; empty for built-in data sets.
+    builtin: Whether the data set is part of the package.
     available: Whether the data set can be loaded now.
     """
 
@@ -68,9 +70,9 @@ class DatasetInfo:
 
 
 def _diabetes() -> FloatArray:
-    """scikit-learn's diabetes data in the original units: 10 features and the response, (442, 11).
+    """scikit-learn's diabetes data in original units, shape (442, 11): 10 features and response.
 
-    The files are read, not scikit-learn's function called: importing the function takes 2 seconds.
+    The data are read from scikit-learn's files, because importing its function takes 2 seconds.
     """
     spec = find_spec("sklearn")
     folder = Path(str(spec and spec.origin)).parent / "datasets" / "data"
@@ -85,6 +87,7 @@ def _diabetes() -> FloatArray:
 
 
 def _synthetic() -> FloatArray:
+    """The default draw of :func:`make_synthetic`, shape (200, 21): 20 features and the response."""
     drawn = make_synthetic()
     return np.column_stack([drawn.X, drawn.y])
 
@@ -110,12 +113,13 @@ def _registry() -> dict[str, DatasetInfo]:
 
 
 def _folder() -> Path | None:
+    """The folder that the environment variable SPARSECV_DATA names."""
     stated = os.environ.get("SPARSECV_DATA")
     return Path(stated).expanduser() if stated else None
 
 
 def _find(name: str) -> Path | None:
-    """The file of a data set in SPARSECV_DATA, if there is one."""
+    """The file of a data set in the folder SPARSECV_DATA, if there is such a file."""
     folder = _folder()
     if folder is None or not name or Path(name).name != name:
         return None
@@ -127,9 +131,9 @@ def _find(name: str) -> Path | None:
 
 
 def _check_hash(name: str, path: Path) -> None:
-    """Warn where a file is not the one that the registry describes.
+    """Warn if the file of a data set differs from the file that the registry describes.
 
-    A file of another format than the registry's is not compared.
+    Files of another name than in the registry, such as another format's, are not compared.
     """
     info = _registry().get(name)
     if info is None or Path(info.file).name != path.name or path.stat().st_size >= MAX_HASHED_BYTES:
@@ -140,6 +144,7 @@ def _check_hash(name: str, path: Path) -> None:
 
 
 def _unknown(name: str) -> InputError:
+    """The error to raise for a name that is no data set, or whose file is missing."""
     known, folder = list(_registry()), _folder()
     if folder is None:
         remedy = "set SPARSECV_DATA to the folder that holds the data files"
@@ -148,21 +153,22 @@ def _unknown(name: str) -> InputError:
     else:
         remedy = f"no {name}.csv, .csv.gz, .parquet or .npy in SPARSECV_DATA ({folder})"
     if name in known:
-        return InputError(f"data set {shown(name)} is known but its file is not here: {remedy}")
+        return InputError(f"data set {quoted(name)} is known but its file is not here: {remedy}")
     beside = (name + suffix for suffix in (".csv", ".tsv", ".txt", ".parquet", ".npy"))
     close = [file for file in beside if Path(file).is_file()]
     close += difflib.get_close_matches(name, known, n=3)
-    hint = f"did you mean {listed(close)}? " if close else ""
+    hint = f"did you mean {quoted_names(close)}? " if close else ""
     return InputError(
-        f"no data set or file {shown(name)}; {hint}`sparsecv datasets` lists the names; {remedy}"
+        f"no data set or file {quoted(name)}; {hint}`sparsecv datasets` lists the names; {remedy}"
     )
 
 
 def locate(data: str | PathLike[str], encoding: str = "utf-8") -> "tuple[ArrowFile | Matrix, str]":
-    """Find a table, which is a built-in data set or a file; and its name for output.
+    """Find a built-in data set or a file, and return it with its name for output.
 
-    Built-in names come first. What has a path separator or a suffix is a file; anything else is
-    the name of a data set, or else a file that has no suffix. "-" is the standard input.
+    Names of built-in data sets come first. A text with a path separator or a suffix is a file. Any
+    other text is the name of a data set, or else of a file without suffix. "-" is the standard
+    input.
 
     encoding: Encoding of text.
     Raises InputError: There is no such data set, or no such file.
@@ -171,7 +177,7 @@ def locate(data: str | PathLike[str], encoding: str = "utf-8") -> "tuple[ArrowFi
     if text in _BUILTIN:
         read, names = _BUILTIN[text]
         values = read()
-        return Matrix(text, names, lambda: values, held=True), text
+        return Matrix(text, names, lambda: values, in_memory=True), text
     is_path = Path(text).name != text or bool(Path(text).suffix) or text == "-"
     if is_path or (_find(text) is None and Path(text).exists()):
         return open_file(text, encoding), name_of(text)
@@ -204,7 +210,7 @@ def load_dataset(name: str) -> RowSource:
     Warns
     -----
     UserWarning
-        The file differs from the one in the registry.
+        The file differs from the file that the registry describes.
 
     Examples
     --------
@@ -213,7 +219,7 @@ def load_dataset(name: str) -> RowSource:
     >>> table.n, table.p
     (442, 10)
     """
-    if name not in _BUILTIN and _find(name) is None:  # a file of this name is not meant
+    if name not in _BUILTIN and _find(name) is None:  # Files elsewhere do not count.
         raise _unknown(name)
     return resolve(name)
 
@@ -229,7 +235,7 @@ def resolve(data: str | PathLike[str], *, encoding: str = "utf-8", **options: An
 
 
 def describe(name: str) -> DatasetInfo:
-    """What the registry says of a data set, and whether the data set can be loaded now.
+    """The registry's facts about a data set, and whether the data set can be loaded now.
 
     Raises InputError: The name is not in the registry.
     """

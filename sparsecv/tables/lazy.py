@@ -1,4 +1,4 @@
-"""Rows that Dask holds in chunks: arrays and data frames larger than memory."""
+"""Tables as arrays and data frames of Dask, which may be larger than memory."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,27 +6,28 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .columns import FloatArray, shown
+from .columns import FloatArray, quoted
 from .rows import Part, RowSource, as_source
 
 CHUNK_BYTES = 128_000_000
-"""One worker holds so many bytes of X at a time; larger chunks of rows are cut.
+"""Chunks of more bytes of X are cut, because a worker holds a whole chunk in memory.
 
-Doubling the number doubles the memory of every worker and halves the number of units of work."""
+Twice the number doubles the memory of every worker and halves the number of units of work. The
+value is the size of chunk that Dask itself aims at."""
 
 
 def is_lazy(values: Any) -> bool:
-    """Whether the values are a dask.array or a dask.dataframe, still to be computed."""
+    """Whether the values are an array or a data frame of Dask."""
     return hasattr(values, "__dask_graph__")
 
 
 class LazySource(RowSource):
     """A dask.array or dask.dataframe X, shape (n, p), with its response y, shape (n,).
 
-    X is read chunk by chunk. Chunks of unknown length are counted first, in a pass of its own over
-    the data that the chunks are made from.
+    X is read chunk by chunk. Where the lengths of chunks are unknown, a pass over the data counts
+    the rows first.
 
-    name: Label for output.
+    name: The table's name in output.
     Raises InputError: The shapes do not fit, or a column is not numeric.
     """
 
@@ -38,9 +39,12 @@ class LazySource(RowSource):
         if names is not None:
             for column, dtype in zip(names, X.dtypes, strict=True):
                 if getattr(dtype, "kind", "O") not in "biuf":
-                    raise InputError(f"column {shown(column)} is not numeric: encode or drop it")
+                    raise InputError(f"column {quoted(column)} is not numeric: encode or drop it")
         series = hasattr(y, "to_dask_array") and getattr(y, "name", None) is not None
-        self.name, self.target_name = name, str(y.name) if series else "y"  # an array's is a hash
+        self.name, self.target_name = (
+            name,
+            str(y.name) if series else "y",
+        )  # The name of an array is a hash.
         X, self.counted = _as_array("X", X, 2)
         y = _as_array("y", y, 1)[0]
         if y.shape != X.shape[:1]:
@@ -53,7 +57,7 @@ class LazySource(RowSource):
         self._X, self._y = X, y.rechunk((X.chunks[0],))
 
     def parts(self) -> list[Part]:
-        """One part per chunk of rows; see :meth:`RowSource.parts`."""
+        """A part for every chunk of rows; see :meth:`RowSource.parts`."""
         from dask import delayed
 
         names, target = self.feature_names, self.target_name
@@ -68,7 +72,11 @@ class LazySource(RowSource):
 
 
 def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
-    """A dask.array of known chunks, and whether the rows of its chunks had to be counted."""
+    """The values as a dask.array, and whether the rows of its chunks had to be counted.
+
+    what: "X" or "y", for messages.
+    dimensions: The number of dimensions that the values must have.
+    """
     import dask.array as da
 
     frame = hasattr(values, "to_dask_array")
@@ -78,18 +86,24 @@ def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
             f"X must have shape (n, p) and y, a single column, shape (n,): {what} has "
             f"{array.ndim} dimensions in place of {dimensions}"
         )
-    # A frame has a type for every column, which was checked before.
+    # The columns of a data frame have types of their own, which the caller has checked.
     dtype = getattr(array, "dtype", np.dtype(float))
-    if getattr(dtype, "kind", "O") not in ("biuf" if frame else "biufO"):  # objects: when read
+    if getattr(dtype, "kind", "O") not in (
+        "biuf" if frame else "biufO"
+    ):  # Objects are checked when read.
         raise InputError(f"{what} must hold real numbers, not {dtype}")
-    if frame:  # to floats: pandas' own missing values become NaN
+    if frame:  # Missing values of pandas' own kind become NaN.
         return array.astype(np.float64).to_dask_array(lengths=True), True
     unknown = bool(np.isnan(array.shape).any())
     return (array.compute_chunk_sizes() if unknown else array), unknown
 
 
 def _row_chunks(chunks: Sequence[int], p: int) -> tuple[int, ...]:
-    """Numbers of rows of the chunks, where chunks of more than CHUNK_BYTES are cut."""
+    """The rows of every chunk, once chunks of more than CHUNK_BYTES are cut into equal pieces.
+
+    chunks: The rows of every chunk before.
+    p: Number of columns.
+    """
     most = max(1, CHUNK_BYTES // (8 * p))
     cut: list[int] = []
     for size in chunks:

@@ -1,4 +1,4 @@
-"""Matrices of numbers with named columns, in memory or mapped from a ``.npy`` file."""
+"""Matrices of numbers with named columns, in memory or in a ``.npy`` file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,17 +14,19 @@ from .weights_groups import Column
 
 
 class Matrix:
-    """A matrix of shape (n, columns), and those of its columns that are in use.
+    """A matrix of n rows, and the columns of the matrix that are in use.
 
-    read: Returns the matrix. The matrix of a file is mapped afresh for every block, so that the
-        pages already read do not count as used memory.
-    columns: Positions of the columns in use, all by default.
-    held: The matrix is in memory anyway.
+    label: The matrix's name in messages.
+    names: Names of the columns in use.
+    read: Returns the matrix. The matrix of a file is mapped into memory again for every block, so
+        that blocks that were read do not count as used memory.
+    columns: Positions of the columns in use; all columns by default.
+    in_memory: Whether ``read`` returns an array in memory rather than a mapped file.
     """
 
     index: Sequence[str] = ()
     levels: Mapping[str, Sequence[str]] = {}
-    left_out: Mapping[str, str] = {}
+    reference_levels: Mapping[str, str] = {}
 
     def __init__(
         self,
@@ -32,18 +34,18 @@ class Matrix:
         names: Sequence[str],
         read: Callable[[], NDArray[Any]],
         columns: Sequence[int] | None = None,
-        held: bool = False,
+        in_memory: bool = False,
     ) -> None:
-        self.held = held
+        self.in_memory = in_memory
         self.label, self.names, self._read, self.n = label, list(names), read, len(read())
         at = list(range(len(self.names))) if columns is None else list(columns)
-        # Neighbouring columns are taken as a slice, which is faster than a list of positions.
+        # A slice selects neighbouring columns faster than a list of positions does.
         together = at and at == list(range(at[0], at[0] + len(at)))
         self._columns: slice | list[int] = slice(at[0], at[-1] + 1) if together else at
 
     @classmethod
     def of_npy(cls, path: Path) -> "Matrix":
-        """The matrix in a ``.npy`` file; its columns are called ``x0``, ``x1``, ... and ``y``.
+        """The matrix in a ``.npy`` file, whose columns are named ``x0``, ``x1``, ... and ``y``.
 
         Raises InputError: The file holds no two-dimensional array of numbers.
         """
@@ -51,19 +53,19 @@ class Matrix:
         names = [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
         return cls(path.name, names, partial(map_npy, path))
 
-    def select(self, columns: Sequence[str], least: int = 2, **options: Any) -> "Matrix":
-        """The same rows with some of the columns; what options say of text does not matter here."""
-        check_rows(self.label, self.n, least)
+    def select(self, columns: Sequence[str], min_rows: int = 2, **options: Any) -> "Matrix":
+        """The named columns of the same rows; ``options`` concern text and have no effect here."""
+        check_rows(self.label, self.n, min_rows)
         at = [self.names.index(name) for name in columns]
-        return Matrix(self.label, columns, self._read, at, self.held)
+        return Matrix(self.label, columns, self._read, at, self.in_memory)
 
-    def words(self, name: str) -> Column:
-        """A column of weights or groups."""
+    def weights_or_groups(self, name: str) -> Column:
+        """Read a column of weights or groups."""
         values = self._read()[:, self.names.index(name)].astype(np.float64)
         return Column.of(self.label, name, values)
 
     def parts(self) -> "list[Matrix]":
-        """None: the matrix is not in parts."""
+        """The empty list, because a matrix is not divided into files."""
         return []
 
     def blocks(self, rows: int) -> Iterator[FloatArray]:
@@ -73,7 +75,7 @@ class Matrix:
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """Map a ``.npy`` file into memory.
+    """The array in a ``.npy`` file, mapped into memory rather than read.
 
     Raises InputError: The file holds no two-dimensional array of numbers.
     """

@@ -1,4 +1,4 @@
-"""Parquet files, and folders of such files, as Arrow batches."""
+"""Parquet files, and folders of Parquet files, as Arrow batches."""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -12,9 +12,8 @@ import pyarrow as pa
 from ..errors import InputError
 from .arrow import ArrowFile, Contents, as_numpy, as_text
 from .column_errors import Faults
-from .columns import BLOCK_ROWS, FloatArray, shown
+from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, FloatArray, quoted
 
-SUFFIXES = {".parquet", ".pq"}
 _TYPES = pa.types
 _NUMERIC = (_TYPES.is_boolean, _TYPES.is_integer, _TYPES.is_floating, _TYPES.is_decimal)
 _TEMPORAL = (_TYPES.is_date, _TYPES.is_time, _TYPES.is_timestamp)
@@ -25,15 +24,16 @@ _STRINGS = (_TYPES.is_string, _TYPES.is_large_string, lambda dtype: str(dtype) =
 class ParquetFile(ArrowFile):
     """A Parquet file, or the Parquet files of a folder as one table, in the order of their names.
 
-    Only the columns in use are read. The index that pandas stores next to the columns is in
-    ``index``.
+    Only the columns in use are read. The attribute ``index`` names the columns that pandas has
+    stored as the index of a data frame.
 
-    Raises InputError: A file is not Parquet, two files differ in their columns, or there is none.
+    Raises InputError: A file is not Parquet, two files differ in their columns, or a folder has no
+        Parquet file.
     """
 
     _schema: Any
-    # Files are read so many bytes at a time, because Arrow would hold whole row groups in memory.
-    # Twice the number doubles the memory.
+    # Arrow reads a column through a buffer of this many bytes, where it would otherwise read whole
+    # row groups into memory. Twice the number doubles the memory of the buffers.
     buffer_bytes = 1 << 20
 
     def __init__(self, path: Path) -> None:
@@ -53,12 +53,13 @@ class ParquetFile(ArrowFile):
 
     @classmethod
     def _of_folder(cls, path: Path) -> "list[ParquetFile]":
-        found = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+        """The Parquet files of a folder, which must have the same columns."""
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in PARQUET_SUFFIXES)
         if not found:
             raise InputError(
                 f"{path} is a folder without Parquet files; name a CSV, Parquet or .npy file in it"
             )
-        files = [cls(one) for one in found]
+        files = [cls(file) for file in found]
         for one in files:
             if one.names != files[0].names:
                 raise InputError(
@@ -68,18 +69,19 @@ class ParquetFile(ArrowFile):
             for name in one.names:
                 if _is(_NUMERIC, one._type(name)) != _is(_NUMERIC, files[0]._type(name)):
                     raise InputError(
-                        f"{path.name}: column {shown(name)} is numeric in one file and not in "
+                        f"{path.name}: column {quoted(name)} is numeric in one file and not in "
                         f"another ({one.label})"
                     )
         return files
 
     def _type(self, name: str) -> Any:
-        """The type of a column's values."""
+        """The Arrow type of a column's values; of a dictionary, the type of its entries."""
         dtype = self._schema.field(name).type
         return dtype.value_type if _TYPES.is_dictionary(dtype) else dtype
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
+        """Open the file for reading; errors while it is open become InputErrors."""
         import pyarrow.parquet as pq
 
         try:
@@ -95,7 +97,7 @@ class ParquetFile(ArrowFile):
             raise InputError(f"cannot read {self.path}: {reason}") from error
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows, the columns in the order asked for."""
+        """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
         for one in self.files:
             yield from one.batches(columns, rows)
         if self.files:
@@ -109,7 +111,7 @@ class ParquetFile(ArrowFile):
     def inspect(
         self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
     ) -> Contents:
-        """Look at the types of the columns; see :class:`~.arrow.ArrowFile`."""
+        """Find text and faults by the columns' types; see :meth:`ArrowFile.inspect`."""
         text, faults = set(levels), Faults(self.label, target)
         for name in columns:
             dtype = self._type(name)
@@ -122,15 +124,19 @@ class ParquetFile(ArrowFile):
                 kind = "dates" if _is(_TEMPORAL, dtype) else None
                 self._note_text(name, kind, encode and name != target, faults)
             elif name == target:
-                what = f"the target column {shown(name)} is not numeric: it has type {dtype}"
+                what = f"the target column {quoted(name)} is not numeric: it has type {dtype}"
                 faults.add(name, what, "name a numeric column with --target")
             else:
-                what = f"column {shown(name)} has type {dtype}, neither numeric nor text"
+                what = f"column {quoted(name)} has type {dtype}, neither numeric nor text"
                 faults.add(name, what)
         return Contents(self.n, text, faults)
 
     def _note_text(self, name: str, kind: str | None, encode: bool, faults: Faults) -> None:
-        """Note a column of text with its first cells for an example."""
+        """Add a column of text to ``faults``, with the first cells that are not missing.
+
+        kind: "dates", or None for text.
+        encode: The column becomes 0/1 columns, so text is no fault.
+        """
         row = 0
         for batch in self.batches([name], BLOCK_ROWS):
             cells = as_text(batch.column(0))
@@ -143,17 +149,17 @@ class ParquetFile(ArrowFile):
         faults.rows(name, "missing", range(self.n))
 
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """A numeric column as float64, shape (m,); nulls become NaN."""
+        """The m cells of a numeric column as float64, shape (m,); missing cells become NaN."""
         if _TYPES.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
         if _TYPES.is_decimal(cells.type):
             cells = cells.cast(pa.float64())
-        # NumPy makes the floats: Arrow's own cast refuses large integers and, in older versions,
-        # half floats.
+        # NumPy converts to float64 because Arrow's conversion refuses large integers and, in older
+        # versions, 16-bit floats.
         values: FloatArray = as_numpy(cells).astype(np.float64, copy=False)
         return values
 
 
 def _is(tests: Sequence[Any], dtype: Any) -> bool:
-    """Whether a type passes one of pyarrow's tests."""
+    """Whether an Arrow type passes any of some tests, such as ``_NUMERIC``."""
     return any(test(dtype) for test in tests)

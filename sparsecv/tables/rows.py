@@ -1,4 +1,4 @@
-"""Rows of numbers with named columns, handed out whole or in blocks; and rows held in memory."""
+"""A table's rows of features and response, read whole or in blocks; and tables in memory."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from .column_errors import Faults, is_finite
-from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, is_integer, shown
+from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, is_integer, quoted
 from .weights_groups import Column
 
 
 class Part(NamedTuple):
-    """Some rows of a table, from row ``start`` on, which can be sent to where they are read.
+    """Consecutive rows of a table, which a thread, process or Dask worker can read by itself.
 
-    rows: What :func:`as_source` takes.
+    start: The table's row, numbered from 0, that is the first row of the part.
+    rows: The rows, as :func:`as_source` takes them.
     """
 
     start: int
@@ -25,11 +26,11 @@ class Part(NamedTuple):
 
 
 def as_source(rows: Any, start: int) -> "RowSource":
-    """The rows of a part as a table of their own.
+    """The rows of a :class:`Part` as a table of their own.
 
-    rows: A RowSource, or (X, y, names of features, name of the response), which Dask may have still
-        to compute.
-    start: Row of the whole table that the part begins with, for messages.
+    rows: A RowSource; or the tuple (X, y, names of features, name of the response); or a Dask
+        object that computes such a tuple.
+    start: The whole table's row, numbered from 0, that is the first row; messages count from it.
     Raises InputError: A value is missing or infinite.
     """
     if isinstance(rows, RowSource):
@@ -37,19 +38,20 @@ def as_source(rows: Any, start: int) -> "RowSource":
     if hasattr(rows, "__dask_graph__"):
         rows = rows.compute()
     X, y, names, target = rows
-    return ArraySource(X, y, names, target, least=1, first_row=start)
+    return ArraySource(X, y, names, target, min_rows=1, first_row=start)
 
 
 class RowSource(ABC):
-    """n rows of p features and a response, read in row order.
+    """A table of n rows of p features and a response.
 
-    name: Label for output, such as the stem of the file.
-    levels: The levels of every text column that 0/1 columns stand for.
-    left_out: The level of a text column of two levels that has no 0/1 column.
+    name: The table's name in output, such as the stem of its file.
+    levels: The levels of every text column that was replaced by 0/1 columns.
+    reference_levels: Of a text column with two levels and a single 0/1 column, the level whose
+        rows have the value 0.
     weights, shape (n,), or None: Weights >= 0 of the rows.
-    groups, shape (n,), or None: Numbers of groups; the rows of a group are held out together.
-    divisible: The table comes in parts, of which there may be only one.
-    counted: The rows had to be counted in a pass of their own.
+    groups, shape (n,), or None: The number of every row's group; a fold holds whole groups.
+    divisible: :meth:`parts` divides the table into files or chunks, even if it has only one.
+    counted: A pass over the table was needed to count its rows.
     """
 
     name: str
@@ -57,7 +59,7 @@ class RowSource(ABC):
     feature_names: list[str]
     target_name: str
     levels: Mapping[str, Sequence[str]] = MappingProxyType({})
-    left_out: Mapping[str, str] = MappingProxyType({})
+    reference_levels: Mapping[str, str] = MappingProxyType({})
     weights: FloatArray | None = None
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
@@ -65,19 +67,19 @@ class RowSource(ABC):
     divisible = False
     counted = False
 
-    def set_aside(self, weights: Column | None, groups: Column | None) -> None:
-        """Take the weights and the groups of the rows from columns that are no features."""
+    def take_weights_and_groups(self, weights: Column | None, groups: Column | None) -> None:
+        """Set the weights and the groups of the rows from columns that are no features."""
         for column in (weights, groups):
             if column is not None and column.codes.size != self.n:
-                raise self.changed(self.n)
+                raise self.rows_changed(self.n)
         if weights is not None:
             self.weights, self.weights_name = weights.weights(), weights.name
         if groups is not None:
             self.groups, self.groups_name = groups.groups(), groups.name
 
-    def _check_columns(self, least: int = 2) -> None:
-        """Refuse a table in memory of too few rows, without features, or with repeated names."""
-        check_rows(self.name, self.n, least)
+    def _check_columns(self, min_rows: int = 2) -> None:
+        """Refuse a table of too few rows, without features, or with empty or repeated names."""
+        check_rows(self.name, self.n, min_rows)
         if not self.p:
             raise InputError(f"{self.name}: no feature columns in X; at least 1 is needed")
         check_names(self.name, [*self.feature_names, self.target_name])
@@ -89,73 +91,77 @@ class RowSource(ABC):
 
     @abstractmethod
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield blocks of at most ``rows`` rows, not yet checked for finite values."""
+        """Yield blocks of at most ``rows`` rows, whose values may be missing or infinite."""
 
     @property
     def _label(self) -> str:
-        """What messages call the table."""
+        """The table's name in messages."""
         return self.name
 
     def parts(self) -> list[Part]:
-        """Parts of the table that may be read independently of each other, in row order."""
+        """The table divided into parts that can be read independently, in row order."""
         return [Part(0, self)]
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Iterate over the rows in order, in blocks (X, y) of at most ``rows`` rows.
+        """Yield the rows in order, in blocks (X, y) of m rows, where 1 <= m <= ``rows``.
 
-        Yields X, shape (m, p), and y, shape (m,): Finite numbers, with 1 <= m <= rows.
+        Yields X, shape (m, p), and y, shape (m,): Finite numbers.
         Raises InputError: A value is missing or infinite, or ``rows`` is not a positive integer.
         """
         if not is_integer(rows) or rows < 1:
             raise InputError(f"rows must be a positive integer, not {rows!r}")
         return self._checked(int(rows))
 
-    def changed(self, n: int) -> InputError:
-        """The error to raise where a table of ``n`` rows has another number of rows when read."""
+    def rows_changed(self, n: int) -> InputError:
+        """The error to raise where a table that had ``n`` rows now has another number of rows."""
         return InputError(
             f"{self._label}: the table had {n:,} rows when it was opened and has another number "
             "now: run again once nothing writes to it"
         )
 
     def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        done = 0
+        """Yield the blocks of :meth:`_read`; refuse values that are not finite, and lost rows."""
+        rows_before = 0
         for X, y in self._read(rows):
-            done += len(y)
-            if done > self.n or not len(y):
+            rows_before += len(y)
+            if rows_before > self.n or not len(y):
                 break
             if not is_finite(X, y):
                 self._refuse(self._read(rows))
             yield X, y
-        if done != self.n:
-            raise self.changed(self.n)
+        if rows_before != self.n:
+            raise self.rows_changed(self.n)
 
     def _refuse(self, blocks: Iterator[tuple[FloatArray, FloatArray]], first_row: int = 0) -> None:
-        """Raise an InputError that names every column with missing or infinite values, if any."""
-        faults, done = Faults(self._label, self.target_name), first_row
+        """Raise an InputError if values are missing or infinite, which names all their columns.
+
+        first_row: The table's row, numbered from 0, that is the first row of the first block.
+        """
+        faults, rows_before = Faults(self._label, self.target_name), first_row
         for X, y in blocks:
-            faults.values(X, self.feature_names, done)
-            faults.values(y, [self.target_name], done)
-            done += len(y)
+            faults.values(X, self.feature_names, rows_before)
+            faults.values(y, [self.target_name], rows_before)
+            rows_before += len(y)
         faults.check()
 
     def notes(self) -> list[str]:
-        """What a user should know of the columns, a sentence each.
+        """Remarks on the columns for the user, one sentence per column.
 
-        The notes name text columns of two levels, which have a single 0/1 column, and columns that
-        count the rows, which are likely to be identifiers.
+        The remarks name text columns of two levels, which became a single 0/1 column, and columns
+        that number the rows 0, 1, ... or 1, 2, ..., which may be identifiers.
         """
         found = [
-            f"text column {shown(name)} has two levels: one 0/1 column for "
-            f"{shown(next(one for one in self.levels[name] if one != level))}, none for "
-            f"{shown(level)} (--all-levels keeps both)"
-            for name, level in self.left_out.items()
+            f"text column {quoted(name)} has two levels: one 0/1 column for "
+            f"{quoted(next(one for one in self.levels[name] if one != level))}, none for "
+            f"{quoted(level)} (--all-levels keeps both)"
+            for name, level in self.reference_levels.items()
         ]
         X, _ = next(self._read(min(self.n, 1000)))
         if len(X) >= 10:
             counted = (X[0] + np.arange(len(X))[:, None] == X).all(axis=0) & np.isin(X[0], (0, 1))
             found += [
-                f"column {shown(self.feature_names[j])} counts the rows: if it is an identifier, "
-                f"leave it out with --drop {shown(self.feature_names[j])}"
+                f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
+                f"leave it out with --drop {quoted(self.feature_names[j])}"
                 for j in np.flatnonzero(counted)
             ]
         return found
@@ -175,14 +181,15 @@ class RowSource(ABC):
 
 
 class ArraySource(RowSource):
-    """Rows held in memory: X of shape (n, p) and y of shape (n,).
+    """A table in memory: X of shape (n, p) and y of shape (n,).
 
-    Arrays that are float64 already are not copied, and ``load`` and ``blocks`` hand out the arrays
-    themselves and views of them: do not write to the arrays.
+    Arrays of float64 are not copied, and ``load`` and ``blocks`` return the arrays and views of
+    them, so nobody may write to the arrays.
 
-    name: Label for output.
-    least: Number of rows that are needed.
-    first_row: Number of the first row, from 0, where the rows are a part of a larger table.
+    name: The table's name in output.
+    min_rows: Fewer rows are refused.
+    first_row: Where the rows are a part of a larger table, the larger table's row, numbered from
+        0, that is the first row; messages count from it.
     Raises InputError: The shapes do not fit, rows or features are too few, names are empty or
         repeated, or a value is no finite number.
     """
@@ -194,7 +201,7 @@ class ArraySource(RowSource):
         feature_names: Sequence[str],
         target_name: str = "y",
         name: str = "data",
-        least: int = 2,
+        min_rows: int = 2,
         first_row: int = 0,
     ) -> None:
         try:
@@ -215,14 +222,14 @@ class ArraySource(RowSource):
                 f"{name}: {self.p} feature names for {self._X.shape[1]} columns of X; "
                 "give one name per column"
             )
-        self._check_columns(least)
+        self._check_columns(min_rows)
         self._refuse(iter([(self._X, self._y)]), first_row)
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for start in range(0, self.n, rows):
             yield self._X[start : start + rows], self._y[start : start + rows]
 
-    # The values were checked when the source was made.
+    # The constructor has checked the values, so the blocks are not checked again.
     _checked = _read
 
     def load(self) -> tuple[FloatArray, FloatArray]:

@@ -1,8 +1,7 @@
-"""Tables of numbers with named columns: from text, from Parquet, from ``.npy`` and in memory.
+"""Opens text files, Parquet files and ``.npy`` files as tables of features and a response.
 
-Every table is handed out as a design matrix and a response, whole (:meth:`RowSource.load`) or in
-blocks of rows (:meth:`RowSource.blocks`), finite and float64; a table with anything else is
-refused with one line that names the column or row.
+A table's values are finite numbers of type float64. A table with other values is refused by a
+message of one line, which names the column or the row.
 """
 
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
-from .columns import FloatArray, as_names, select_columns
+from .columns import PARQUET_SUFFIXES, FloatArray, select_columns
 from .matrix import Matrix
 from .rows import ArraySource, Part, RowSource
 
@@ -25,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["open_table"]
 
 TEXT_SUFFIXES = {".csv", ".tsv", ".txt"}
-PARQUET_SUFFIXES = {".parquet", ".pq"}
 
 
 class FileSource(RowSource):
-    """Columns of a file or a matrix, the response last, read when asked for.
+    """A table whose rows are read from a file or a matrix whenever they are needed.
 
-    name: Label for output.
+    name: The table's name in output.
+    table: The columns in use, the response last.
     """
 
     def __init__(self, name: str, target: str, table: "ArrowTable | Matrix") -> None:
         self.name, self.target_name, self.n = name, target, table.n
-        self.levels, self.left_out = table.levels, table.left_out
+        self.levels, self.reference_levels = table.levels, table.reference_levels
         self.feature_names, self._table = table.names[:-1], table
         self.divisible = bool(table.parts())
 
@@ -57,7 +56,7 @@ class FileSource(RowSource):
 
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         for block in self._table.blocks(rows):
-            # Values too large for float64 become infinite, which the check of the block reports.
+            # A value too large for float64 becomes infinite, which RowSource.blocks refuses.
             with np.errstate(over="ignore"):
                 X = np.array(block[:, :-1], dtype=np.float64, order="C")
                 y = np.array(block[:, -1], dtype=np.float64)
@@ -66,10 +65,10 @@ class FileSource(RowSource):
 
 
 def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
-    """The file behind a path; "-" is text on the standard input.
+    """Open the file of a path, where "-" means text on the standard input.
 
     encoding: Encoding of text.
-    Raises InputError: The path leads nowhere, or to a folder without Parquet files.
+    Raises InputError: There is no such file, or the path is a folder without Parquet files.
     """
     place = Path(path).expanduser()
     if str(path) != "-" and not place.exists():
@@ -78,7 +77,7 @@ def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
     if suffix == ".npy" and not place.is_dir():
         return Matrix.of_npy(place)
     if suffix in PARQUET_SUFFIXES or place.is_dir():
-        from .parquet import ParquetFile  # imports pyarrow, which small commands do without
+        from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
 
         return ParquetFile(place)
     from .text import TextFile
@@ -106,20 +105,21 @@ def open_table(
         semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
         Parquet. ``.npy``: a 2-D array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
         suffix is tried as text; ``-`` is text on the standard input. A folder is the table of the
-        Parquet files in it, in the order of their names. Text is read into memory
-        unless it is large; the others are read when asked for.
+        Parquet files in it, in the order of their names. Text is read into memory unless it is
+        large; rows of other files are read when they are needed.
     target : str, optional
         The response; by default the last column that is not dropped. In Parquet files from pandas
-        the index does not count as a column unless it is named here.
+        the index does not count as a column unless the index is named here.
     one_hot : bool or "all"
-        Replace each text column by one 0/1 column per level, sorted, named ``feature=level``; one
-        of two levels has no column unless "all" is said.
+        Replace each text column by one 0/1 column per level, sorted and named ``feature=level``. A
+        column of two levels gets the 0/1 column of its second level alone, unless "all" is passed.
     drop : str or iterable of str
         Columns to leave out.
     encoding : str
         Encoding of text.
     weights, groups : str, optional
-        Columns that are no features: weights of the rows, and groups, which may be text.
+        Columns that are no features: the weights of the rows, and the groups that folds hold
+        together. Groups may be text.
 
     Returns
     -------
@@ -128,8 +128,8 @@ def open_table(
     Raises
     ------
     InputError
-        In one line: what is wrong with the file, or which columns, rows or options are at fault.
-        For Parquet and ``.npy``, missing and infinite values are found when rows are read.
+        The file cannot be used; the message of one line names the columns, rows or options at
+        fault. Missing and infinite values of Parquet and ``.npy`` are found when rows are read.
 
     Examples
     --------
@@ -142,42 +142,44 @@ def open_table(
     >>> y.tolist()
     [2.5, 3.5]
     """
-    kinds = {"target": target, "weights": weights, "groups": groups}
-    file = open_file(path, encoding)
-    return table_of(file, name_of(path), one_hot=one_hot, drop=drop, **kinds)
+    uses = {"target": target, "weights": weights, "groups": groups}
+    return table_of(open_file(path, encoding), name_of(path), one_hot=one_hot, drop=drop, **uses)
 
 
 def table_of(
     file: "ArrowFile | Matrix",
     name: str,
     *,
-    target: str | None = None,
     one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
-    weights: str | None = None,
-    groups: str | None = None,
+    **uses: str | None,
 ) -> RowSource:
-    """The rows of a file or a matrix; the options are those of :func:`open_table`.
+    """The table in a file or a matrix; the options are those of :func:`open_table`.
 
-    name: Label for output.
+    name: The table's name in output.
+    uses: The columns named for "target", "weights" and "groups".
     """
-    index = [column for column in file.index if column not in (target, weights, groups)]
-    use = select_columns(file.label, file.names, target, (*as_names(drop), *index), weights, groups)
+    uses = dict.fromkeys(("target", "weights", "groups")) | uses
+    drop = (drop,) if isinstance(drop, str) else drop
+    index = [column for column in file.index if column not in uses.values()]
+    use = select_columns(file.label, file.names, (*drop, *index), uses)
     kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
     table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
     source: RowSource = FileSource(name, use.target, table)
-    if table.held:
-        held = ArraySource(*source.load(), source.feature_names, use.target, name)
-        held.levels, held.left_out = source.levels, source.left_out
-        source = held
-    source.set_aside(
-        *(None if each is None else file.words(each) for each in (use.weights, use.groups))
+    if table.in_memory:
+        in_memory = ArraySource(*source.load(), source.feature_names, use.target, name)
+        in_memory.levels, in_memory.reference_levels = source.levels, source.reference_levels
+        source = in_memory
+    weights, groups = (
+        None if column is None else file.weights_or_groups(column)
+        for column in (use.weights, use.groups)
     )
+    source.take_weights_and_groups(weights, groups)
     return source
 
 
 def name_of(path: str | PathLike[str]) -> str:
-    """The name of a table: its file's without the suffix, and without the suffix before ``.gz``."""
+    """The name of a table: the file's name without a known suffix, and without ``.gz``."""
     file = Path(path)
     stem = Path(file.stem) if file.suffix.lower() == ".gz" else file
     known = TEXT_SUFFIXES | PARQUET_SUFFIXES | {".npy"}

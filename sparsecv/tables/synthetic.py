@@ -12,12 +12,13 @@ from .columns import FloatArray, is_integer
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A draw of :func:`make_synthetic`.
+    """Data that :func:`make_synthetic` has drawn.
 
-    X, shape (n, p), and y, shape (n,): Columns of mean 0 and variance 1 (ddof = 0).
+    X, shape (n, p), and y, shape (n,): The training rows; y and the columns of X have mean 0 and
+        variance 1 (ddof = 0).
     beta_true, shape (p,): The coefficients before standardisation: 0, 1 and -1.
-    X_test, shape (n_test, p), and y_test, shape (n_test,): Normalised with the means and scales of
-        the training rows; None where no test rows are drawn.
+    X_test, shape (n_test, p), and y_test, shape (n_test,): The test rows, standardised by the means
+        and scales of the training rows; None where no test rows are drawn.
     """
 
     X: FloatArray
@@ -28,13 +29,17 @@ class Synthetic:
 
 
 def _check_integer(name: str, value: Any, low: int, high: float = inf) -> None:
+    """Raise an InputError unless the argument ``name`` is an integer from ``low`` to ``high``."""
     if not is_integer(value) or not low <= value <= high:
         bound = f"of at least {low}" if high == inf else f"between {low} and {high}"
         raise InputError(f"{name} must be an integer {bound}, not {value!r}")
 
 
 def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
-    """Rows iid N(0, Sigma), Sigma_ij = rho^|i-j|, by the AR(1) recursion along a row."""
+    """Draw n independent rows of N(0, Sigma), Sigma_ij = rho^|i-j|; returns shape (n, p).
+
+    Along a row, x_j = rho x_(j-1) + sqrt(1 - rho²) z_j, with z_j independent and standard normal.
+    """
     X = rng.standard_normal((n, p))
     fresh = sqrt(1.0 - rho**2)
     for j in range(1, p):
@@ -45,7 +50,10 @@ def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
 def _draw(
     rng: np.random.Generator, n: int, p: int, tau_true: int, rho: float, nu: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """X, β and noise before standardisation, and the noise's standard deviation."""
+    """Draw X (n, p), β (p,) and noise (n,), and the factor that scales the standard noise.
+
+    The arguments are those of :func:`make_synthetic`.
+    """
     X = _rows(rng, n, p, rho)
     beta = np.zeros(p)
     beta[rng.choice(p, size=tau_true, replace=False)] = rng.choice([-1.0, 1.0], size=tau_true)
@@ -65,10 +73,10 @@ def make_synthetic(
 ) -> Synthetic:
     """Draw the synthetic data of the papers.
 
-    Rows of X are iid N(0, Sigma) with Sigma_ij = rho^|i-j|; ``tau_true`` coefficients at positions
-    drawn uniformly are +1 or -1 with equal probability, the others 0; y = X beta + noise, where
-    the normal noise is rescaled so that sqrt(nu) = ||X beta|| / ||noise|| exactly. Then X and y
-    are standardised.
+    Rows of X are independent draws of N(0, Sigma) with Sigma_ij = rho^|i-j|. Of the coefficients,
+    ``tau_true`` at random positions are +1 or -1 with equal probability, and the others are 0. The
+    response is y = X beta + noise, where the normal noise is scaled so that sqrt(nu) is exactly
+    ||X beta|| / ||noise||. Then X and y are standardised.
 
     Parameters
     ----------
@@ -81,10 +89,10 @@ def make_synthetic(
     nu : float
         Signal-to-noise ratio, positive.
     seed : int
-        Seeds ``numpy.random.default_rng``. The training rows do not depend on ``n_test``.
+        Seed of ``numpy.random.default_rng``. The training rows do not depend on ``n_test``.
     n_test : int
-        Rows of the test set, drawn with the same coefficients and noise level and normalised with
-        the means and scales of the training rows; none by default.
+        Number of test rows, 0 by default. Test rows have the coefficients and the noise level of
+        the training rows, and are standardised by the training rows' means and scales.
 
     Returns
     -------

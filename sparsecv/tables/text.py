@@ -1,8 +1,8 @@
-"""Delimited text files: their layout, and their rows as Arrow batches.
+"""Delimited text files: their delimiter, header and decimal mark, and their rows as Arrow batches.
 
-Arrow looks at the first block of a file, and reads the columns that hold numbers there as numbers.
-All other columns are read as text, so that a message can name the cell at fault; where a later row
-does not fit, all columns are read as text.
+Columns that hold numbers in the first block of a file are read as numbers by Arrow. Other columns
+are read as text, so that a message can name the cell at fault. Where a cell of a later block is no
+number, the file is read again with all columns as text.
 """
 
 import codecs
@@ -24,23 +24,23 @@ import pyarrow.csv as pacsv
 from ..errors import InputError
 from .arrow import ArrowFile, Contents, as_numpy
 from .column_errors import MISSING, Faults, is_number
-from .columns import FloatArray, shown
+from .columns import FloatArray, quoted
 
-# Where the header line holds equally many of two marks, the earlier mark is preferred.
+# Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
 _BOOLEANS = ["false", "true"]
 
 
 def _count_outside_quotes(line: str, delimiter: str) -> int:
-    # Every other piece between quote marks lies inside a quoted field.
+    """How often a delimiter stands outside quoted fields; every second piece is inside quotes."""
     return sum(piece.count(delimiter) for piece in line.split('"')[::2])
 
 
 def detect_delimiter(header: str, first: str = "") -> str:
-    """Find out whether a tab, semicolon, comma or bar separates the columns.
+    """The mark that separates the columns: a tab, semicolon, comma or bar.
 
-    The mark that is most frequent in the header line, outside quotes, is preferred. The first line
-    of data overrules the header only where the lines disagree and another mark fits both.
+    The answer is the mark that is most frequent in the header line outside quotes, among the marks
+    that are as frequent in the first line of data; or among all marks if none is.
     """
     counts = {mark: _count_outside_quotes(header, mark) for mark in _DELIMITERS}
     ranked = sorted(_DELIMITERS, key=lambda mark: -counts[mark])
@@ -53,16 +53,16 @@ def detect_delimiter(header: str, first: str = "") -> str:
 class TextFile(ArrowFile):
     """A text file with a header line.
 
-    path: Compressed when its name ends in ``.gz``.
+    path: The file, which is decompressed where the name ends in ``.gz``.
+    encoding: Encoding of the text, by a name that Python knows.
     content: The bytes of the standard input, in place of a file.
     Raises InputError: The file cannot be read, is no text, or has no header line.
     """
 
-    # Arrow parses so many bytes at a time; twice as many double the memory of a block.
+    # Arrow parses a text in blocks of this many bytes. Twice the number doubles the memory of a
+    # block.
     block_bytes = 1 << 20
-    # A table whose numbers take no more bytes stays in memory; a larger table is read from the text
-    # again whenever its rows are asked for. Twice the number admits tables twice as large.
-    kept_bytes = 200_000_000
+    max_bytes_in_memory = 200_000_000  # See :class:`ArrowFile`; the value was chosen.
 
     def __init__(self, path: Path, encoding: str = "utf-8", content: bytes | None = None) -> None:
         self.path, self._content = path, content
@@ -70,7 +70,7 @@ class TextFile(ArrowFile):
         try:
             self._encoding = codecs.lookup(encoding).name
         except LookupError:
-            raise InputError(f"--encoding: Python knows no {shown(encoding)}") from None
+            raise InputError(f"--encoding: Python knows no {quoted(encoding)}") from None
         self._ragged: Any = None
         self._numeric: list[str] = []
         with self._lines() as lines:
@@ -78,7 +78,7 @@ class TextFile(ArrowFile):
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
-        """Open the file for reading; every fault of the file itself becomes an InputError."""
+        """Open the file for reading bytes; errors while it is open become InputErrors."""
         try:
             if self._content is not None:
                 handle: Any = io.BytesIO(self._content)
@@ -102,19 +102,23 @@ class TextFile(ArrowFile):
 
     @contextmanager
     def _lines(self) -> Iterator[Iterator[str]]:
-        """Open the file for reading line by line, where every line keeps its end."""
+        """Open the file for reading lines of text, each with its line break."""
         encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
         with self._opened() as handle, io.TextIOWrapper(handle, encoding, newline="") as lines:
             yield iter(lines)
 
     def _not_text(self) -> str:
+        """The message for bytes that are not text in the file's encoding."""
         return (
             f"{self.label}: not {self._encoding.upper()} text; name its --encoding, such as "
-            "latin-1, or save it as UTF-8 (Parquet and .npy files are told by their suffix)"
+            "latin-1, or save it as UTF-8 (Parquet and .npy files are known by their suffix)"
         )
 
     def _not_rows(self, reason: str) -> str:
-        """What to say of a row that does not fit the header, or of a file that is no text."""
+        """The message for a row that does not fit the header, or for a file that is no text.
+
+        reason: Arrow's own message.
+        """
         if "UTF8" in reason:
             return self._not_text()
         if self._ragged is None:
@@ -135,7 +139,7 @@ class TextFile(ArrowFile):
         )
 
     def _read_header(self, lines: Iterator[str]) -> None:
-        """Find the names, the delimiter, the decimal mark and the line that the header ends at."""
+        """Find the columns' names, the delimiter, the decimal mark and the header's last line."""
         above, header = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
         if not header:
             raise InputError(f"{self.label}: the file is empty; a header line is needed")
@@ -147,15 +151,16 @@ class TextFile(ArrowFile):
         self.names = [name.strip() for name in next(reader)]
         self._above = above + reader.line_num  # The header may hold quoted line breaks.
         self._header_bytes, self._empty = 4 * len(header), not first
-        self._points = "," not in first  # The first row decides which mark Arrow takes for decimal.
+        self._points = "," not in first  # Arrow reads the decimal mark of the first row alone.
         self._check_header(header, first)
 
     def _check_header(self, header: str, first: str) -> None:
+        """Refuse a first line that holds no names of columns; ``first`` is the line after it."""
         names = self.names
         if all(is_number(name) for name in names):
             raise InputError(
                 f"{self.label}: the first line holds numbers only (for example "
-                f"{shown(names[0])}); add a header line with the column names"
+                f"{quoted(names[0])}); add a header line with the column names"
             )
         if len(names) == 1 and len(names[0].split()) == len(first.split()) > 1:
             raise InputError(
@@ -165,7 +170,7 @@ class TextFile(ArrowFile):
         fields = max(_count_outside_quotes(first, mark) for mark in _DELIMITERS)
         if fields and names[0] and not any(names[1:]):
             raise InputError(
-                f"{self.label}: the first line {shown(header.strip())} looks like a title above "
+                f"{self.label}: the first line {quoted(header.strip())} looks like a title above "
                 "the header line; remove it"
             )
 
@@ -173,7 +178,10 @@ class TextFile(ArrowFile):
 
     @contextmanager
     def _reader(self, columns: Sequence[str], types: dict[str, Any]) -> Iterator[Any]:
-        """Arrow's reader of some columns, which are called by their positions."""
+        """Arrow's reader of some columns; the reader names each column by its position.
+
+        types: The Arrow types of columns; Arrow infers the types of all others.
+        """
 
         def ragged(row: Any) -> str:
             if not row.text.strip():
@@ -195,7 +203,7 @@ class TextFile(ArrowFile):
             yield pacsv.open_csv(handle, read, parse, convert)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows: numbers, and text without blanks."""
+        """Yield record batches of at most ``rows`` rows of numbers, or of text without blanks."""
         if self._empty:
             return
         types = {n: pa.float64() if n in self._numeric else pa.string() for n in columns}
@@ -205,8 +213,8 @@ class TextFile(ArrowFile):
                     part = batch.slice(start, rows)
                     yield pa.record_batch([_cells(column) for column in part], list(columns))
 
-    def _guess(self, columns: Sequence[str]) -> list[str]:
-        """The columns that are numbers as far as Arrow's look at the first block goes."""
+    def _inferred_numeric(self, columns: Sequence[str]) -> list[str]:
+        """The columns that Arrow infers to be numbers from the first block of the file."""
         types = pa.types
         with self._reader(columns, {}) as reader:
             kinds = zip(columns, reader.schema.types, strict=True)
@@ -215,37 +223,35 @@ class TextFile(ArrowFile):
     def inspect(
         self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
     ) -> Contents:
-        """Read all rows once; see :class:`ArrowFile`."""
-        self._numeric = [] if self._empty else [n for n in self._guess(columns) if n not in levels]
+        """Read all rows and find text and faults; see :meth:`ArrowFile.inspect`."""
+        inferred = [] if self._empty else self._inferred_numeric(columns)
+        self._numeric = [name for name in inferred if name not in levels]
         try:
             return self._read_once(columns, target, encode, levels)
         except InputError:
             if not self._numeric:
                 raise
-        self._numeric = []  # A later row does not fit, and reading as text can say why.
+        self._numeric = []  # A later cell is no number, and only reading text finds the cell.
         return self._read_once(columns, target, encode, levels)
 
     def _read_once(
         self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
     ) -> Contents:
-        n, kept = 0, list[FloatArray]()
-        look = _Look(self, Faults(self.label, target), encode, levels)
+        """Read all rows, with the numeric columns of ``self._numeric``, and see what they hold."""
+        n, blocks = 0, list[FloatArray]()
+        kinds = _ColumnKinds(self, Faults(self.label, target), encode, levels)
         for batch in self.batches(columns, 1 << 62):
             block = np.empty((len(batch), len(columns)), order="F")
             for j, (name, cells) in enumerate(zip(columns, batch.columns, strict=True)):
-                block[:, j] = look.values(name, cells, n)
+                block[:, j] = kinds.values(name, cells, n)
             n += len(batch)
-            kept.append(block)
-            if look.text or 8 * n * len(columns) > self.kept_bytes:
-                kept.clear()
-        return Contents(n, look.text, look.faults, kept)
-
-    def plain(self, cell: str) -> str:
-        """A cell with a decimal point in place of a decimal comma, in files that have such."""
-        return cell.replace(self.decimal, ".")
+            blocks.append(block)
+            if kinds.text or 8 * n * len(columns) > self.max_bytes_in_memory:
+                blocks.clear()
+        return Contents(n, kinds.text, kinds.faults, blocks)
 
     def numbers(self, cells: Any) -> FloatArray | None:
-        """Cells of text as numbers, missing ones as NaN; None if one of them is no number."""
+        """Cells of text as numbers, NaN for missing cells; None if any cell is no number."""
         if self.decimal != ".":
             cells = pc.replace_substring(cells, self.decimal, ".")
         try:
@@ -254,22 +260,24 @@ class TextFile(ArrowFile):
             return None
 
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """A column of numbers, or of true and false, as float64, shape (m,)."""
+        """The m cells of a column of numbers, or of true and false, as float64, shape (m,)."""
         if name in self._numeric:
             return np.asarray(as_numpy(cells))
         values = self.numbers(cells)
         return as_booleans(cells) if values is None else values
 
 
-class _Look:
-    """A look, block by block, at which columns hold numbers, true and false, or text.
+class _ColumnKinds:
+    """Finds out, block by block, which columns hold numbers, true and false, or text.
 
-    encode: Text columns are going to be encoded.
-    levels: Columns that hold text whatever the cells look like.
+    file: The file that the blocks come from.
+    faults: Collects the faults of the columns.
+    encode: Text columns become 0/1 columns, so text is no fault.
+    levels: Names of columns that hold text whatever their cells look like.
     """
 
-    # Of a column of text in a block, so many cells decide which words a message has for the column.
-    # Twice as many take twice as long, and rarely decide otherwise.
+    # At most this many cells of a block of a text column decide how a message describes the column.
+    # Twice the number takes twice as long and rarely changes the description.
     max_cells = 1000
 
     def __init__(
@@ -278,15 +286,18 @@ class _Look:
         self.file, self.faults, self.encode = file, faults, encode
         self.text = set(levels)
         self._kinds: dict[str, str] = {}
-        self._marks: dict[str, str] = {}  # The decimal mark of every column in which one was seen.
+        self._marks: dict[str, str] = {}  # The decimal mark that was seen in a column.
 
     def values(self, name: str, cells: Any, first: int) -> FloatArray | float:
-        """Values of a column's cells, which begin with row ``first``; NaN where they are text."""
+        """Values of a column's cells, shape (m,); a single NaN where the column holds text.
+
+        first: Row of the table, numbered from 0, of the first cell.
+        """
         if pa.types.is_floating(cells.type):
             values: FloatArray | None = as_numpy(cells)
         else:
             cells = pc.if_else(_among(cells, MISSING), pa.scalar(None, pa.string()), cells)
-            values = self._settled(name, cells, first)
+            values = self._parsed(name, cells, first)
         if values is None:
             missing = cells.is_null().to_numpy(zero_copy_only=False)
             self.faults.rows(name, "missing", first + np.flatnonzero(missing))
@@ -294,8 +305,11 @@ class _Look:
         self.faults.values(values, [name], first)
         return values
 
-    def _settled(self, name: str, cells: Any, first: int) -> FloatArray | None:
-        """The values of cells that were read as text; None where the column holds text."""
+    def _parsed(self, name: str, cells: Any, first: int) -> FloatArray | None:
+        """Numbers in cells that were read as text; None where the column holds text.
+
+        A column that holds numbers in one block and true and false in another holds text.
+        """
         if name in self.text:
             return None
         values, present = self.file.numbers(cells), cells.drop_null()
@@ -310,31 +324,31 @@ class _Look:
             return as_booleans(cells) if values is None else values
         self.text.add(name)
         some = present.to_pylist()
-        odd = [cell for cell in some if not is_number(self.file.plain(cell))] or some
+        odd = [cell for cell in some if not is_number(cell.replace(self.file.decimal, "."))] or some
         row = first + cells.index(odd[0]).as_py()
         self.faults.text(name, odd[: self.max_cells], row, encode=self.encode)
         return None
 
     def _check_marks(self, name: str, cells: Any) -> None:
-        """Refuse a column that has both decimal commas and points: 1.234 may then mean 1234."""
+        """Add a column of both decimal commas and points as a fault: 1.234 could mean 1234."""
         for mark in (",", ".") if self.file.decimal != "." else ():
             at = pc.index(pc.match_substring(cells, mark), pa.scalar(True)).as_py()
             if at >= 0 and self._marks.setdefault(name, mark) != mark:
                 self.faults.add(
                     name,
-                    f"column {shown(name)} mixes decimal commas and decimal points (for example "
-                    f"{shown(cells[at].as_py())})",
-                    "write all of it one way",
+                    f"column {quoted(name)} mixes decimal commas and decimal points (for example "
+                    f"{quoted(cells[at].as_py())})",
+                    "write all numbers in one way",
                 )
 
 
 def as_booleans(cells: Any) -> FloatArray:
-    """Cells of true and false as 1 and 0, missing ones as NaN."""
+    """Cells of true and false as 1 and 0; missing cells become NaN."""
     return np.asarray(as_numpy(pc.equal(pc.utf8_lower(cells), "true").cast(pa.float64())))
 
 
 def _cells(column: Any) -> Any:
-    """Cells without the blanks around them, and the quotes of a field that stand after a blank."""
+    """Cells without the blanks around them, and without quotes that follow a blank."""
     if not pa.types.is_string(column.type):
         return column
     cells = pc.utf8_trim_whitespace(column)
@@ -344,4 +358,5 @@ def _cells(column: Any) -> Any:
 
 
 def _among(cells: Any, words: Collection[str]) -> Any:
+    """Whether each cell, in lower case, is one of some words: an Arrow array of true and false."""
     return pc.is_in(pc.utf8_lower(cells), pa.array(sorted(words)))

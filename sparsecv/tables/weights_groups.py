@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from .column_errors import MISSING, Faults, is_number
-from .columns import FloatArray, shown
+from .columns import FloatArray, quoted
 
 
 class Column:
-    """A column of weights or groups as positions among its distinct words.
+    """A column of weights or groups, stored as its distinct words and a position for every row.
 
-    label: What messages call the table.
-    codes, shape (n,): ``words[codes[i]]`` stands in row i.
-    mark: The decimal mark of numbers among the words.
+    label: The table's name in messages.
+    name: The column's name.
+    codes, shape (n,): The cell of row i is ``words[codes[i]]``.
+    words: The distinct texts of the column's cells.
+    mark: The decimal mark of numbers in the words.
     """
 
     def __init__(
@@ -25,23 +27,24 @@ class Column:
     ) -> None:
         self.label, self.name, self.codes, self.words = label, name, codes, words
         plain = [word.replace(mark, ".") for word in words]
-        # The value of every word, NaN where the word is no number.
+        # These are the words' values, NaN for a word that is no number.
         self._numbers = np.array([float(word) if is_number(word) else np.nan for word in plain])
 
     @classmethod
     def of(cls, label: str, name: str, values: FloatArray) -> Column:
-        """A column of numbers in memory, of shape (n,)."""
+        """The column whose cells are numbers in memory, shape (n,)."""
         found, codes = np.unique(values, return_inverse=True)
         return cls(label, name, codes.astype(np.intp), [repr(float(v)) for v in found])
 
     def _check_missing(self) -> None:
+        """Raise an InputError that names the rows whose cells are missing, if there are any."""
         missing = np.array([word.lower() in MISSING for word in self.words], dtype=bool)
         faults = Faults(self.label, self.name)
         faults.rows(self.name, "missing", np.flatnonzero(missing[self.codes]))
         faults.check()
 
     def weights(self) -> FloatArray | None:
-        """Weights of the rows, shape (n,); None where all are 1.
+        """The column's numbers as weights of the rows, shape (n,); None where all weights are 1.
 
         Raises InputError: A weight is missing, no number, infinite or negative, or fewer than 2
             weights are above 0.
@@ -52,18 +55,21 @@ class Column:
         if wrong.any():
             row = int(wrong.argmax())
             raise InputError(
-                f"{self.label}: the weights in column {shown(self.name)} must be finite numbers "
-                f">= 0, not {shown(self.words[self.codes[row]])} (data row {row + 1})"
+                f"{self.label}: the weights in column {quoted(self.name)} must be finite numbers "
+                f">= 0, not {quoted(self.words[self.codes[row]])} (data row {row + 1})"
             )
         if np.count_nonzero(values) < 2:
             raise InputError(
-                f"{self.label}: the weights in column {shown(self.name)} must be above 0 in at "
+                f"{self.label}: the weights in column {quoted(self.name)} must be above 0 in at "
                 "least 2 rows"
             )
         return None if (values == 1.0).all() else values
 
     def groups(self) -> NDArray[np.intp]:
-        """Number of every row's group, shape (n,), in the order of the numbers or else the words.
+        """The number of every row's group, shape (n,).
+
+        Groups are numbered in the order of their values if all words are numbers, else of the
+        words.
 
         Raises InputError: A group is missing.
         """

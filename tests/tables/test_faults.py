@@ -104,11 +104,11 @@ def test_text_in_blocks(
         path.write_text("\n".join(["g," + lines[0], *body]))
         values = np.column_stack([np.arange(300) % 3 == 0, values]).astype(float)
     monkeypatch.setattr(TextFile, "block_bytes", 2048)
-    monkeypatch.setattr(TextFile, "kept_bytes", kept)
+    monkeypatch.setattr(TextFile, "max_bytes_in_memory", kept)
     source = open_table(path, one_hot=one_hot)
     assert isinstance(source, FileSource) is (kept < 1 << 60)
     check(source, values, ["g=v"] * one_hot + NAMES, "resp")
-    assert source.left_out == ({"g": "u"} if one_hot else {})
+    assert source.reference_levels == ({"g": "u"} if one_hot else {})
 
 
 def test_blocks_of_text_that_changes_its_mind(

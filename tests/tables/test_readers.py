@@ -155,7 +155,7 @@ def save_rows(path: Path, n: int) -> Path:
 def test_a_file_that_changes_while_it_is_open(
     suffix: str, now: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TextFile, "kept_bytes", 0)
+    monkeypatch.setattr(TextFile, "max_bytes_in_memory", 0)
     source = open_table(save_rows(tmp_path / f"t{suffix}", 60))
     save_rows(tmp_path / f"t{suffix}", now)
     for read in (source.load, lambda: fold_moments(source, make_folds(4, 60))):
@@ -171,4 +171,4 @@ def test_weights_of_another_number_than_the_rows(tmp_path: Path) -> None:
         (None, Column.of("t", "g", np.ones(61))),
     ):
         with pytest.raises(InputError, match="60 rows when it was opened"):
-            source.set_aside(*columns)
+            source.take_weights_and_groups(*columns)

@@ -146,13 +146,13 @@ def announce_limit(p: int, limit: float | str | None) -> None:
 
     p: Number of columns.
     """
-    from ..cv.settings import PROVING
+    from ..cv.settings import PROVING_SECONDS
     from ..solvers.leaps.all_sizes import TREE_ONLY
 
     if p > TREE_ONLY and limit == "auto":
         note(
-            f"{p} columns: what {PROVING:g} s of search do not prove is estimated and marked ≈ "
-            "(--time-limit)"
+            f"{p} columns: what {PROVING_SECONDS:g} s of search do not prove is estimated and "
+            "marked ≈ (--time-limit)"
         )
 
 

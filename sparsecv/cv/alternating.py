@@ -16,7 +16,7 @@ from ..solvers.leaps.all_sizes import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
 from .gamma_step import STEP, FixedSupports, gamma_step
-from .progress import Tell
+from .progress import Report
 from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS, Settings
 
@@ -52,7 +52,7 @@ def alternate(
     start: float | None = None,
     iterations: int = ALTERNATION.max_iterations,
     checkpoint: Checkpoint | None = None,
-    progress: Tell | None = None,
+    progress: Report | None = None,
 ) -> CVResult:
     """Minimise h(γ, τ) over τ and γ in turn.
 
@@ -243,7 +243,7 @@ class _Alternation:
             order = sorted(self.errors)
             least = min(float(errors.min()) for errors in self.errors.values())
             gaps = [
-                (self.surface.promise(a, b), float(np.sqrt(a * b)))
+                (self.surface.optimistic_error(a, b), float(np.sqrt(a * b)))
                 for a, b in itertools.pairwise(order)
                 if b > ALTERNATION.min_ratio * a
             ]

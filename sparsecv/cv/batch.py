@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 from ..solvers.core.limits import Limits
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from .ledger import Ledger
-from .progress import Tell
+from .progress import Report
 from .settings import Settings
 
 
 class Batch(NamedTuple):
     """Units of work that differ by their tasks alone.
 
-    rows: Rows of the ledger that the units' findings change; they share the seconds.
-    unit: ``unit(shared, *task, limits)``, a function of a module that can be pickled.
-    enter: Enters what a unit found into the ledger, given the number of its task.
-    allot: Limits of the next unit, given how many rounds of units are still to come.
-    tell: Called with the number of units done, 0 at first.
-    keep: Save the rows after every unit that has found something.
+    rows: Rows of the ledger that the results change; the seconds are divided among these rows.
+    unit: A function of a module, so that it can be pickled, called as
+        ``unit(shared, *task, limits)``.
+    shared: What all units need alike; it is sent once to every process.
+    enter: Takes the number of a task and the result of its unit, and enters it into the ledger.
+    allot: Takes the number of rounds of units still to come, and returns the next unit's limits.
+    report: Takes the number of units done, 0 at first.
+    keep: Whether the rows are saved in the checkpoint after every unit that returned a result.
     """
 
     rows: Sequence[int]
@@ -29,26 +31,31 @@ class Batch(NamedTuple):
     tasks: Sequence[tuple[Any, ...]]
     enter: Callable[[int, Any], None]
     allot: Callable[[float], Limits]
-    tell: Callable[[int], object] = lambda done: None
+    report: Callable[[int], object] = lambda done: None
     keep: bool = False
 
 
 class Strategy:
-    """How a surface is found: by trees that answer every τ at once, where no subclass says else.
+    """How a surface is found; this class searches trees that answer every τ at once.
 
-    Up to 45 columns the estimates are such trees already, and exact; beyond, proofs follow.
+    Up to 45 columns the estimates come from such trees already, and are exact; beyond 45 columns,
+    proofs follow the estimates.
 
-    solver: How supports are found for the estimates: "auto" proves what trees reach.
-    fills: Whether every γ is worked on alone as soon as it is estimated.
+    solver: How supports are found for the estimates: "auto" by trees up to 45 columns, "heuristic"
+        without a proof.
+    gamma_by_gamma: Whether :meth:`solve_at` follows the estimates of every γ.
     proves: Whether proofs of the whole surface follow.
     """
 
     solver = "auto"
-    fills = False
+    gamma_by_gamma = False
 
     def __init__(self, settings: Settings, p: int) -> None:
-        self.settings, self.proves = settings, not self.fills and p > TREE_ONLY
+        self.settings, self.proves = settings, not self.gamma_by_gamma and p > TREE_ONLY
 
-    def fill(self, ledger: Ledger, g: int, limits: Limits, tell: Tell) -> Iterator[Batch]:
-        """Work on one γ, which the estimates have given answers; only where ``fills``."""
+    def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
+        """Solve the problems at the γ of row g, once every problem of the row has an answer.
+
+        A subclass where ``gamma_by_gamma`` is true has batches of units here.
+        """
         return iter(())

@@ -295,7 +295,7 @@ def fold_bounds(
     """
     spectrum = spectrum or Spectrum.of(training)
     low, high = objective_gap_bound(full_lower, upper), np.inf
-    for epsilon in strengths(training.gamma, spectrum):
+    for epsilon in epsilons(training.gamma, spectrum):
         fitting = centres[-1:] if epsilon < 0.0 else (centres[:1] if epsilon > 0.0 else centres)
         for centre in fitting:
             region = ellipsoid(training, upper, epsilon=epsilon, beta=centre, spectrum=spectrum)
@@ -304,7 +304,7 @@ def fold_bounds(
     return low, max(high, low)
 
 
-def strengths(gamma: float, spectrum: Spectrum) -> list[float]:
+def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
     """Values of ε worth trying: 0, shares of γ, and shares of the eigenvalue there is.
 
     spectrum: Of the training rows.
@@ -340,14 +340,14 @@ def open_node_range(
     centre = beta @ rows.T
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * (1 + 1e-9)
     low, high = np.zeros(m), np.full(m, np.inf)
-    for epsilon in strengths(gamma, spectrum):
+    for epsilon in epsilons(gamma, spectrum):
         bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
-        room = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
-        radius = np.sqrt(room)
+        gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
+        radius = np.sqrt(gap)
         A, left = spectrum.image(rows, epsilon / 2.0)
-        reach = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
-        reach = reach * (1 + 1e-9) + 1e-12 * np.abs(centre)
-        least, most = squared_error_bounds(centre - reach - targets, centre + reach - targets)
+        width = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left
+        width = width * (1 + 1e-9) + 1e-12 * np.abs(centre)
+        least, most = squared_error_bounds(centre - width - targets, centre + width - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))
         if targets.size > 1 and m <= BOUND_SETTINGS.max_joint_nodes:

@@ -9,21 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .checkpoint_file import made_folder, only_writer, read_sealed
+from .checkpoint_file import made_folder, only_writer, read_checkpoint
 from .ledger import Ledger
 
 
 class Checkpoint:
     """A folder with one file for every γ of which something is proved.
 
-    Files are written whole or not at all, name the run they belong to and carry a hash of their
-    content; one that is damaged, or of another run, is passed over with a warning and computed
-    anew. Two runs may share a folder: what one has proved is added to what the other writes.
+    A file is written whole or not at all, names its run and carries a hash of its content. A file
+    that is damaged, or of another run, is ignored with a warning, and its γ is computed again. Two
+    runs may share a folder: each adds to a file what the other run has proved.
 
-    folder: Created where it is missing.
-    data, bytes: Digest of the data and their order.
+    folder: The folder, which is created where it does not exist.
+    data, bytes: A digest of the data and the order of their rows.
     settings: Everything else a result depends on (folds, τ, protocol, method, version).
-    Raises InputError: The folder cannot be made or written.
+    Raises InputError: The folder cannot be made.
     """
 
     def __init__(
@@ -40,25 +40,28 @@ class Checkpoint:
         return self.folder / f"cv-{self._key[:16]}-{gamma!r}.json"
 
     def load(self, ledger: Ledger, g: int) -> None:
-        """Enter what is proved of one γ; a file that is not believed counts as none."""
+        """Enter into row g of the ledger what a file holds of its γ, if there is a valid file."""
         self._seen.pop(self._path(ledger.gammas[g]), None)
         if self._read(ledger, g):
             self.reused.append(ledger.gammas[g])
 
     def _read(self, ledger: Ledger, g: int) -> bool:
-        """Add what a file holds to a row, unless this run has read or written the file so."""
+        """Enter what a file holds into row g, unless the file is unchanged since the last look.
+
+        Returns: Whether a file was read and entered.
+        """
         gamma = ledger.gammas[g]
-        path, anew = self._path(gamma), f"γ = {gamma:g} is computed anew"
+        path, instead = self._path(gamma), f"γ = {gamma:g} is computed anew"
         if (state := _state(path)) == self._seen.get(path):
             return False
         self._seen[path] = state
-        taken = read_sealed(path, self._key, partial(ledger.restore, g), anew)
+        taken = read_checkpoint(path, self._key, partial(ledger.restore, g), instead)
         return taken is not None
 
     def save(self, ledger: Ledger, g: int) -> None:
-        """Store what is proved of one γ, and what another run has proved of it in the meantime.
+        """Write what is proved at the γ of row g, by this run or by another run in the meantime.
 
-        Nothing is written where nothing of it is proved.
+        No file is written where nothing is proved.
 
         Raises InputError: The file cannot be written.
         """
@@ -72,7 +75,7 @@ class Checkpoint:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file's content; None where there is no file."""
+    """Numbers that change whenever a file is written; None where there is no file."""
     try:
         found = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
-"""Files of a run that was cut short: whole or not at all, and believed only if they prove it.
+"""Checkpoint files: written whole or not at all, and checked whenever they are read.
 
-A file is one JSON document that names the run it belongs to by a key and carries a hash of its
-content. Damaged or changed files and those of other runs are passed over with a warning.
+A file is one JSON document that names its run by a key and carries a hash of its content. A file
+that is damaged, changed or of another run is ignored with a warning.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from numpy.typing import NDArray
 
 from ..errors import CheckpointWarning, file_faults, read_json
 
+# A file of another format number is ignored; the number grows whenever the content changes.
 FORMAT = 4
-# A partial file older than this was left by a run that was killed, and is removed.
+# A partial file older than this many seconds was left by a run that was killed, and is removed.
+# Twice the seconds would have a writer wait twice as long for such a file.
 MAX_WRITING_SECONDS = 5.0
-POLL_SECONDS = 0.01  # A writer that waits for another one looks again after so long.
+# A writer that waits for another writer looks again after this many seconds. Twice the seconds
+# would double the wait after the other writer has finished.
+POLL_SECONDS = 0.01
 Content = TypeVar("Content")
 
 
 def made_folder(folder: str | os.PathLike[str]) -> Path:
-    """Make a folder for checkpoints where it is missing.
+    """The path of a folder for checkpoints, which is made where it does not exist.
 
-    Raises InputError: It cannot be made.
+    Raises InputError: The folder cannot be made.
     """
     path = Path(folder)
     with file_faults(f"--checkpoint {path}"):
@@ -39,13 +43,15 @@ def made_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str) -> Content | None:
-    """What ``take`` makes of a file's content, or None with a warning where it is not believed.
+def read_checkpoint(
+    path: Path, key: str, take: Callable[[Any], Content], instead: str
+) -> Content | None:
+    """What ``take`` returns for a file's content; None, with a warning, where the file is invalid.
 
-    path: A file that does not exist counts as none, silently.
-    key: Of the run: its data and everything else the content depends on.
+    path: The file; where it does not exist the result is None without a warning.
+    key: A text that identifies the run: its data and everything else the content depends on.
     take: Checks shapes, order and values; raises ValueError, TypeError or KeyError with the reason.
-    anew: What happens instead, for the warning.
+    instead: Words for the warning that say what happens without the file.
     """
     try:
         stored = read_json(path)
@@ -63,7 +69,7 @@ def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str)
         return take(stored["content"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         warnings.warn(
-            f"checkpoint file {path} is passed over, {anew}: {error}",
+            f"checkpoint file {path} is passed over, {instead}: {error}",
             CheckpointWarning,
             stacklevel=3,
         )
@@ -72,12 +78,12 @@ def read_sealed(path: Path, key: str, take: Callable[[Any], Content], anew: str)
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
-    """Be the only one who writes a file, so that what stands in it can be read and added to.
+    """Keep other writers from a file, so that its content can be read and then extended.
 
-    The partial file is what keeps other writers waiting. It becomes the file whole or not at all,
-    and is removed where nothing was written.
+    Other writers wait as long as a partial file, with the suffix .tmp, stands beside the file. The
+    partial file replaces the file once it is complete, and is removed where nothing was written.
 
-    Yields: Takes the key of the run and plain JSON values, and writes them.
+    Yields: A function that takes the key of the run and plain JSON values, and writes them.
     Raises InputError: The file cannot be written.
     """
     partial = path.with_suffix(".tmp")
@@ -93,7 +99,7 @@ def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
                 os.close(os.open(partial, os.O_CREAT | os.O_EXCL))
                 break
             except FileExistsError:
-                with suppress(FileNotFoundError):  # the other writer has just finished
+                with suppress(FileNotFoundError):  # The other writer has just finished.
                     if time.time() - partial.stat().st_mtime > MAX_WRITING_SECONDS:
                         partial.unlink()
                 time.sleep(POLL_SECONDS)
@@ -103,8 +109,8 @@ def only_writer(path: Path) -> Iterator[Callable[[str, Any], None]]:
             partial.unlink(missing_ok=True)
 
 
-def write_sealed(path: Path, key: str, content: Any) -> None:
-    """Store ``content``, plain JSON values, so that the file appears whole or not at all.
+def write_checkpoint(path: Path, key: str, content: Any) -> None:
+    """Write ``content``, plain JSON values, so that the file appears whole or not at all.
 
     Raises InputError: The file cannot be written.
     """
@@ -117,9 +123,9 @@ def _hash(content: Any) -> str:
 
 
 def checked_support(stored: Any, p: int) -> NDArray[np.intp]:
-    """Validate a stored support: columns in 0..p−1, increasing.
+    """A stored support as an array, once its columns are known to be increasing and in 0..p−1.
 
-    Raises ValueError: It is no such list.
+    Raises ValueError: The stored value is no such list.
     """
     found = checked_array("a support", stored, np.zeros(np.size(stored), dtype=np.intp))
     if found.size and (found[-1] >= p or (np.diff(found) <= 0).any()):
@@ -128,11 +134,12 @@ def checked_support(stored: Any, p: int) -> NDArray[np.intp]:
 
 
 def checked_array(name: str, stored: Any, expected: NDArray[Any]) -> NDArray[Any]:
-    """Validate stored values of the shape and kind of an array, or of a number.
+    """Stored values as an array, once they have the shape and the kind of ``expected``.
 
-    Numbers are at least 0; a number that stands alone is finite.
+    Numbers must be at least 0, and a number without a shape must be finite.
 
-    Raises ValueError: Another shape, or values of another kind.
+    name: What the message calls the values.
+    Raises ValueError: The shape or the kind of the values is another, or a number is out of range.
     """
     found = np.asarray(stored)
     if found.shape != expected.shape:

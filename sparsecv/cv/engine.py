@@ -24,14 +24,15 @@ from .checkpoint import Checkpoint
 from .estimate import MANY_FOLDS, estimate_folds, estimate_models
 from .grid import Grid
 from .ledger import Ledger, Support
-from .progress import Pace, Tell
+from .progress import Report, TimedReport
 from .prove import Prover
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import Search
 
-# A fold's interval is computed even after the time limit where the linear algebra takes at most so
-# many floating-point operations, a twentieth of a second; twice as many would be felt.
+# After the time limit a fold still gets its interval if that costs at most this many floating-point
+# operations, a twentieth of a second. With twice as many, a run could exceed its limit by twice the
+# time.
 MAX_UNTIMED_OPERATIONS = 5e7
 
 
@@ -42,7 +43,7 @@ def cross_validate(
     settings: Settings | None = None,
     *,
     checkpoint: Checkpoint | None = None,
-    progress: Tell | None = None,
+    progress: Report | None = None,
 ) -> CVResult:
     """Compute h(γ, τ) for every γ and τ: estimated, and proved or bracketed.
 
@@ -57,9 +58,9 @@ def cross_validate(
         Sparsities in 1..p.
     settings : Settings, optional
     checkpoint : Checkpoint, optional
-        Keeps what is proved, unit by unit, and is asked for it first.
+        Files that proofs are read from before the run, and written to after every unit of work.
     progress : callable, optional
-        Called with what is being done, the units done and units in all.
+        Takes what is being done, the number of units done and the number of all units.
 
     Returns
     -------
@@ -70,8 +71,8 @@ def cross_validate(
     InputError
         γ ≤ 0 or τ out of range.
     KeyboardInterrupt
-        On Ctrl-C, within a fraction of a second. Its ``partial`` attribute holds a CVResult of
-        what is known by then, once there are estimates.
+        Ctrl-C was pressed; the run ends within a fraction of a second. The attribute ``partial`` of
+        the exception holds a CVResult of what is known by then, once there are estimates.
 
     Examples
     --------
@@ -93,15 +94,14 @@ def cross_validate(
 
 
 class Surface:
-    """h(γ, τ) of one partition into folds, γ by γ as they are asked for.
+    """h(γ, τ) of one partition into folds, evaluated at the γ that are asked for.
 
-    A context manager: inside it Ctrl-C ends what runs within a fraction of a second, and the linear
-    algebra library keeps to one thread, as the matrices are small.
+    A surface is a context manager: inside the context Ctrl-C ends any work within a fraction of a
+    second, and the linear algebra library uses one thread, as the matrices are small.
 
-    models: A surface of the same rows in other folds: what it knows of the models of all rows is
-        not computed again.
-    only_estimates: Nothing beyond 45 columns is to be proved, whatever the time limit.
-    rows: Row of the ledger of every γ that has answers.
+    models: A surface of the same rows in other folds, whose models of all rows are taken over.
+    only_estimates: Whether nothing beyond 45 columns is to be proved, whatever the time limit.
+    rows: For every γ that has answers, its row of the ledger.
     order: The γ as they were asked for, repeats included.
     """
 
@@ -112,7 +112,7 @@ class Surface:
         settings: Settings | None = None,
         *,
         checkpoint: Checkpoint | None = None,
-        progress: Tell | None = None,
+        progress: Report | None = None,
         models: Surface | None = None,
         only_estimates: bool = False,
     ) -> None:
@@ -124,15 +124,15 @@ class Surface:
         self.rows: dict[float, int] = {}
         self.order: list[float] = []
         self.checkpoint, self._models = checkpoint, models
-        self.tell: Tell = (lambda *_: None) if progress is None else progress
+        self.report: Report = (lambda *_: None) if progress is None else progress
         self._clock = Limits()
         seconds, self._proving = self.settings.seconds(data.p)
         self._only_estimates = only_estimates or seconds == 0.0
-        # Without a second to spend the estimates take what they take.
-        self._untimed = seconds == 0.0
+        # A time limit of 0 asks for estimates, which then take as long as they need.
+        self._unlimited_estimates = seconds == 0.0
         self._stop = StopFlag()
         self.limits = Limits(seconds, None, self._stop)
-        self._paced = Pace(self.tell, self.limits)
+        self._timed_report = TimedReport(self.report, self.limits)
         self._context = ExitStack()
         self._prover: Prover | None = None
 
@@ -146,14 +146,14 @@ class Surface:
         if isinstance(error, KeyboardInterrupt) and self.rows:
             for g in self.rows.values():
                 if not self.ledger.complete(g):
-                    self.ledger.met(g, Status.INTERRUPTED)
+                    self.ledger.note_limit(g, Status.INTERRUPTED)
             error.partial = self.result()  # type: ignore[attr-defined]
-        if isinstance(error, SolverUnavailable):  # no licence for a fold
+        if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
 
     @cached_property
     def _proofs(self) -> Limits:
-        """The time for proofs, which begins when it is first asked for."""
+        """The time for proofs; its clock starts at the first use of this property."""
         return self.limits.within(self._proving)
 
     @property
@@ -162,9 +162,9 @@ class Surface:
         return self.limits.reached(0) is not None
 
     def visit(self, gammas: Sequence[float] | Array) -> None:
-        """Estimate h at some γ: exact up to 45 columns, limits permitting.
+        """Evaluate h at some γ: exactly up to 45 columns where the limits suffice, else estimates.
 
-        A γ visited before costs nothing.
+        A γ that was visited before costs nothing.
 
         Raises GammaTooSmall: Double precision cannot tell a γ from zero; nothing is visited then.
         """
@@ -178,35 +178,36 @@ class Surface:
             if self.checkpoint is not None:
                 self.checkpoint.load(ledger, g)
         left = [g for g in rows if not ledger.complete(g)]
-        limits = Limits(None, None, self._stop) if self._untimed else self.limits
+        limits = Limits(None, None, self._stop) if self._unlimited_estimates else self.limits
         how = "heuristic" if self._only_estimates else self.strategy.solver, limits
         try:
             if left:
-                small = estimate_models(ledger, left, *how, self.settings.n_jobs, self._paced)
-                self._run(estimate_folds(ledger, left, small, *how, self._paced), left)
-        except KeyboardInterrupt:  # what is answered in every fold is a result
+                report, jobs = self._timed_report, self.settings.n_jobs
+                small = estimate_models(ledger, left, *how, jobs, report)
+                self._run(estimate_folds(ledger, left, small, *how, report), left)
+        except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
         self.rows |= {ledger.gammas[g]: g for g in rows}
         for g in rows if self._only_estimates else []:
             if not ledger.proved(g):
-                ledger.met(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
-        for i, g in enumerate(rows if self.strategy.fills else []):
+                ledger.note_limit(g, Status.TIME_LIMIT if self.spent else Status.UNPROVED)
+        for i, g in enumerate(rows if self.strategy.gamma_by_gamma else []):
             if not ledger.complete(g):
                 limits = self._proofs.share(len(rows) - i)
-                self._run(self.strategy.fill(ledger, g, limits, self._paced), [g])
+                self._run(self.strategy.solve_at(ledger, g, limits, self._timed_report), [g])
             self._save([g])
 
     def prove(self) -> None:
-        """Beyond 45 columns: prove what the choice, or everything, needs; bracket the rest."""
-        rows = list(self.rows.values())
-        # A tree for all folds proves them sooner than each has an interval.
-        trees_first = self.strategy.proves and self.data.folds.k >= MANY_FOLDS and self._quick
+        """Prove beyond 45 columns what the settings ask for; give all other folds intervals."""
+        rows, many = list(self.rows.values()), self.data.folds.k >= MANY_FOLDS
+        # Where folds are many, a shared tree proves them sooner than every fold has an interval.
+        trees_first = self.strategy.proves and many and self._cheap_intervals
         if not trees_first:
             self._bracket(rows)
-        if not self.strategy.proves or (self._only_estimates and not self._untimed):
+        if not self.strategy.proves or (self._only_estimates and not self._unlimited_estimates):
             return
-        prover = Prover(self.ledger, rows, self._proofs, self.settings, self.tell, self._save)
+        prover = Prover(self.ledger, rows, self._proofs, self.settings, self.report, self._save)
         self._prover = prover
         try:
             self._run(prover.batches(), rows)
@@ -216,9 +217,9 @@ class Surface:
         prover.prove_model(*prover.best())
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
-        """The model of all rows at one pair, with what is left of the time.
+        """Prove the model of all rows at one pair, in the time that is left.
 
-        gamma: One that has been visited.
+        gamma: A γ that has been visited.
         """
         if self._prover is not None:
             with self:
@@ -227,11 +228,11 @@ class Surface:
     # what is known
 
     def cv_error(self, gamma: float) -> Array:
-        """h(γ, τ) of the answers at a γ that has been visited, shape (τ,)."""
+        """h(γ, τ) of the answers, shape (τ,), at a γ that has been visited."""
         return np.asarray(self._fold_errors(gamma).sum(axis=1) / self.data.total)
 
-    def promise(self, a: float, b: float) -> float:
-        """Least h if every fold had the better of its errors at two γ that have been visited."""
+    def optimistic_error(self, a: float, b: float) -> float:
+        """The least h over τ if every fold had the smaller of its errors at two visited γ."""
         better = np.minimum(self._fold_errors(a), self._fold_errors(b))
         return float(better.sum(axis=1).min()) / self.data.total
 
@@ -239,12 +240,12 @@ class Surface:
         return np.asarray(self.ledger.error[self.rows[gamma], :, : self.ledger.k])
 
     def supports(self, gamma: float, tau_index: int) -> list[Support]:
-        """Every fold's answer at one pair."""
+        """The support of every fold's answer at one pair."""
         g, k = self.rows[gamma], self.ledger.k
         return [self.ledger.support(g, tau_index, j) for j in range(k)]
 
     def result(self, gammas: Sequence[float] | None = None) -> CVResult:
-        """Everything visited, in the order it was asked for, or what is known at some γ."""
+        """What is known at some visited γ; by default at all, in the order of the visits."""
         order = [gamma for gamma in gammas or self.order if gamma in self.rows]
         tables = self.ledger.tables([self.rows[gamma] for gamma in order])
         tol = self.settings.tol if self.settings.searches else None
@@ -254,9 +255,10 @@ class Surface:
     # how it is done
 
     def _run(self, batches: Iterator[Batch], rows: Sequence[int]) -> None:
-        """Do batches of units and enter what each finds: the one loop over units.
+        """Run the units of batches and enter their results into the ledger.
 
-        The rows of a batch share the seconds since the batch before; ``rows`` share the rest.
+        The seconds of a batch are divided among the rows of the batch; the seconds after the last
+        batch are divided among ``rows``.
         """
         clock = Limits()
         for batch in batches:
@@ -264,12 +266,12 @@ class Surface:
             units = run_units(
                 batch.unit, batch.shared, batch.tasks, self.settings.n_jobs, allot=batch.allot
             )
-            batch.tell(0)
+            batch.report(0)
             for done, (index, found) in enumerate(units, 1):
                 batch.enter(index, found)
                 if batch.keep and found is not None:
                     self._save(batch.rows)
-                batch.tell(done)
+                batch.report(done)
                 self._refuse_interrupt()
             self.ledger.seconds[batch.rows] += clock.elapsed() / len(batch.rows)
             clock = Limits()
@@ -277,32 +279,36 @@ class Surface:
         self._refuse_interrupt()
 
     def _refuse_interrupt(self) -> None:
+        """Raise KeyboardInterrupt where Ctrl-C was pressed."""
         if self._stop.is_set():
             raise KeyboardInterrupt
 
     def _save(self, rows: Sequence[int]) -> None:
+        """Write some rows of the ledger to the checkpoint, if there is a checkpoint."""
         if self.checkpoint is not None:
             for g in rows:
                 self.checkpoint.save(self.ledger, g)
 
     @property
-    def _quick(self) -> bool:
-        """Whether a fold's interval comes so soon that the clock need not be asked."""
+    def _cheap_intervals(self) -> bool:
+        """Whether a fold's interval takes so little work that the time limit is not checked."""
         operations = min(self.data.folds.n, self.data.p) * self.data.p**2
         return operations < MAX_UNTIMED_OPERATIONS
 
     def _bracket(self, rows: Sequence[int]) -> None:
-        """An interval for every fold that has none, where that is quick or there is time."""
-        if not self.spent or self._only_estimates or self._quick:
+        """Give an interval to every fold without one, if that is cheap or the time is not up."""
+        if not self.spent or self._only_estimates or self._cheap_intervals:
             for g in rows:
                 self.ledger.bracket_the_rest(g)
 
 
 @contextmanager
 def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
-    """Have Ctrl-C raise a flag before anything waits for the worker threads.
+    """Have Ctrl-C set a flag, which worker threads look at, before the usual handler runs.
 
-    Yields: The same.
+    Outside the main thread, and where Ctrl-C is ignored, nothing changes.
+
+    Yields: The flag.
     """
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -314,7 +320,7 @@ def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
         if callable(previous):
             previous(number, frame)
 
-    if previous in (None, signal.SIG_IGN):  # not Python's, or meant to be ignored: leave it alone
+    if previous in (None, signal.SIG_IGN):  # The handler is not Python's, or ignores Ctrl-C.
         yield stop
         return
     signal.signal(signal.SIGINT, on_interrupt)

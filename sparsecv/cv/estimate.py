@@ -1,10 +1,10 @@
-"""Every γ and τ of all problems at once: exact where trees reach, good supports beyond.
+"""Answers at every γ and τ of all problems: exact up to 45 columns, good supports beyond.
 
-The unit of work is the training rows of one fold, the γ grid and the sizes. What a fold answers
-without a proof comes from this unit alone, and so is a function of its training rows. Leave-one-out
-up to 45 columns shares a tree among blocks of folds, at one γ after the other; what that tree does
-not prove is answered by the units, too. Units are functions of arguments that can be pickled, and
-know nothing of each other.
+A unit of work gets the training rows of one fold, all γ and all sizes. A fold's answer without a
+proof comes from its unit alone, and so depends on the fold's training rows alone. For leave-one-out
+up to 45 columns, blocks of folds share a tree, at one γ after the other; folds that such a tree
+does not prove are answered by units of their own, too. Units are functions whose arguments can be
+pickled, and no unit depends on another.
 """
 
 from __future__ import annotations
@@ -24,20 +24,24 @@ from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .batch import Batch
 from .ledger import Ledger
-from .progress import Tell
+from .progress import Report
 
-# At most this many deleted rows share a tree, so that what the tree keeps of each of them stays in
-# the processor's cache. Twice as many visit fewer nodes and take longer for each (measured).
+# At most this many deleted rows share a tree, so that the tree's arrays for the rows stay in the
+# processor's cache. With twice as many rows the trees visit fewer nodes, but every node takes
+# longer (measured).
 FOLDS_PER_TREE = 512
-# From this number of folds on, no fold beyond 45 columns begins a tree of its own: estimates come
-# first. With twice as many, the estimates of 20 to 39 folds would wait for those trees.
+# From this number of folds on, estimates beyond 45 columns search no tree for any fold. With twice
+# the number, the estimates of 20 to 39 folds would wait for a tree of every fold.
 MANY_FOLDS = 20
 
 
 def fold_unit(
     data: FoldData, j: int, gammas: Array, taus: NDArray[np.intp], solver: str, limits: Limits
 ) -> tuple[SupportPath, Array]:
-    """One fold: its models along γ, and Σ (t − Hβ)² over its held-out rows, shape (γ, τ)."""
+    """The unit of fold j: its supports and fits at every γ and τ, and their held-out errors.
+
+    Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ).
+    """
     path = support_path(data.training(j), gammas, taus, solver=solver, limits=limits)
     return path, path.squared_errors(*data.held_out(j))
 
@@ -50,7 +54,11 @@ def _block(
     models: Sequence[NDArray[np.intp]],
     limits: Limits,
 ) -> DeletedRowSubsets:
-    """The unit of some leave-one-out folds that share a tree."""
+    """The unit of some leave-one-out folds that share a tree.
+
+    block: Rows of the table; each is held out by a fold.
+    models: The best known support of all rows for every τ, from which the tree starts.
+    """
     rows, targets = (part[block] for part in data.deleted_rows[:2])
     return best_subsets_rows_deleted(
         data.full().replace(gamma=gamma),
@@ -65,24 +73,25 @@ def _block(
 def shares_a_tree(data: FoldData) -> bool:
     """Whether one tree can serve all leave-one-out folds.
 
-    With fewer rows, supports interpolate: then no row is taken out safely.
+    The tree needs more than p + 2 rows: with fewer rows fits interpolate, and deleting a row from
+    an interpolating fit cancels all digits.
     """
     rows = isinstance(data, RowFolds) and data.folds.leave_one_out
     return rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
 
 
 def estimate_models(
-    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, tell: Tell
+    ledger: Ledger, rows: list[int], solver: str, limits: Limits, n_jobs: int | None, report: Report
 ) -> list[int]:
-    """Give the problem of all rows an answer at every γ and τ, unless the ledger has one.
+    """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers.
 
-    Returns: The rows of the ledger where the tree of all rows did not grow large.
+    Returns: The rows of the ledger at whose γ a single tree of all rows was searched to its end.
     """
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.objective[g, :, k]).all()]
     if not missing:
         return rows
-    tell("the models of all rows", 0, 1)
+    report("the models of all rows", 0, 1)
     deleted = solver == "auto" and shares_a_tree(data)
     share = limits.share(3.0 if deleted else k / workers(n_jobs) + 1.0)
     at = [ledger.gammas[g] for g in missing]
@@ -95,19 +104,18 @@ def estimate_models(
 
 
 def estimate_folds(
-    ledger: Ledger, rows: list[int], small: list[int], solver: str, limits: Limits, tell: Tell
+    ledger: Ledger, rows: list[int], small: list[int], solver: str, limits: Limits, report: Report
 ) -> Iterator[Batch]:
-    """Give every fold an answer at every γ and τ; exact up to 45 columns, limits permitting.
+    """Batches that give every fold an answer at every γ and τ, exact up to 45 columns.
 
-    rows: Rows of the ledger; what is exact there already is kept.
-    small: Where the tree of all rows did not grow large; elsewhere a tree for all folds would not
-        end either.
-    solver: "auto", or "heuristic": good supports everywhere, nothing proved.
+    rows: Rows of the ledger; answers that are exact already are kept.
+    small: What :func:`estimate_models` returned: at other γ a tree for all folds would not end.
+    solver: With "heuristic" answers are good supports and nothing is proved; else "auto".
     """
     data, taus, k = ledger.data, ledger.taus, ledger.k
     shared = small if solver == "auto" and shares_a_tree(data) else []
     for done, g in enumerate(shared):
-        tell(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
+        report(f"every row left out at γ = {ledger.gammas[g]:.4g}", done, len(shared))
         yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
@@ -122,14 +130,17 @@ def estimate_folds(
     if folds:
         tasks = [(j, gammas, taus, solver) for j in folds]
 
-        def told(done: int) -> None:
-            tell("folds", done, len(folds))
+        def report_done(done: int) -> None:
+            report("folds", done, len(folds))
 
-        yield Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True)
+        yield Batch(rest, fold_unit, data, tasks, enter, limits.share, report_done, keep=True)
 
 
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
-    """Leave-one-out by shared trees; rows too influential for a down-date are left open."""
+    """The batch of shared trees of all leave-one-out folds at the γ of row g.
+
+    Folds whose row cannot be deleted without loss of digits get no answer from the trees.
+    """
     data, k = ledger.data, ledger.k
     assert isinstance(data, RowFolds)
     assert data.folds.label is not None
@@ -143,7 +154,7 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
         ledger.n_mio[g] += found.skipped.size < block.size
         ledger.trees[g] += found.skipped.size < block.size  # the tree serves every τ
         ledger.n_nodes[g] += found.n_nodes
-        ledger.met(g, found.status)
+        ledger.note_limit(g, found.status)
 
     tasks = [(block, ledger.gammas[g], ledger.taus, models) for block in blocks]
     return Batch([g], _block, data, tasks, enter, limits.share, keep=True)

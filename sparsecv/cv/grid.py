@@ -14,13 +14,16 @@ from ..solvers.core.result import Solution, Status
 from ..solvers.paths import support_path
 from .batch import Batch, Strategy
 from .ledger import Ledger
-from .progress import Tell
+from .progress import Report
 
 
 def solve_fold(
     data: FoldData, j: int, gamma: float, taus: NDArray[np.intp], backend: str, limits: Limits
 ) -> list[Solution]:
-    """Solve one fold at every τ: one solution per τ, fewer where a limit was reached."""
+    """Solve the training problem of fold j at every τ, each in an even share of the time left.
+
+    Returns: A solution for every τ, in order; fewer solutions where a limit was reached.
+    """
     base = data.training(j).replace(gamma=gamma)
     solved: list[Solution] = []
     for s, tau in enumerate(taus):
@@ -33,29 +36,31 @@ def solve_fold(
 
 
 class Grid(Strategy):
-    """The strategy: the estimates stay where the time is up before a problem is solved."""
+    """The strategy that solves one problem for every fold and τ; problems that the time limit
+    leaves unsolved keep their estimates.
+    """
 
-    solver, fills = "heuristic", True
+    solver, gamma_by_gamma = "heuristic", True
 
-    def fill(self, ledger: Ledger, g: int, limits: Limits, tell: Tell) -> Iterator[Batch]:
-        """Solve every fold at every τ alone, as far as the limits allow."""
+    def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
+        """Solve the problem of all rows by one tree, and every fold at every τ alone."""
         data, taus, k, gamma = ledger.data, ledger.taus, ledger.k, ledger.gammas[g]
         whole = support_path(data.full(), [gamma], taus, limits=limits.share(k + 1.0))
         ledger.take_path(g, k, whole, 0)
 
         def enter(j: int, solved: list[Solution]) -> None:
             if len(solved) < taus.size:
-                ledger.met(g, limits.reached(0) or Status.TIME_LIMIT)
+                ledger.note_limit(g, limits.reached(0) or Status.TIME_LIMIT)
             for t, solution in enumerate(solved):
                 ledger.take_proof((g, t, j), solution)
                 ledger.searched[g, t, j] = True
                 ledger.n_mio[g] += 1
-                ledger.met(g, solution.status)
+                ledger.note_limit(g, solution.status)
             ledger.bracket(g, j)
 
         tasks = [(j, gamma, taus, self.settings.backend) for j in range(k)]
 
-        def told(done: int) -> None:
-            tell(f"γ = {gamma:.4g}, folds", done, k)
+        def report_done(done: int) -> None:
+            report(f"γ = {gamma:.4g}, folds", done, k)
 
-        yield Batch([g], solve_fold, data, tasks, enter, limits.share, told)
+        yield Batch([g], solve_fold, data, tasks, enter, limits.share, report_done)

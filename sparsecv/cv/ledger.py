@@ -31,11 +31,12 @@ from .results import TIE, mean_over_folds
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
-# Deleting a row whose leverage leaves a smaller share than this of its residual cancels digits: the
-# fold is then fitted from its own rows. With 1e-5 the deleted fit keeps some ten of sixteen digits.
+# Deleting a row divides its residual by one minus its leverage. Where that number is at most this
+# share, digits cancel, and the fold is fitted from its own rows instead: a deleted fit keeps about
+# ten of sixteen digits. Twice the share would fit a few more folds from their own rows.
 MIN_RESIDUAL_SHARE = 1e-5
 _ANSWER = ("objective", "error", "choice")
-# What a cell (γ, τ, problem) and a row (γ) hold before anything is known.
+# The values that a cell (γ, τ, problem), or a row (γ), has before anything is known.
 _CELL: dict[str, Any] = {
     "objective": np.inf,
     "error": 0.0,
@@ -54,20 +55,21 @@ _STORED = ("choice", "exact", "searched", "lower", "upper", "bound", "trees", *_
 
 
 class Ledger:
-    """Answers, incumbents and intervals of all problems, arrays of shape (γ, τ, k + 1).
+    """Answers, incumbents and intervals of all problems, in arrays of shape (γ, τ, k + 1).
 
-    gammas: The γ of every row. The arrays may have more rows than that, which wait for a γ.
+    gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
     objective, error, choice: Training objective of the answer, its squared error on the held-out
         rows (0 for the problem of all rows) and its number in ``supports``. The objective is
         infinite until there is an answer.
-    best_objective, best_error, best_choice: The same three of a fold's incumbent.
+    best_objective, best_error, best_choice: Objective, error and number of a fold's incumbent.
     bound: Lower bound on the optimal objective of the problem of all rows; 0 for folds.
-    lower, upper: The fold's error h_j lies between them; 0 and ∞ until something is known.
-    exact: The answer is proved optimal.
-    searched: Something was branched on for this problem, γ and τ alone.
-    trees: Trees that all problems share, shape (γ, τ).
+    lower, upper: Bounds on the fold's error h_j; 0 and ∞ until something is known.
+    exact: Whether the answer is proved optimal.
+    searched: Whether a tree was searched for this problem, γ and τ alone.
+    trees: Number of trees that all problems share, shape (γ, τ).
     n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds so far, shape (γ,).
-    status, history: For every γ the worst limit met, and the steps of Algorithm 1's search.
+    status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
+    supports: Every distinct support, in the order of its first use.
     """
 
     objective: Array
@@ -102,7 +104,7 @@ class Ledger:
         self.add(gammas)
 
     def add(self, gammas: Sequence[float]) -> list[int]:
-        """Give each γ a row of which nothing is known; return the positions of the rows."""
+        """Give every γ a row in which nothing is known; return the numbers of the rows."""
         first, needed = len(self.gammas), len(self.gammas) + len(gammas)
         if needed > self.exact.shape[0]:
             for name, nothing in {**_CELL, **_COUNT, "trees": 0}.items():
@@ -120,7 +122,7 @@ class Ledger:
         return bool(np.isfinite(self.objective[g]).all())
 
     def complete(self, g: int) -> bool:
-        """Whether every answer is proved, or a search found what it looked for."""
+        """Whether every answer is proved, or Algorithm 1 has ended at its tolerance."""
         found = self.history[g] and self.status[g] is Status.OPTIMAL
         return self.answered(g) and bool(found or self.exact[g].all())
 
@@ -128,12 +130,12 @@ class Ledger:
         """Whether the answers of all folds are proved."""
         return bool(self.exact[g, :, : self.k].all())
 
-    def met(self, g: int, status: Status) -> None:
-        """Remember a limit that was met."""
+    def note_limit(self, g: int, status: Status) -> None:
+        """Remember the limit that ended some work at one γ."""
         self.status[g] = worst([self.status[g], status])
 
     def number(self, support: Support) -> int:
-        """Position of a support in ``supports``, where each distinct one is stored once."""
+        """The number of a support, which is its position in ``supports``."""
         key = support.tobytes()
         if key not in self._numbers:
             self._numbers[key] = len(self.supports)
@@ -141,21 +143,22 @@ class Ledger:
         return self._numbers[key]
 
     def support(self, g: int, t: int, j: int) -> Support:
-        """The answer's columns; j = k is the model of all rows."""
+        """The columns of problem j's answer; problem k is that of all rows."""
         return self.supports[int(self.choice[g, t, j])]
 
     def problem(self, g: int, j: int) -> SparseRidgeProblem:
-        """Problem j at one γ."""
+        """The training problem j at the γ of row g."""
         data = self.data
         return (data.full() if j == self.k else data.training(j)).replace(gamma=self.gammas[g])
 
     # what is found
 
     def take_path(self, g: int, j: int, path: SupportPath, i: int, error: Any = 0.0) -> None:
-        """Enter what a problem's own rows gave at one γ: position i of a path along γ.
+        """Enter the answers that problem j's own rows gave at the γ of row g.
 
-        Answers that are proved stay; the sizes that the path has proved become exact.
+        Answers that are proved already stay; sizes that the path has proved become exact.
 
+        path: Supports at several γ, of which position i is taken.
         error: Squared errors on the held-out rows, shape (τ,).
         """
         number = np.array([self.number(support) for support in path.at(i)])
@@ -166,13 +169,13 @@ class Ledger:
         if j == self.k:
             self.bound[g, unproved, j] = path.lower_bound[i, unproved]
             self.exact[g, :, j] |= path.proved[i]
-            self.met(g, path.status)
+            self.note_limit(g, path.status)
             return
         self._enter(g, np.s_[:, j], path.objective[i], error, number)
         self.searched[g, :, j] |= path.searched[i]
         self.n_nodes[g] += path.n_nodes[i]
         self.n_mio[g] += path.n_trees[i]
-        self.met(g, path.status)
+        self.note_limit(g, path.status)
         self.prove(g, np.flatnonzero(path.proved[i]), j)
         tree = path.unfinished.get(i)
         if tree is not None:
@@ -181,10 +184,10 @@ class Ledger:
     def take_rows(
         self, g: int, folds: NDArray[np.intp], found: DeletedRowSubsets, weight: Array
     ) -> None:
-        """Enter what a tree gave that leave-one-out folds share: what is proved, and incumbents.
+        """Enter incumbents, intervals and proofs from a tree that leave-one-out folds share.
 
         folds: The folds that hold out the tree's rows, shape (m,).
-        weight: What a deleted residual is multiplied by, shape (m,).
+        weight: Factors of the deleted residuals (``RowFolds.deleted_rows``), shape (m,).
         """
         number = np.array([self.number(s) for s in found.supports], dtype=np.intp)[found.choice]
         known = np.where(np.isnan(found.objective), np.inf, found.objective)
@@ -196,9 +199,10 @@ class Ledger:
             self.prove(g, t, folds[usable & (found.low[t] == found.high[t])])
 
     def take_models(self, g: int, other: Ledger, row: int) -> None:
-        """Take over the models at one γ from a ledger of the same rows in other folds.
+        """Take over the models at the γ of row g from a ledger of the same rows in other folds.
 
-        other: Of the same sizes, or of these and larger ones; ``row`` is its position of γ.
+        other: A ledger that has the sizes of this ledger, and perhaps larger sizes.
+        row: The row of the other ledger that has the same γ.
         """
         m, k = self.taus.size, self.k
         for name in ("objective", "bound", "exact"):
@@ -207,7 +211,7 @@ class Ledger:
         self.choice[g, :, k] = [self.number(support) for support in found]
 
     def take_proof(self, at: Cell, found: Proof) -> None:
-        """Enter what a solver found of one problem."""
+        """Enter the support, the bound and the status that a solver returned for one problem."""
         g, t, _ = at
         self.n_nodes[g] += found.n_nodes
         support = pad_support(found.support, int(self.taus[t]), self.data.p)
@@ -217,9 +221,10 @@ class Ledger:
     def take(
         self, at: Cell, support: Support, objective: float, bound: float, proved: bool
     ) -> None:
-        """Enter a support of one problem where it is better than what is known, and its proof.
+        """Enter a support of one problem where it is better than the known support, and its proof.
 
-        objective, bound: Of the support, and a lower bound on the least: of use for all rows alone.
+        objective, bound: The support's objective and a lower bound on the least objective, which
+            are used for the problem of all rows alone.
         """
         g, t, j = at
         if j < self.k:
@@ -233,7 +238,7 @@ class Ledger:
         self.exact[at] |= proved
 
     def offer(self, g: int, t: int, folds: NDArray[np.intp] | int, support: Support) -> None:
-        """Make a support the incumbent of those folds where it beats their incumbents."""
+        """Make a support the incumbent of the folds whose incumbents have larger objectives."""
         folds = np.atleast_1d(folds)
         if folds.size:
             found = self.fits(g, folds, support)
@@ -242,9 +247,10 @@ class Ledger:
     def _enter(
         self, g: int, at: Any, objective: Array, error: Array, choice: NDArray[np.intp]
     ) -> None:
-        """Make supports the incumbents of some folds where they beat the incumbents.
+        """Make supports the incumbents of the cells whose incumbents have larger objectives.
 
         at: Index into arrays of shape (τ, k + 1).
+        objective, error, choice: Objectives, held-out errors and numbers of the new supports.
         """
         better = objective < self.best_objective[g][at]
         if not better.any():
@@ -254,7 +260,10 @@ class Ledger:
             table[at] = np.where(better, values, table[at])
 
     def prove(self, g: int, t: Any, folds: Any) -> None:
-        """Enter that incumbents are optimal: they become the answers that they improve on."""
+        """Mark incumbents as optimal; an incumbent with a smaller objective becomes the answer.
+
+        t, folds: Positions of τ and numbers of folds, as indices into arrays of shape (τ, k + 1).
+        """
         at = t, folds
         better = self.best_objective[g][at] < self.objective[g][at] * (1.0 - TIE)
         if np.any(better):
@@ -265,7 +274,9 @@ class Ledger:
         self.lower[g][at] = self.upper[g][at] = self.error[g][at]
 
     def narrow(self, g: int, t: int, folds: Any, low: Any, high: Any) -> None:
-        """Intersect with another interval of h_j; ends that rounding has crossed are exchanged.
+        """Intersect the intervals of some folds' errors with the intervals [low, high].
+
+        Ends that rounding has moved past each other are exchanged.
 
         folds, low, high: Numbers, or arrays of one shape.
         """
@@ -275,10 +286,10 @@ class Ledger:
         self.upper[g, t, folds] = np.maximum(low, high)
 
     def narrow_by_objective(self, g: int, t: int) -> None:
-        """h_j ≥ u* − u_j where not exact (Corollary 3, main paper), for all folds at once.
+        """Raise lower bounds by Corollary 3 of the main paper, h_j ≥ u* − u_j, where not exact.
 
-        u_j is the objective of the fold's incumbent and u* the optimum of all rows, for which its
-        lower bound serves. The fold's training and held-out rows must together be all rows.
+        u_j is the objective of fold j's incumbent, and u* the optimum of all rows, in whose place
+        a lower bound is used. Folds are skipped whose training and held-out rows are not all rows.
         """
         left = np.flatnonzero(~self.exact[g, t, : self.k]).tolist()
         folds = np.array([j for j in left if self.data.folds.covers(j)], dtype=np.intp)
@@ -287,9 +298,11 @@ class Ledger:
         self.narrow(g, t, folds, low, np.inf)
 
     def bracket(self, g: int, j: int, nodes: Sequence[OpenNode] = ()) -> None:
-        """Corollary 2's interval for a fold's sizes that are not exact, from a tree's open nodes.
+        """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.
 
-        Without nodes the root counts as open: an interval around the fold's ridge fit.
+        Every open node bounds the predictions ŷ of supports below the node, and Corollary 2 of the
+        main paper bounds (y − ŷ)². Without nodes the root counts as open, which gives an interval
+        around the fold's ridge fit on all columns.
         """
         left = np.flatnonzero(~self.exact[g, :, j])
         if left.size == 0:
@@ -307,12 +320,12 @@ class Ledger:
             self.narrow(g, size, j, least[i].sum(), most[i].sum())
 
     def bracket_the_rest(self, g: int) -> None:
-        """Bracket the folds that have no interval; every fold must have an incumbent at every τ."""
+        """Give intervals to the folds that have none; all folds must have incumbents at every τ."""
         for j in np.flatnonzero(np.isinf(self.upper[g]).any(axis=0)).tolist():
             self.bracket(g, j)
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
-        """Training objectives and held-out errors of one support on some folds, shape (m,)."""
+        """Training objectives and held-out errors, shape (m,) each, of one support on m folds."""
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
@@ -331,14 +344,14 @@ class Ledger:
             error[i] = float(np.sum((t - H[:, support] @ fit.coef) ** 2))
         return objective, error
 
-    # what is told
+    # what is returned
 
     def sums(self, name: str) -> Array:
         """An array summed over the folds, shape (γ, τ)."""
         return np.asarray(getattr(self, name)[: len(self.gammas), :, : self.k].sum(axis=2))
 
     def tables(self, rows: Sequence[int]) -> dict[str, Any]:
-        """What :class:`~sparsecv.cv.results.CVResult` tells of some γ, by name."""
+        """The tables of :class:`~sparsecv.cv.results.CVResult` at the γ of some rows, by name."""
         at, k, total = list(rows), self.k, self.data.total
         errors, model = self.error[at, :, :k], self.exact[at, :, k]
         exact = np.asarray(self.exact[at, :, :k].all(axis=2))
@@ -368,7 +381,7 @@ class Ledger:
         }
 
     def stored(self, g: int) -> dict[str, Any] | None:
-        """Plain lists and numbers for a checkpoint; None where nothing is proved."""
+        """What a checkpoint keeps of row g, as JSON values; None where nothing is proved."""
         if not (self.exact[g, :, : self.k].any() or self.complete(g)):
             return None
         used, choice = np.unique(self.choice[g], return_inverse=True)
@@ -383,13 +396,12 @@ class Ledger:
         }
 
     def restore(self, g: int, stored: dict[str, Any]) -> int:
-        """Enter what :meth:`stored` gave; errors and objectives are computed afresh.
+        """Enter what :meth:`stored` returned; errors and objectives are computed again.
+
+        Answers that are proved in the ledger stay. A row without models takes over everything.
 
         Returns: The number of answers taken over.
-
-        What is proved in the ledger stays. A row without models takes over everything.
-
-        Raises ValueError, TypeError, KeyError: Something is missing, out of range or of another
+        Raises ValueError, TypeError, KeyError: A value is missing, out of range or of another
             shape; nothing is entered then.
         """
         if stored["gamma"] != self.gammas[g] or stored["taus"] != self.taus.tolist():
@@ -425,9 +437,10 @@ class Ledger:
         return int(taken.sum())
 
     def _answer(self, g: int, cells: NDArray[np.bool_], number: NDArray[np.intp]) -> None:
-        """Have some problems answered by supports of these numbers, fitted afresh.
+        """Make supports the answers of some cells of row g, and fit them again.
 
-        cells, number: Shape (τ, k + 1).
+        cells, shape (τ, k + 1): Which cells.
+        number, shape (τ, k + 1): Numbers of the supports.
         """
         data, most = self.data, int(self.taus[-1])
         self.choice[g][cells] = number[cells]

@@ -1,4 +1,4 @@
-"""What a run says of its progress: what is done, the units done, how long the rest takes."""
+"""Reports of a run's progress: what is being done, the units done, and the time left."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from collections.abc import Callable
 
 from ..solvers.core.limits import Limits
 
-Tell = Callable[[str, int, int], None]
-QUICK = 1.0  # seconds of work, up to which nothing is said of the time
+# A function that takes what is being done, the number of units done and the number of all units.
+Report = Callable[[str, int, int], None]
+# A stage reports the time left once it has run for this many seconds. With twice the seconds,
+# stages of one to two seconds report no time.
+MIN_SECONDS_TIMED = 1.0
 
 
-class Pace:
-    """Adds the time left of a stage to what is told.
+class TimedReport:
+    """Adds the time that is left of a stage to reports.
 
-    A stage is a run of calls with the same total and a number done that does not fall; the rest is
-    taken to go on as fast as what is done.
+    A stage is a sequence of reports with the same total and a number of units done that does not
+    fall. The time left is that of the units left at the mean time of the units done, and at most
+    the time that the limits of the run leave.
 
-    tell: Takes what is being done, the units done and units in all.
-    limits: Of the whole run: no longer than they leave.
+    report: Takes the reports with the added time.
+    limits: Limits of the whole run.
     """
 
-    def __init__(self, tell: Tell, limits: Limits) -> None:
-        self._tell, self._limits = tell, limits
+    def __init__(self, report: Report, limits: Limits) -> None:
+        self._report, self._limits = report, limits
         self._done, self._total, self._clock = 0, -1, Limits()
 
     def __call__(self, what: str, done: int, total: int) -> None:
@@ -29,7 +33,7 @@ class Pace:
             self._clock = Limits()
         self._done, self._total = done, total
         spent, most = self._clock.elapsed(), self._limits.remaining()
-        if spent >= QUICK and 0 < done < total:
+        if spent >= MIN_SECONDS_TIMED and 0 < done < total:
             rest = spent / done * (total - done)
             what += f", about {rest if most is None else min(rest, most):.0f} s left"
-        self._tell(what, done, total)
+        self._report(what, done, total)

@@ -29,7 +29,7 @@ from .batch import Batch
 from .bounds import fold_bounds
 from .estimate import MANY_FOLDS
 from .ledger import Ledger
-from .progress import Tell
+from .progress import Report
 from .results import TIE
 from .settings import Settings
 from .shared_tree import SharedTree, rows_left_out
@@ -145,16 +145,16 @@ class Prover:
         rows: Sequence[int],
         limits: Limits,
         settings: Settings,
-        tell: Tell,
+        report: Report,
         save: Callable[[Sequence[int]], None],
     ) -> None:
         self.ledger, self.rows, self.limits = ledger, np.array(rows, dtype=np.intp), limits
         self.everything, self.n_jobs = settings.prove == "all", settings.n_jobs
-        self.tell, self.save, self.k = tell, save, ledger.k
+        self.report, self.save, self.k = report, save, ledger.k
         self.beyond_precision = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self._trees: dict[int, SharedTree | None] = {}
         self._forms = FoldForms(ledger.data)
-        self._told = Limits()  # since something was told
+        self._since_report = Limits()  # since something was told
         # Seconds of proofs after which a tree for all sizes is tried, and the nodes of the largest
         # of these trees that has ended.
         self._next_trial, self._largest_tree = PROOFS.first_trial_seconds, 0
@@ -174,22 +174,22 @@ class Prover:
                     yield from self._try_all_sizes(g, t, clock.elapsed())
                 else:
                     tried.add((g, t))
-                    self._tell(g, t, f"{int((~ledger.exact[g, t, :k]).sum())} folds")
+                    self._report_cell(g, t, f"{int((~ledger.exact[g, t, :k]).sum())} folds")
                     yield from self._prove(g, t, seconds)
                     self.save([g])
                 cells = [cell for cell in self._open_cells() if cell not in tried]
             seconds *= PROOFS.round_growth
         for g, _ in self._open_cells():
-            ledger.met(g, self.limits.reached(0) or Status.PRECISION)
+            ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
 
     def prove_model(self, g: int, t: int) -> None:
         """The problem of all rows at the chosen cell, with all the time that is left."""
         ledger = self.ledger
         if not ledger.exact[g, t, self.k]:
-            self._tell(g, t, "the model of all rows")
+            self._report_cell(g, t, "the model of all rows")
             self._model(g, t, self.limits)
             if not ledger.exact[g, t, self.k]:
-                ledger.met(g, self.limits.reached(0) or Status.PRECISION)
+                ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
             self.save([g])
 
     def best(self) -> tuple[int, int]:
@@ -198,15 +198,15 @@ class Prover:
         i, t = divmod(int(np.argmin(error)), int(error.shape[1]))
         return int(self.rows[i]), t
 
-    def _tell(self, g: int, t: int, part: str) -> None:
+    def _report_cell(self, g: int, t: int, part: str) -> None:
         """The cell and the part of it worked on, the gap of the least error, the time left."""
         ledger, rows = self.ledger, self.rows
         error = float(ledger.sums("error")[rows].min())
         gap = (error - float(ledger.sums("lower")[rows].min())) / error if error > 0.0 else 0.0
         left = self.limits.remaining()
         proved = ledger.exact[rows, :, : self.k].all(axis=2)
-        self._told = Limits()
-        self.tell(
+        self._since_report = Limits()
+        self.report(
             f"proving γ = {ledger.gammas[g]:.4g}, τ = {ledger.taus[t]}, {part}, "
             f"gap of the least error {100.0 * gap:.3g} %"
             + ("" if left is None else f", {left:.0f} s left"),
@@ -235,7 +235,7 @@ class Prover:
         nodes = max(int(PROOFS.trial_nodes_per_second * spent), 2 * self._largest_tree)
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
-            self._tell(g, t, f"all sizes of {len(left)} folds")
+            self._report_cell(g, t, f"all sizes of {len(left)} folds")
             statuses: list[Status] = []
             yield self._all_sizes(g, problems, most, statuses)
             if set(statuses) - {Status.OPTIMAL}:
@@ -309,9 +309,9 @@ class Prover:
                 if not ledger.exact[at]:
                     ledger.narrow(*at, *found[1:])
 
-        def tell(done: int) -> None:
-            if done and self._told.elapsed() >= PROOFS.report_seconds:
-                self._tell(g, t, f"fold {done} of {len(left)}")
+        def report_done(done: int) -> None:
+            if done and self._since_report.elapsed() >= PROOFS.report_seconds:
+                self._report_cell(g, t, f"fold {done} of {len(left)}")
 
         tasks = []
         for j in left:
@@ -320,7 +320,7 @@ class Prover:
             best = float(ledger.best_objective[g, t, j])
             tasks.append((j, (ledger.gammas[g], tau), best, starts, bound))
         allot = self._until_one_fails(statuses, seconds)
-        return Batch([g], prove_fold, self._forms, tasks, enter, allot, tell)
+        return Batch([g], prove_fold, self._forms, tasks, enter, allot, report_done)
 
     def _model(self, g: int, t: int, limits: Limits) -> None:
         """The problem of all rows at one cell: its bound serves every fold (Corollary 3)."""

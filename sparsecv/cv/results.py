@@ -84,7 +84,7 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(spread / max(weight.size - 1, 1))
 
 
-def telling_bounds(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
+def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
     """Bounds on CV errors; NaN in place of those that are too far from the estimate to be shown."""
     low = np.where(np.multiply(lower, MAX_BOUND_RATIO) >= estimate, lower, np.nan)
     high = np.where(upper <= np.multiply(estimate, MAX_BOUND_RATIO), upper, np.nan)
@@ -93,7 +93,7 @@ def telling_bounds(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]
 
 def bounds_text(lower: float, estimate: float, upper: float) -> str:
     """Bounds on a CV error as a reader sees them; nothing where they say nothing."""
-    low, high = telling_bounds(lower, estimate, upper)
+    low, high = bounds_to_show(lower, estimate, upper)
     if np.isnan(low) and np.isnan(high):
         return ""
     if np.isnan(low) or np.isnan(high):

@@ -19,7 +19,7 @@ BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 # Seconds of proofs beyond 45 columns where no time limit is named.
-PROVING = 60.0
+PROVING_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Settings:
     bounds: str = "best"
     mio_limit: int | None = None
     prove: str = "choice"
-    proving: float = field(default_factory=lambda: PROVING)
+    proving: float = field(default_factory=lambda: PROVING_SECONDS)
 
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():

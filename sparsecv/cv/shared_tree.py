@@ -114,9 +114,9 @@ class SharedTree:
         for support in np.unique(supports, axis=0):
             ledger.offer(g, t, np.flatnonzero((supports == support).all(axis=1)), support)
         is_open = np.array([not one.solved for one in found])
-        coarse = self._coarse(t, found)
-        ledger.prove(g, t, np.flatnonzero(~is_open & ~coarse))
-        is_open &= ~coarse
+        imprecise = self._imprecise(t, found)
+        ledger.prove(g, t, np.flatnonzero(~is_open & ~imprecise))
+        is_open &= ~imprecise
         statuses, left = [Status.OPTIMAL], np.flatnonzero(is_open).tolist()
 
         def enter(index: int, one: PartialProof | None) -> None:
@@ -128,7 +128,7 @@ class SharedTree:
 
         tasks = [(problem, j, found[j], branch) for j in left]
         yield Batch([g], close_fold, self.left_out, tasks, enter, lambda rounds: limits)
-        for j in np.flatnonzero(coarse).tolist() if branch else []:
+        for j in np.flatnonzero(imprecise).tolist() if branch else []:
             statuses.append(solve_problem(ledger, (g, t, j), limits))
         reached = limits.reached(0)
         if is_open.any() and reached is not None:
@@ -137,13 +137,13 @@ class SharedTree:
                 self._bracket_open(t, problem, {j: found[j] for j in left if is_open[j]})
         return worst(statuses)
 
-    def _coarse(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
+    def _imprecise(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
         """Folds whose objectives the Gram matrix of all rows cannot tell apart well enough."""
         fresh = self.ledger.best_objective[self.g, t, : self.ledger.k]
         known, rounding = np.array([(one.objective, one.rounding) for one in found]).T
         off = ~(fresh <= known * (1.0 + MAX_ROUNDING_SHARE) + rounding)
-        coarse = ~(rounding <= MAX_ROUNDING_SHARE * fresh)
-        return np.asarray(off | coarse | ~np.isfinite(known))
+        imprecise = ~(rounding <= MAX_ROUNDING_SHARE * fresh)
+        return np.asarray(off | imprecise | ~np.isfinite(known))
 
     def _bracket_open(
         self, t: int, problem: SparseRidgeProblem, found: dict[int, PartialProof]
@@ -191,8 +191,8 @@ class SharedTree:
             every = np.full(ledger.k, shift)
             beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
             spread = left_out.spreads(H, shift, everyone)
-            room = np.maximum(best - bound, 0.0) * (1 + 1e-9)
-            radius = np.sqrt((room + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
+            gap = np.maximum(best - bound, 0.0) * (1 + 1e-9)
+            radius = np.sqrt((gap + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
             predicted = np.einsum("ij,ij->i", H, beta)
             rounding = 1e-12 * np.abs(predicted)
             low, high = predicted - radius - rounding, predicted + radius + rounding

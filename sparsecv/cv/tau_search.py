@@ -7,9 +7,9 @@ With ``bounds="paper"`` a fold is bracketed by Algorithm 2 around its own relaxa
 of phase 2 is one problem; with "paper-exact" Corollary 3 has the optimum on all rows in place of
 its relaxation, as eq. (19) does, at the price of one problem per τ. With ``bounds="best"`` phase 1
 intersects the ellipsoids of several ε (problem 9), and phase 2 begins each τ with ONE tree, that of
-all rows, whose nodes settle most folds without any branching of their own
-(:func:`sparsecv.solvers.solve_jointly`); what it leaves open is bracketed by the nodes themselves
-before it is solved.
+all rows, whose nodes prove most folds without any branching for single folds
+(:func:`sparsecv.solvers.solve_jointly`); a fold that this tree leaves open gets an interval from
+its open nodes before the fold is solved.
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.beam import heuristic_support
 from ..solvers.supports.rounding import largest
 from .batch import Batch, Strategy
-from .bounds import compute_bounds, fold_bounds, strengths
+from .bounds import compute_bounds, epsilons, fold_bounds
 from .ledger import Ledger
-from .progress import Tell
+from .progress import Report
 from .settings import Settings
 from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
 
-# With fewer folds than this each has its own relaxation: the tree of all rows says too little about
-# a fold that leaves out more than an eighth of them.
+# With fewer folds than this every fold has relaxations of its own and no tree of all rows is
+# searched: its bounds are too weak for a fold that leaves out more than an eighth of the rows. With
+# twice the number, 8 to 15 folds would lose the shared tree.
 MIN_FOLDS_SHARING = 8
 
 
 class Search(Strategy):
-    """The strategy: Algorithm 1 at one γ after the other, or its first phase (method "bounds")."""
+    """The strategy of Algorithm 1, or of its first phase (method "bounds"), at every γ alone."""
 
-    solver, fills = "heuristic", True
+    solver, gamma_by_gamma = "heuristic", True
 
-    def fill(self, ledger: Ledger, g: int, limits: Limits, tell: Tell) -> Iterator[Batch]:
-        """Run Algorithm 1 on one γ.
+    def solve_at(self, ledger: Ledger, g: int, limits: Limits, report: Report) -> Iterator[Batch]:
+        """Run Algorithm 1 on the γ of row g.
 
         ``ledger.history[g]`` gets the bounds on h(γ, τ) after every step: [problems solved so far,
-        index of τ, lower, upper]. The first entries, one per τ, are phase 1's; each later one
-        replaces the bounds of one τ.
+        index of τ, lower, upper]. The first entries, one for every τ, come from phase 1; every
+        later entry replaces the bounds of one τ.
         """
         ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
         ledger.n_mio[g] = ledger.n_nodes[g] = ledger.trees[g] = 0
-        search = _Search(ledger, g, self.settings, limits, tell)
-        search.tell()
+        search = _Search(ledger, g, self.settings, limits, report)
+        search.report_folds()
         search.bracket()
         status = limits.reached(0)
         if status is None and not search.only_bounds:
@@ -65,43 +66,45 @@ class Search(Strategy):
         gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
         if status is None:
             status = Status.OPTIMAL if gap <= self.settings.tol else Status.MIO_LIMIT
-        ledger.met(g, status if search.only_bounds else worst([status, search.solve_best_model()]))
+        if not search.only_bounds:
+            status = worst([status, search.solve_best_model()])
+        ledger.note_limit(g, status)
 
 
 class _Search:
-    """One run of Algorithm 1; ``status`` is the limit that ended phase 2."""
+    """One run of Algorithm 1 at the γ of row g; ``status`` is the limit that ended phase 2."""
 
     def __init__(
-        self, ledger: Ledger, g: int, settings: Settings, limits: Limits, tell: Tell
+        self, ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
     ) -> None:
         self.ledger, self.g, self.settings, self.limits = ledger, g, settings, limits
         self.data, self.gamma = ledger.data, ledger.gammas[g]
         self.taus, self.k = ledger.taus, ledger.k
         self.paper, self.only_bounds = settings.bounds != "best", settings.method == "bounds"
-        self.full, self._tell = ledger.problem(g, ledger.k), tell
+        self.full, self._report = ledger.problem(g, ledger.k), report
         left_out = None
         if not self.paper and self.k >= MIN_FOLDS_SHARING:
             left_out = rows_left_out(self.data)
         self.shared = None if left_out is None else SharedTree(ledger, g, left_out)
-        # Of every fold, beyond double precision; and of every τ: its problem on all rows is solved,
-        # its tree has been tried on all folds.
+        # given_up[t, j]: rounding leaves a gap in fold j at τ. solved[t]: the problem of all rows
+        # is solved at τ. tried[t]: the tree of all rows has been searched for all folds at τ.
         self.given_up = np.zeros((self.taus.size, self.k), dtype=bool)
         self.solved, self.tried = np.zeros((2, self.taus.size), dtype=bool)
         self.status: Status | None = None
 
-    def tell(self, t: int = 0) -> None:
-        """Say how many folds of one τ are exact."""
+    def report_folds(self, t: int = 0) -> None:
+        """Report how many folds of one τ are exact."""
         done = self.ledger.exact[self.g, t, : self.k].sum() if self.ledger.history[self.g] else 0
-        self._tell(f"γ = {self.gamma:.4g}", int(done), self.k)
+        self._report(f"γ = {self.gamma:.4g}", int(done), self.k)
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bounds on Σ_j h_j, shape (τ,) each."""
+        """Lower and upper bounds on Σ_j h_j, shape (τ,) each."""
         return self.ledger.sums("lower")[self.g], self.ledger.sums("upper")[self.g]
 
     # phase 1
 
     def bracket(self) -> None:
-        """Relaxations of all rows and of every fold, and the bounds that follow."""
+        """Phase 1: solve relaxations of all rows and of every fold, and enter their bounds."""
         ledger, g, everyone = self.ledger, self.g, np.arange(self.k)
         together = self.shared is not None and self.data.folds.leave_one_out
         plain, tight = self._relaxations(self.full)
@@ -132,18 +135,22 @@ class _Search:
             self._note(t)
 
     def _relaxations(self, problem: SparseRidgeProblem) -> tuple[list[Relaxation], ...]:
-        """At every τ without extraction, and with it where there is a diagonal to extract."""
+        """Relaxations at every τ without and with a diagonal extracted from XᵀX.
+
+        Where XᵀX is singular, and with the paper's bounds, both results are without extraction.
+        """
         plain = relaxation_path(problem, self.taus, limits=self.limits)
         if self.paper or problem.rank_bound < problem.p:
             return plain, plain
         return plain, relaxation_path(problem, self.taus, extract=True, limits=self.limits)
 
     def _bracket_fold(self, j: int) -> None:
-        """One fold at every τ, by its own relaxations."""
+        """Bound the error of fold j at every τ by the fold's own relaxations."""
         ledger, g = self.ledger, self.g
         training, held_out = ledger.problem(g, j), self.data.held_out(j)
         spectrum = Spectrum.of(training)
-        # Corollary 3 needs the optimum on the rows of the fold and its training: all, or none
+        # Corollary 3 needs the optimum on the fold's training and held-out rows together, which is
+        # known only where they are all rows; elsewhere 0 is the bound.
         whole = ledger.bound[g, :, self.k] if self.data.folds.covers(j) else 0.0 * self.taus
 
         def enter(t: int, bounds: tuple[float, float], relaxed: float) -> None:
@@ -164,7 +171,7 @@ class _Search:
                 enter(t, bounds, max(first.bound, second.bound))
             return
         rows = training.p if training.n is None else training.n
-        tried = [e for e in strengths(self.gamma, spectrum) if e >= 0.0]
+        tried = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
         for epsilon in [0.0] if rows > training.p else tried:  # the paper's choice
             path = relaxation_path(training, self.taus, epsilon=epsilon, limits=self.limits)
             options: dict[str, Any] = {"epsilon": epsilon, "spectrum": spectrum}
@@ -179,7 +186,10 @@ class _Search:
     # phase 2
 
     def solve(self) -> Iterator[Batch]:
-        """Solve the fold of widest interval at the τ of least lower bound, again and again."""
+        """Phase 2: solve the fold of widest interval at the τ of least lower bound, repeatedly.
+
+        The loop ends when the least upper bound is within the tolerance, or at a limit.
+        """
         ledger, g, tol, most = self.ledger, self.g, self.settings.tol, self.settings.mio_limit
         while True:
             lower, upper = self.sums()
@@ -202,20 +212,24 @@ class _Search:
                 ledger.narrow_by_objective(g, t)
             else:
                 left = np.flatnonzero(~ledger.exact[g, t, : self.k] & ~self.given_up[t])
-                if left.size == 0:  # searched to the end, but rounding leaves a gap
+                if left.size == 0:  # All folds are searched to the end, but rounding leaves a gap.
                     self.status = Status.PRECISION
                     return
                 width = ledger.upper[g, t, left] - ledger.lower[g, t, left]
                 self._solve_fold(t, int(left[np.argmax(width)]))
             self._note(t)
-            self.tell(t)
+            self.report_folds(t)
 
     def _count_tree(self, t: int) -> None:
         self.ledger.n_mio[self.g] += 1
         self.ledger.trees[self.g, t] += 1
 
     def _solve_all_rows(self, t: int) -> None:
-        """The problem on all rows: its objective bounds every fold's error (Corollary 3)."""
+        """Solve the problem of all rows at τ, as its objective bounds every fold's error.
+
+        Corollary 3: h_j ≥ u* − u_j, with the optimum u* of all rows and any objective u_j of fold
+        j's training problem.
+        """
         self.solved[t] = True
         if not self.ledger.exact[self.g, t, self.k]:
             self._count_tree(t)
@@ -226,7 +240,7 @@ class _Search:
             self.ledger.narrow_by_objective(self.g, t)
 
     def _solve_fold(self, t: int, j: int) -> None:
-        """One training problem to proven optimality."""
+        """Solve fold j's training problem at τ to proven optimality."""
         ledger, g, backend = self.ledger, self.g, self.settings.backend
         ledger.n_mio[g] += 1
         own = backend in ("auto", "native")
@@ -238,7 +252,7 @@ class _Search:
         self.given_up[t, j] = status is Status.PRECISION
 
     def solve_best_model(self) -> Status:
-        """Solve the problem of all rows at the most promising τ; how that ended."""
+        """Solve the problem of all rows at the τ of least lower bound; return the status."""
         t = int(np.argmin(self.sums()[1]))
         if self.ledger.exact[self.g, t, self.k]:
             return Status.OPTIMAL

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import CVResult, telling_bounds
+from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
 
 # Where more curves than this are drawn, only the chosen curve has a label in the legend. A legend
@@ -140,7 +140,7 @@ def plot_cv(
             label=f"γ = {one.gamma:.4g}" if bold or len(result.gammas) <= MAX_LABELS else None,
         )
         if not one.exact.all():
-            low, high = telling_bounds(one.lower, one.cv_error, one.upper)
+            low, high = bounds_to_show(one.lower, one.cv_error, one.upper)
             axes.fill_between(one.taus, low, high, color=colours[g], alpha=0.15)
     one, t = result.by_gamma[g_star], t_star
     label = f"chosen: τ = {one.taus[t]}" + ("" if one.exact[t] else " (an estimate)")

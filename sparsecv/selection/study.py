@@ -17,7 +17,7 @@ from .. import __version__
 from ..cv.alternating import alternation, visit_default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface, interruptible
-from ..cv.progress import Pace, Tell
+from ..cv.progress import Report, TimedReport
 from ..cv.results import Array, CVResult, mean_over_folds
 from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from ..design.design import Design
@@ -86,7 +86,7 @@ class Study:
         repeats: int = REPEATS,
         seed: Any = 0,
         checkpoint: str | Path | None = None,
-        progress: Tell | None = None,
+        progress: Report | None = None,
     ) -> None:
         self.data, self.design, self.settings = data, design, settings
         self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
@@ -105,7 +105,7 @@ class Study:
         self._n_others = self.repeats - 1 if "partitions" in needs and self.redraws else 0
         self._n_after = 2.0 if self.averages else 0.0
         self.folder = checkpoint
-        self._tell: Tell = progress or (lambda *_: None)
+        self._report: Report = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds(data.p)[0])
         self.n_nodes = 0  # of everything evaluated
         self.reused: list[float] = []  # γ taken over from a checkpoint, once for every partition
@@ -237,7 +237,7 @@ class Study:
         step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
         blocks = []
         for start in range(0, count, step):
-            self._tell("pairs of folds", start, count)
+            self._report("pairs of folds", start, count)
             learner = SparseRidgeLearner(
                 data.X,
                 data.y,
@@ -311,7 +311,7 @@ class Study:
         what: Shown as the progress.
         unit, shared, tasks: As in :func:`sparsecv.solvers.executor.run_units`.
         """
-        tell, found = Pace(self._tell, self.limits), dict[int, Any]()
+        report, found = TimedReport(self._report, self.limits), dict[int, Any]()
         jobs = self.settings.n_jobs
         with self.interruptible() as limits:
             units = run_units(
@@ -319,7 +319,7 @@ class Study:
             )
             for index, one in units:
                 found[index] = one
-                tell(what, len(found), len(tasks))
+                report(what, len(found), len(tasks))
         return [found[index] for index in range(len(tasks))]
 
     def note_limit(self, proved: bool) -> None:
@@ -359,7 +359,7 @@ class Study:
         store = None
         if self.folder is not None:
             store = Checkpoint(self.folder, data.digest(), self._identity(data.folds, taus))
-        settings, estimates, tell = self.settings, self.estimating, self.progress_of(name)
+        settings, estimates, report = self.settings, self.estimating, self.progress_of(name)
         if isinstance(settings.time_limit, (int, float)):
             left = self.limits.share(1.0 + after).remaining()
             settings = replace(settings, time_limit=left)
@@ -370,7 +370,7 @@ class Study:
             taus,
             settings,
             checkpoint=store,
-            progress=tell,
+            progress=report,
             models=models,
             only_estimates=estimates,
         )
@@ -396,9 +396,9 @@ class Study:
             self.reused += surface.checkpoint.reused
         return result
 
-    def progress_of(self, name: str) -> Tell:
+    def progress_of(self, name: str) -> Report:
         """Shows the progress of a part of the study, with the name of the part before it."""
-        return lambda what, done, total: self._tell(name + what, done, total)
+        return lambda what, done, total: self._report(name + what, done, total)
 
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
         label, settings, protocol = folds.label, self.settings, self.design.protocol

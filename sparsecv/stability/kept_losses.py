@@ -9,7 +9,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from ..cv.checkpoint_file import checked_array, made_folder, read_sealed, write_sealed
+from ..cv.checkpoint_file import checked_array, made_folder, read_checkpoint, write_checkpoint
 from ..selection.partial_errors import Array, Learner, Task, losses_of
 
 
@@ -27,7 +27,7 @@ class KeptLosses:
     def find(self, task: Task) -> Array | None:
         """Losses (c, n) that are kept in the folder."""
         empty = np.empty((len(task[1]), self.n))
-        return read_sealed(
+        return read_checkpoint(
             *self._place(task),
             lambda content: checked_array("the losses", content, empty),
             "its fits are made anew",
@@ -38,7 +38,7 @@ class KeptLosses:
 
         Raises InputError: The file cannot be written.
         """
-        write_sealed(*self._place(task), losses.tolist())
+        write_checkpoint(*self._place(task), losses.tolist())
 
     def _place(self, task: Task) -> tuple[Path, str]:
         key = str(joblib.hash((self.key, task)))

@@ -155,7 +155,7 @@ def test_what_is_not_proved_is_marked(capsys: Capture) -> None:
 def test_only_a_limit_that_was_named_exits_with_one(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr("sparsecv.cv.settings.PROVING", 0.1)
+    monkeypatch.setattr("sparsecv.cv.settings.PROVING_SECONDS", 0.1)
     hard_csv(Path("hard.csv"))
     arguments = [command[0], "hard.csv", *command[1:], "--tau", "15", "--gamma", "0.01"]
     assert main(arguments) == 0

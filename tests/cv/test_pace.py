@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecv.cv.progress import Pace
+from sparsecv.cv.progress import TimedReport
 from sparsecv.solvers.core import limits
 from sparsecv.solvers.core.limits import Limits
 
@@ -17,7 +17,7 @@ def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     def tell(what: str, done: int, total: int) -> None:
         told.append(f"{what} {done}/{total}")
 
-    pace = Pace(tell, Limits(50.0))
+    pace = TimedReport(tell, Limits(50.0))
     pace("folds", 0, 10)
     now[0] += 0.5  # too little to say anything of
     pace("folds", 1, 10)
@@ -41,7 +41,7 @@ def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
         "others 0/10",
         "others, about 1 s left 5/10",
     ]
-    pace = Pace(tell, Limits())
+    pace = TimedReport(tell, Limits())
     pace("rows", 0, 2)
     now[0] += 100.0
     pace("rows", 1, 2)

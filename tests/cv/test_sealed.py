@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv.cv.checkpoint_file import read_sealed, write_sealed
+from sparsecv.cv.checkpoint_file import read_checkpoint, write_checkpoint
 from sparsecv.errors import CheckpointWarning
 from sparsecv.stability.kept_losses import KeptLosses, kept_losses
 
@@ -25,12 +25,12 @@ def changed(path: Path, **parts: Any) -> None:
 
 def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    assert read_sealed(path, "key", dict, "anew") is None  # and no warning: there is no file
+    assert read_checkpoint(path, "key", dict, "anew") is None  # and no warning: there is no file
     content = {"x": [0.1, 1e-300, 2.0**-1074, 1 / 3], "deep": [[[]]]}
-    write_sealed(path, "key", content)
+    write_checkpoint(path, "key", content)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert read_sealed(path, "key", dict, "anew") == content
+        assert read_checkpoint(path, "key", dict, "anew") == content
     assert [f.name for f in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -52,21 +52,21 @@ def test_what_was_stored_comes_back_exactly(tmp_path: Path) -> None:
 )
 def test_nothing_else_is_believed(damage: Any, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_sealed(path, "key", CONTENT)
+    write_checkpoint(path, "key", CONTENT)
     damage(path)
     with pytest.warns(CheckpointWarning, match=rf"a\.json is passed over, made anew: .*{reason}"):
-        assert read_sealed(path, "key", dict, "made anew") is None
+        assert read_checkpoint(path, "key", dict, "made anew") is None
 
 
 def test_content_of_another_shape_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    write_sealed(path, "key", CONTENT)
+    write_checkpoint(path, "key", CONTENT)
 
     def take(content: Any) -> Any:
         raise ValueError("its shape is wrong")
 
     with pytest.warns(CheckpointWarning, match="its shape is wrong"):
-        assert read_sealed(path, "key", take, "made anew") is None
+        assert read_checkpoint(path, "key", take, "made anew") is None
 
 
 def test_losses_are_those_of_their_rows_and_candidates(tmp_path: Path) -> None:

@@ -15,10 +15,6 @@ class InputError(ValueError):
     """The input is bad; the message is one line on the column, row or option, and what to do."""
 
 
-class GammaTooSmall(InputError):
-    """γ is zero to double precision beside dependent columns of this length."""
-
-
 class ClusterError(RuntimeError):
     """A cluster has failed; the message is one line on what happened and what to do."""
 

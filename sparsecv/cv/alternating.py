@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..errors import GammaTooSmall, InputError
+from ..errors import InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from .checkpoint import Checkpoint
 from .engine import Surface
@@ -83,7 +83,7 @@ def alternate(
     Raises
     ------
     InputError
-        γ ≤ 0, τ out of range, or no iterations.
+        γ < 0, τ out of range, or no iterations.
 
     Examples
     --------
@@ -110,8 +110,7 @@ def visit_default_grid(
     Returns: Why the grid could go no further although the best γ is at its end, in words; else "".
     """
     start, ratio = DEFAULT_GAMMAS, float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
-    while start.size and not _visited(surface, start):
-        start = start[1:]
+    surface.visit(start)
     scores = {g: score(surface.cv_error(g)) for g in start.tolist()}
     timed = surface.settings.time_limit != 0  # 0 asks for estimates, whatever they take
     for step in (1.0 / ratio, ratio):
@@ -126,19 +125,9 @@ def visit_default_grid(
                 return f"{at_end}the grid goes no lower than {ALTERNATION.min_gamma:g}"
             if timed and surface.spent:
                 return f"{at_end}the time was up before other γ"
-            if not _visited(surface, [gamma]):
-                return f"{at_end}double precision cannot tell a smaller γ from zero here"
+            surface.visit([gamma])
             scores[gamma] = score(surface.cv_error(gamma))
     return ""
-
-
-def _visited(surface: Surface, gammas: Sequence[float] | Array) -> bool:
-    """Visit some γ, unless double precision cannot tell one of them from zero."""
-    try:
-        surface.visit(gammas)
-    except GammaTooSmall:
-        return False
-    return True
 
 
 def alternation(

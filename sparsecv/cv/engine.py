@@ -53,7 +53,7 @@ def cross_validate(
         :class:`sparsecv.design.fold_data.RowFolds` or
         :class:`~sparsecv.design.fold_data.MomentFolds`.
     gammas : sequence of float
-        Ridge weights γ > 0.
+        Ridge weights γ ≥ 0.
     taus : sequence of int
         Sparsities in 1..p.
     settings : Settings, optional
@@ -69,7 +69,7 @@ def cross_validate(
     Raises
     ------
     InputError
-        γ ≤ 0 or τ out of range.
+        γ < 0 or τ out of range.
     KeyboardInterrupt
         Ctrl-C was pressed; the run ends within a fraction of a second. The attribute ``partial`` of
         the exception holds a CVResult of what is known by then, once there are estimates.
@@ -165,8 +165,6 @@ class Surface:
         """Evaluate h at some γ: exactly up to 45 columns where the limits suffice, else estimates.
 
         A γ that was visited before costs nothing.
-
-        Raises GammaTooSmall: Double precision cannot tell a γ from zero; nothing is visited then.
         """
         ledger, asked = self.ledger, checked_gammas(gammas).tolist()
         self.order += asked

@@ -134,11 +134,11 @@ def _flat(name: str, values: Any, kind: str, kinds: str) -> NDArray[Any]:
 
 
 def checked_gammas(gammas: Any) -> Array:
-    """Validate ridge weights: at least one, finite and > 0; order and repeats are kept."""
+    """Validate ridge weights: at least one, finite and >= 0; order and repeats are kept."""
     values = _flat("gamma", gammas, "number", "iuf").astype(np.float64)
-    bad = values[~((values > 0) & np.isfinite(values))]
+    bad = values[~((values >= 0) & np.isfinite(values))]
     if bad.size:
-        raise InputError(f"gamma must be finite and > 0; got {bad[0]:g}")
+        raise InputError(f"gamma must be finite and >= 0; got {bad[0]:g}")
     return values
 
 

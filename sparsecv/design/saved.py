@@ -161,7 +161,7 @@ class SavedModel:
             "target": isinstance(self.target, str),
             "tau": self.tau is None
             or (type(self.tau) is int and 0 < self.tau <= len(self.features)),
-            "gamma": self.gamma is None or (is_number(self.gamma) and self.gamma > 0),
+            "gamma": self.gamma is None or (is_number(self.gamma) and self.gamma >= 0),
             "objective": self.objective is None or is_number(self.objective),
             "lower_bound": self.lower_bound is None or is_number(self.lower_bound),
             "proved": isinstance(self.proved, bool),

@@ -27,7 +27,7 @@ class SparseRidge(SparseLinearModel):
     tau : int or None
         Largest number of features; None means min(p, 10).
     gamma : float
-        Ridge weight γ > 0; scikit-learn's Ridge ``alpha`` is γ/2.
+        Ridge weight γ ≥ 0; scikit-learn's Ridge ``alpha`` is γ/2. 0 is least squares.
     fit_intercept : bool
         Centre X and y first.
     standardize : bool

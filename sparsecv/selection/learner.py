@@ -76,7 +76,7 @@ class SparseRidgeLearner:
     Raises
     ------
     InputError
-        An unknown solver, γ ≤ 0 or τ out of range.
+        An unknown solver, γ < 0 or τ out of range.
 
     Examples
     --------
@@ -107,8 +107,8 @@ class SparseRidgeLearner:
         self.X, self.y, self.gamma_first = X, y, gamma_first
         self.taus = np.asarray(taus, dtype=np.intp)
         self.gammas = np.asarray(gammas, dtype=np.float64)
-        if not ((self.gammas > 0.0).all() and np.isfinite(self.gammas).all()):
-            raise InputError(f"gamma must be > 0; got {self.gammas.min():g}")
+        if not ((self.gammas >= 0.0).all() and np.isfinite(self.gammas).all()):
+            raise InputError(f"gamma must be >= 0; got {self.gammas.min():g}")
         if self.taus.size == 0 or self.taus.min() < 1 or self.taus.max() > X.shape[1]:
             raise InputError(f"tau must lie between 1 and p = {X.shape[1]}")
         self.protocol = Protocol(

@@ -127,8 +127,6 @@ def solve(
         An outside solver's package or licence is missing; also a ValueError.
     ValueError
         Unknown backend, a negative tolerance or limit, or a warm start outside 0..p−1.
-    GammaTooSmall
-        Beside dependent columns γ cannot be told from zero.
 
     Examples
     --------
@@ -165,7 +163,7 @@ def _native(
     n_jobs: int | None,
     **limited: Any,
 ) -> Proof:
-    limits = Limits(**limited)
+    limits, problem = Limits(**limited), problem.at_unit_length()
     if active_columns(problem).size > MAX_COLUMNS_BY_TREE:
         proof = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs

@@ -79,9 +79,7 @@ def support_path(
     Raises
     ------
     ValueError
-        Sizes out of 1..p, γ ≤ 0, or an unknown solver.
-    GammaTooSmall
-        Beside dependent columns a γ cannot be told from zero.
+        Sizes out of 1..p, γ < 0, or an unknown solver.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def support_path(
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
-    values = np.array([problem.replace(gamma=float(gamma)).gamma for gamma in gammas])
+    values = np.array([problem.replace(gamma=float(g)).given_gamma for g in gammas])
     found = _Answers(problem, values, wanted, limits or Limits())
     if solver in ("auto", "exact") and problem.p <= TREE_ONLY:
         found.by_tree()
@@ -117,6 +115,7 @@ class _Answers:
     ) -> None:
         self.problem, self.gammas, self.sizes, self.limits = problem, gammas, sizes, limits
         self.known: list[Support] = []  # at the γ before
+        self.working = np.array([problem.replace(gamma=float(g)).gamma for g in gammas])
         shape = (gammas.size, sizes.size)
         self.supports = np.full((*shape, int(sizes[-1])), -1, dtype=np.int64)
         self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
@@ -144,10 +143,13 @@ class _Answers:
         runners = RunnersUp(columns, triangular, inner)
         known = 0
         at_size = np.searchsorted(inner, np.minimum(self.sizes, p))
-        for g, gamma in enumerate(self.gammas):
+        for g, gamma in enumerate(self.working):
             if self.limits.reached(0) is not None:
                 return
-            if not kernels.restart(state, columns, gamma / 2.0, triangular, work):
+            ridge = gamma / 2.0
+            if self.gammas[g] == 0.0 or not kernels.restart(
+                state, columns, ridge, triangular, work
+            ):
                 self.single(g)  # a single tree may know better
                 continue
             tie = float(tree.options[0].tie)
@@ -205,18 +207,21 @@ class _Answers:
         if reached is not None:
             self.statuses.append(reached)
             if self.done.any():
-                away = np.abs(np.log(self.gammas / self.gammas[g]))
+                away = np.abs(np.log(self.working / self.working[g]))
                 self.supports[g] = self.supports[int(np.argmin(np.where(self.done, away, np.inf)))]
                 self.done[g] = True
                 return
         elif solver in ("auto", "exact"):
-            few = few_supports(problem, self.sizes)
-            found = enumerated(problem, self.sizes, self.known) if few else None
-            if found is not None:
-                self.enter(g, found[0])
-                self.lower[g], self.proved[g] = found[1], True
+            if few_supports(problem, self.sizes):
+                proofs = enumerated(problem, self.sizes, self.known, self.limits)
+                if all(proof.status is Status.OPTIMAL for proof in proofs):
+                    self.enter(g, [proof.support for proof in proofs])
+                    self.lower[g] = [proof.lower_bound for proof in proofs]
+                    self.proved[g] = True
+                else:
+                    self.single(g)
                 return
-            if few or solver == "exact" or problem.p <= TREE_ONLY:
+            if solver == "exact" or problem.p <= TREE_ONLY:
                 self.single(g)
                 return
         if solver == "rounding":
@@ -254,10 +259,11 @@ class _Answers:
 
     def result(self) -> SupportPath:
         path = known_path(self.problem, self.gammas, self.sizes, self.supports)
-        exact = np.isfinite(self.tie)
-        best = path.objective[exact]
-        margin = rounding_margin(best, self.problem.yy, self.tie[exact, None])
-        self.lower[exact] = np.maximum(best - margin, 0.0)
+        for g in np.flatnonzero(np.isfinite(self.tie)).tolist():
+            at, best = self.problem.replace(gamma=float(self.gammas[g])), path.objective[g]
+            margin = rounding_margin(best, at.yy, float(self.tie[g]))
+            lost = [at.data_loss(float(f), int(s)) for f, s in zip(best, self.sizes, strict=True)]
+            self.lower[g] = np.maximum(best - margin - lost, 0.0)
         if not self.proved.all():
             self.statuses.append(Status.UNPROVED)
         return replace(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GammaTooSmall
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels import fits
@@ -123,7 +122,6 @@ def fit_supports(
     supports, shape (γ, τ, most): Increasing columns, ended by −1.
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
-    Raises GammaTooSmall: Beside dependent columns a γ cannot be told from zero.
     """
     if problem.p > TREE_ONLY:  # each γ has few of the columns, those that share all share a factor
         same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]
@@ -150,8 +148,9 @@ def fit_supports(
         failed = fits.ridge_fits(
             columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], room, EPS
         )
-        if failed >= 0:  # raises, with the reason
-            row = supports[g, failed]
-            problem.replace(gamma=float(gamma)).fit(row[row >= 0])
-            raise GammaTooSmall(f"gamma = {gamma:g} is too small to tell from zero")
+        if failed >= 0:  # some columns depend on each other: each support is fitted alone
+            at = problem.replace(gamma=float(gamma))
+            for t, row in enumerate(supports[g]):
+                fit = at.fit(row[row >= 0])
+                coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
     return coef, objective

@@ -11,30 +11,26 @@ from support.problems import plain
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.cv import estimate
-from sparsecv.errors import GammaTooSmall, InputError
+from sparsecv.errors import InputError
 from sparsecv.estimators import sparse_ridge
 from sparsecv.solvers import SparseRidgeProblem, solve, support_path
 from sparsecv.solvers.ridge_fits import fit_supports
 
 
-def test_gamma_that_rounds_to_zero_is_bad_input() -> None:
+def test_gamma_that_rounds_to_zero_counts_as_zero() -> None:
     X, y, _ = plain(0, 12, 3)
     X = np.hstack([X, X])
-    problem = SparseRidgeProblem(X, y, gamma=1e-40, tau=2)
+    zero, tiny = (SparseRidgeProblem(X, y, gamma=gamma, tau=2) for gamma in (0.0, 1e-40))
+    assert tiny.objective([0, 3]) == pytest.approx(zero.objective([0]))
     pair = np.array([[[0, 3]]])
-    with pytest.raises(GammaTooSmall, match="too small to tell from zero"):
-        problem.fit([0, 3])
-    with pytest.raises(GammaTooSmall, match="raise it, or rescale X"):
-        fit_supports(problem, np.array([1e-40]), pair)
-    with pytest.raises(GammaTooSmall):
-        support_path(problem, [1.0, 1e-40], [6])
-    with pytest.raises(GammaTooSmall):
-        solve(problem.replace(tau=6))
-    with pytest.raises(GammaTooSmall):
-        SparseRidge(6, 1e-40).fit(X, y)
-    with pytest.raises(GammaTooSmall):
-        SparseRidgeCV(cv=3, gammas=[1e-40], taus=[6]).fit(X, y)
-    assert issubclass(GammaTooSmall, InputError)
+    coef, objective = fit_supports(tiny, np.array([1e-40]), pair)
+    np.testing.assert_allclose(coef[0, 0], zero.fit([0, 3]).coef)
+    assert objective[0, 0] == pytest.approx(zero.objective([0]))
+    path = support_path(tiny, [1.0, 1e-40, 0.0], [3, 6])
+    assert path.proved.all()
+    np.testing.assert_allclose(path.objective[1], zero.objective(range(6)))
+    np.testing.assert_allclose(path.objective[2], zero.objective(range(6)))
+    assert solve(tiny.replace(tau=6)).objective == pytest.approx(zero.objective(range(6)))
 
 
 def bug(*_: Any, **__: Any) -> Any:

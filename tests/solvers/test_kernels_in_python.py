@@ -105,10 +105,8 @@ def test_a_full_list_of_ties_keeps_the_first() -> None:
 @pytest.mark.parametrize("kind", ["plain", "wide", "one column"])
 def test_enumeration(kind: str) -> None:
     given = problem(kind, 1.0)
-    found = enumerated(given, np.arange(1, 6), [])
-    assert found is not None
-    for size, support in enumerate(found[0], start=1):
-        assert given.objective(support) == pytest.approx(least(given, size), rel=1e-9)
+    for size, proof in enumerate(enumerated(given, np.arange(1, 6), []), start=1):
+        assert proof.objective == pytest.approx(least(given, size), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["plain", "collinear"])

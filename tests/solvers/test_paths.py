@@ -163,10 +163,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="sizes"):
         support_path(problem, [1.0], [0, 1])
     with pytest.raises(ValueError, match="gamma"):
-        support_path(problem, [0.0], [1])
-    dependent = SparseRidgeProblem(np.hstack([X, X]), y, gamma=1.0, tau=1)
-    with pytest.raises(ValueError, match="too small"):
-        support_path(dependent, [1.0, 1e-40], [1])
+        support_path(problem, [-1.0], [1])
 
 
 @pytest.mark.parametrize("gamma", [1e-8, 1.0, 1e6])
@@ -196,9 +193,8 @@ def test_enumeration(data: Data, warm: bool) -> None:
     if not few_supports(problem, sizes):
         return
     starts = [np.arange(size) for size in range(1, p + 1)] if warm else []
-    found = enumerated(problem, sizes, starts)
-    supports = solve_sizes(problem, sizes=sizes).supports if found is None else found[0]
-    for size, support in zip(sizes, supports, strict=True):
+    for size, proof in zip(sizes, enumerated(problem, sizes, starts), strict=True):
+        support = proof.support
         every = [problem.fit(np.array(S)) for S in combinations(range(p), int(size))]
         assert support.size == size
         np.testing.assert_array_equal(support, np.unique(support))
@@ -214,16 +210,20 @@ def test_enumeration_of_many_columns() -> None:
         assert few_supports(problem, sizes)
         tree = solve_sizes(problem, sizes=sizes)
         assert tree.proved.all()
-        found = enumerated(problem, sizes, [])
-        assert found is not None
-        for ours, theirs in zip(found[0], tree.supports, strict=True):
-            assert problem.objective(ours) == pytest.approx(problem.objective(theirs), rel=1e-10)
+        for ours, theirs in zip(enumerated(problem, sizes, []), tree.objective, strict=True):
+            assert ours.objective == pytest.approx(theirs, rel=1e-10)
+            assert ours.status is Status.OPTIMAL
     assert not few_supports(problem, [10])
-    assert not few_supports(problem.replace(gamma=1e-9), [1])
     nothing = SparseRidgeProblem(X, 0.0 * y, gamma=1.0, tau=1)
-    found = enumerated(nothing, np.array([2]), [])
-    assert found is not None
-    assert [s.tolist() for s in found[0]] == [[0, 1]]
+    assert [p.support.tolist() for p in enumerated(nothing, np.array([2]), [])] == [[0, 1]]
+
+
+def test_enumeration_keeps_to_its_time() -> None:
+    X, y, _ = plain(5, 30, 80)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=6)
+    (found,) = enumerated(problem, np.array([6]), [np.arange(6)], Limits(0.0))
+    assert found.status is Status.TIME_LIMIT
+    assert 0.0 <= found.lower_bound <= found.objective
 
 
 def test_columns_of_very_different_length() -> None:

@@ -17,6 +17,7 @@ from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.beam import LocalSearch
+from .nearly_dependent import keeps_digits, nearly_dependent, solve_nearly_dependent
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .search_settings import SETTINGS
@@ -68,6 +69,23 @@ def branch_and_bound(
     (array([1, 3]), 5.333, True)
     """
     limits = limits or Limits()
+    if nearly_dependent(problem):
+        return solve_nearly_dependent(problem, warm_starts, tol, limits)
+    proof = _branched(problem, warm_starts, tol, limits, gram, n_jobs)
+    if proof.status is not Status.PRECISION or not keeps_digits(problem):
+        return proof
+    return solve_nearly_dependent(problem, [proof.support], tol, limits, proof)
+
+
+def _branched(
+    problem: SparseRidgeProblem,
+    warm_starts: Sequence[NDArray[np.intp]],
+    tol: float,
+    limits: Limits,
+    gram: GramForm | None,
+    n_jobs: int | None,
+) -> Proof:
+    """Branch on the perspective relaxation; the arguments are those of `branch_and_bound`."""
     if gram is None and wants_gram(problem):
         gram = GramForm.of(problem, limits=limits)
     incumbent = Incumbent(problem, warm_starts, gram)

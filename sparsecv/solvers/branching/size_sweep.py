@@ -68,6 +68,7 @@ def solve_sizes(
     [[1], [1, 3]]
     """
     limits, few = (limits or Limits()).within(), problem.p <= TREE_ONLY
+    problem = problem.at_unit_length()
     first: int | None = HANDOVER if few else FIRST_NODES
     if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:
         first = None

@@ -10,8 +10,6 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import GammaTooSmall
-
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
@@ -31,6 +29,13 @@ class SubsetFit(NamedTuple):
 # Rows per column from which a table is reduced to the triangle of its QR factorisation where Gram
 # matrices are formed: a triangle of a shorter table costs more than it saves (measured).
 LONG = 4
+# A column that, with the other columns of a support projected out, keeps at most this share of its
+# length counts as dependent on the other columns: doubles know columns to 1e-16, and factorisations
+# keep two or three digits less. Doubled, supports of so much worse condition lose a column.
+DEPENDENT_SHARE = 1e-13
+# Searches work with a √(γ/2) of at least this share of the longest column: QR loses 1e-15 of the
+# length, so that three digits of the share are left. Doubled, four times as much is added to γ = 0.
+ZERO_SHARE = 1e-12
 
 
 class _Rows:
@@ -60,6 +65,20 @@ class _Rows:
         U, s, Vt = sla.svd(self.triangle[:, :-1], full_matrices=False)
         return U, s, Vt
 
+    @cached_property
+    def longest(self) -> float:
+        """Length of the longest column of X."""
+        return float(np.sqrt(np.square(self.rows[:, :-1]).sum(axis=0).max(initial=0.0)))
+
+    @cached_property
+    def pivots(self) -> tuple[Array, Array]:
+        """Squared lengths of the columns of X, and what the columns before leave of each."""
+        X = self.triangle[:, :-1]
+        left = np.zeros(X.shape[1])
+        diagonal = _triangle(X).diagonal()
+        left[: diagonal.size] = diagonal**2
+        return np.einsum("ij,ij->j", X, X), left
+
 
 class SparseRidgeProblem:
     """Ridge-regularised best-subset regression at fixed (γ, τ); no intercept.
@@ -71,14 +90,15 @@ class SparseRidgeProblem:
     y : array, shape (n,)
         Response.
     gamma : float
-        Ridge weight γ > 0 of (γ/2)||β||²; scikit-learn's Ridge ``alpha`` is γ/2.
+        Ridge weight γ ≥ 0 of (γ/2)||β||²; scikit-learn's Ridge ``alpha`` is γ/2. At γ = 0, or where
+        γ is lost beside the columns, dependent columns have the coefficients of least norm.
     tau : int
         Largest support size, 1 ≤ τ ≤ p.
 
     Raises
     ------
     ValueError
-        Shapes that do not match, values that are not finite, γ ≤ 0 or τ out of range.
+        Shapes that do not match, values that are not finite, γ < 0 or τ out of range.
 
     Notes
     -----
@@ -178,7 +198,8 @@ class SparseRidgeProblem:
 
     def _init(self, p: int, gamma: float, tau: int) -> None:
         self.p = p
-        self.gamma = _checked_gamma(gamma)
+        self.given_gamma = _checked_gamma(gamma)
+        self.gamma = max(self.given_gamma, 2.0 * (ZERO_SHARE * self._data.longest) ** 2)
         self.tau = _checked_tau(tau, p)
         self._factor: Array | None = None
         self._last_fit: tuple[bytes, SubsetFit] | None = None
@@ -198,11 +219,30 @@ class SparseRidgeProblem:
         other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
         other._data = self._data
         other._init(
-            self.p, self.gamma if gamma is None else gamma, self.tau if tau is None else tau
+            self.p, self.given_gamma if gamma is None else gamma, self.tau if tau is None else tau
         )
         other.n = self.n
         if other.gamma == self.gamma:
             other._factor = self._factor
+        return other
+
+    def at_unit_length(self) -> SparseRidgeProblem:
+        """At γ = 0 the problem with columns of length 1, which has the same optima; else itself.
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
+        lengths = np.sqrt(self.squared_lengths)
+        lengths[lengths == 0.0] = 1.0
+        if self.given_gamma > 0.0 or lengths.max() <= 2.0 * lengths.min():
+            return self
+        rows = self._rows.copy()
+        rows[:, : self.p] /= lengths
+        other = self.replace()
+        other._data = _Rows(rows)
+        other._data.lost = self._data.lost
+        other._init(self.p, 0.0, self.tau)
         return other
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
@@ -250,10 +290,13 @@ class SparseRidgeProblem:
         """What products of two of the columns held are off by, in units of their lengths."""
         return self._data.lost
 
-    def data_loss(self, upper: float, size: int | None = None) -> float:
-        """How far below the optimum of the data held that of the matrices given may lie.
+    def data_loss(self, upper: float, size: int | None = None, given_gamma: bool = False) -> float:
+        """How far below the optimum of what searches work with that of the problem given may lie.
 
-        0 unless the problem was made by :meth:`from_gram`: the root taken of its matrix J has
+        Where searches work with a larger γ than the one given, coefficients of which the longest
+        column's multiples have a squared length of at most yᵀy/ZERO_SHARE add ZERO_SHARE·yᵀy.
+
+        Of a problem made by :meth:`from_gram` the root taken of its matrix J has
         rootᵀ·root = J + E, |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is off by at most
         η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. At the optimum (γ/2)|β|² and the least eigenvalue of J
         times ℓ_y² + Σ ℓ_i²β_i² do not exceed the objective. ``upper`` is one that a support of at
@@ -264,13 +307,18 @@ class SparseRidgeProblem:
         ----------
         upper : float
         size : int, optional
+        given_gamma : bool
+            Whether the search worked with the γ that was given.
 
         Returns
         -------
         float
         """
+        added = 0.0
+        if self.gamma > self.given_gamma and not given_gamma:
+            added = ZERO_SHARE * self.yy
         if self._data.given is None or not upper < math.inf:
-            return 0.0
+            return added
         off, least, squares = self._data.given
         k = self.tau if size is None else size
         length = float(np.sort(squares[: self.p])[self.p - k :].sum())
@@ -278,7 +326,7 @@ class SparseRidgeProblem:
         square = reach * reach
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
-        return float(1.01 * off * square)
+        return added + float(1.01 * off * square)
 
     @property
     def G(self) -> Array:
@@ -300,6 +348,11 @@ class SparseRidgeProblem:
     def yy(self) -> float:
         """Squared length of y."""
         return float(self._rows[:, self.p] @ self._rows[:, self.p])
+
+    @property
+    def pivots(self) -> tuple[Array, Array]:
+        """Squared lengths of the columns of X, and what the columns before leave of each, (p,)."""
+        return self._data.pivots
 
     @property
     def rank_bound(self) -> int:
@@ -331,10 +384,6 @@ class SparseRidgeProblem:
         -------
         SubsetFit
 
-        Raises
-        ------
-        GammaTooSmall
-            Beside dependent columns γ cannot be told from zero.
         """
         columns = np.asarray(support, dtype=np.intp).ravel()
         s = columns.size
@@ -344,13 +393,42 @@ class SparseRidgeProblem:
         known = self._last_fit  # asked for twice in a row: the objective, then the coefficients
         if known is not None and known[0] == key:
             return known[1]
-        R = self._augmented_triangle(columns)
-        coef, info = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
-        if info != 0:
-            raise np.linalg.LinAlgError(f"a pivot of {s} columns is 0")
-        fit = SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+        fit = self._triangular_fit(columns) or self._least_norm_fit(columns)
         self._last_fit = (key, fit)
         return fit
+
+    def _triangular_fit(self, columns: NDArray[np.intp]) -> SubsetFit | None:
+        """The fit by QR of [X_S; √(γ/2) I]; None where columns depend on each other and γ hides."""
+        s = columns.size
+        data = self._for(columns)
+        squares = np.einsum("ij,ij->j", data[:, columns], data[:, columns])
+        R = self._augmented_triangle(columns, self.given_gamma)
+        pivots = np.abs(R.diagonal()[:s])
+        if (pivots < DEPENDENT_SHARE * np.sqrt(squares + self.given_gamma / 2.0)).any():
+            return None
+        coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
+        return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+
+    def _least_norm_fit(self, columns: NDArray[np.intp]) -> SubsetFit:
+        """The fit of least ||β|| among those of least ‖y − X_Sβ‖² + (γ/2)‖β‖², by singular values.
+
+        Columns are scaled to length 1 first; singular values below ``DEPENDENT_SHARE`` count as 0.
+        """
+        s = columns.size
+        data = self._for(columns)
+        X, y = data[:, columns], np.append(data[:, self.p], np.zeros(s))
+        X = np.vstack([X, math.sqrt(self.given_gamma / 2.0) * np.eye(s)])
+        lengths = np.linalg.norm(X, axis=0)
+        lengths[lengths == 0.0] = 1.0
+        U, values, V = sla.svd(X / lengths, full_matrices=False)
+        rank = int(np.sum(values > DEPENDENT_SHARE * values[0]))
+        along = U[:, :rank].T @ y
+        coef = (V[:rank].T @ (along / values[:rank])) / lengths
+        if rank < s:  # any combination of these columns of `null` leaves Xβ as it is
+            null = sla.svd(X / lengths)[2][rank:].T / lengths[:, None]
+            coef -= null @ np.linalg.lstsq(null, coef, rcond=None)[0]
+        residual = y - X @ coef
+        return SubsetFit(coef, float(residual @ residual), float(along @ along))
 
     def objective(self, support: ArrayLike) -> float:
         """f_S(γ): the least objective over coefficients supported on ``support``.
@@ -365,14 +443,17 @@ class SparseRidgeProblem:
         """
         return self.fit(support).objective
 
-    def _augmented_triangle(self, columns: NDArray[np.intp]) -> Array:
-        s = columns.size
+    def _for(self, columns: NDArray[np.intp]) -> Array:
+        """The factor of [X y] from which these columns are factored fastest."""
         # a long table pays for its own factor as soon as many columns are asked for
-        data = self._rows if 4 * s < self.p else self._base
+        return self._rows if 4 * columns.size < self.p else self._base
+
+    def _augmented_triangle(self, columns: NDArray[np.intp], gamma: float | None = None) -> Array:
+        """R of the QR factorisation of [X_S y] on [√(γ/2) I, 0], at ``self.gamma`` by default."""
+        s, data = columns.size, self._for(columns)
+        ridge = (self.gamma if gamma is None else gamma) / 2.0
         rows, X = data.shape[0], data[:, columns]
-        ridge = self.gamma / 2.0
-        squares = np.einsum("ij,ij->j", X, X)
-        if ridge >= squares.sum():
+        if ridge > 0.0 and ridge >= np.einsum("ij,ij->", X, X):
             return self._ridge_triangle(columns, ridge)
         stacked = np.zeros((rows + s, s + 1))
         stacked[:rows, :s] = X
@@ -381,16 +462,9 @@ class SparseRidgeProblem:
         R = _triangle(stacked)
         if R.shape[0] < s + 1:  # one row of data only: R is (s+1, s+1) once padded
             R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
-        # no pivot is smaller than the penalty's own, but rounding can lose it
-        pivot = R[np.arange(s), np.arange(s)]
-        resolution = 32.0 * np.finfo(np.float64).eps * np.sqrt(squares)
-        if (np.abs(pivot) < np.maximum(resolution, 0.5 * math.sqrt(ridge))).any():
-            raise GammaTooSmall(
-                f"gamma = {self.gamma:g} is too small to tell from zero beside dependent columns "
-                "of this length: raise it, or rescale X"
-            )
-        small = np.abs(pivot) < math.sqrt(ridge)
-        R[np.arange(s)[small], np.arange(s)[small]] = np.copysign(math.sqrt(ridge), pivot[small])
+        # no pivot is smaller than the penalty's own in exact arithmetic
+        at, pivot = np.arange(s), R.diagonal()[:s].copy()
+        R[at, at] = np.copysign(np.maximum(np.abs(pivot), math.sqrt(ridge)), pivot)
         return R
 
     def _ridge_triangle(self, columns: NDArray[np.intp], ridge: float) -> Array:
@@ -432,8 +506,8 @@ def _triangle(M: Array) -> Array:
 
 def _checked_gamma(gamma: Any) -> float:
     value = float(gamma)
-    if not (value > 0.0 and math.isfinite(value)):
-        raise ValueError(f"gamma must be a finite number > 0; got {gamma}")
+    if not (value >= 0.0 and math.isfinite(value)):
+        raise ValueError(f"gamma must be a finite number >= 0; got {gamma}")
     return value
 
 

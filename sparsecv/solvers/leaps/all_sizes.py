@@ -19,10 +19,10 @@ from . import tree_kernels as kernels
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand, open_nodes
 from .tree_kernels import TREE
 
-# Columns of the largest tree. A tree keeps p matrices of p × p numbers, 33 MB at this limit and
+# Columns of the largest tree. A tree keeps p matrices of p × p numbers, 64 MB at this limit and
 # eight times as much at twice the limit. With more columns :func:`best_subsets` returns greedy
 # supports, and the full ridge fit as the bound.
-MAX_COLUMNS = 160
+MAX_COLUMNS = 200
 # Columns up to which every size is proved by trees unless a limit is named. With more columns the
 # time of a tree is out of hand, and proofs are made in the order in which they matter. Measured;
 # doubled, a cross-validation of 46 to 90 columns may not end within days.
@@ -95,6 +95,7 @@ def best_subsets(
     [[1], [1, 2]]
     """
     limits = (limits or Limits()).within()
+    problem = problem.at_unit_length()
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
     active = active_columns(problem)

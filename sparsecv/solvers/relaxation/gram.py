@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, relative_rounding, weights
 
 
@@ -133,20 +133,22 @@ def wants_gram(problem: SparseRidgeProblem) -> bool:
 
 
 def extraction(G: Array, rank: int, eps: float) -> Array:
-    """Diagonal D with G − D ⪰ 0, from the least eigenvalue; 0 where G is singular by shape.
+    """Diagonal D with G − D ⪰ 0: λ·diag(G), λ ≥ 0 the least eigenvalue of G at unit diagonal.
 
-    The exact G is meant, which the one at hand may differ from by ``eps`` of its trace.
+    The exact G is meant, whose entries the matrix at hand may differ from by ``eps`` of the lengths
+    of two columns; eigenvalues are computed to p·u of the largest, for which 8p·u is taken off.
 
     G, shape (p, p).
-    rank: Below p the exact G is singular.
+    rank: Below p the exact G is singular, and D is 0.
     Returns, shape (p,).
     """
-    p = G.shape[0]
-    if rank < p:
+    p, squares = G.shape[0], np.diag(G)
+    if rank < p or not (squares > 0.0).all():
         return np.zeros(p)
-    values = sla.eigvalsh(G, check_finite=False)
-    least = values[0] - max(1e-9 * values[-1], 2.0 * eps * float(np.trace(G)))
-    return np.full(p, max(0.0, float(least)))
+    lengths = np.sqrt(squares)
+    values = sla.eigvalsh(G / lengths / lengths[:, None], check_finite=False)
+    least = values[0] - 4.0 * p * EPS * values[-1] - 2.0 * eps * p
+    return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
 
 
 def gram_form(gram: GramForm, ridge: float, half: float = 0.0) -> tuple[Form, BoundTerms]:

@@ -1,0 +1,105 @@
+"""One size where columns nearly depend on each other: what keeps its digits there proves it.
+
+The relaxation and its tree work on XᵀX, whose entries are known to 1e-16 of their columns' lengths;
+they prove little where, with the other columns projected out, a column keeps 1e-5 of its length or
+less. Enumeration and leaps and bounds work on a triangular factor of X, which keeps twice as many
+digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Proof, Status, Work
+from ..leaps.all_sizes import MAX_COLUMNS, best_subsets
+from ..supports.beam import heuristic_support
+from .enumeration import enumerated, few_supports
+
+
+class DependenceSettings(NamedTuple):
+    """When XᵀX is not trusted, and what is tried in its place, in turn."""
+
+    # XᵀX has lost its digits where, with the columns before it projected out, a column keeps at
+    # most this share of its length: the square of the share, 1e-10, leaves it six digits.
+    lost_share: float = 1e-5
+    # Sizes of at most so many supports are enumerated at once: about five seconds.
+    first_supports: float = 5e8
+    # Columns up to which few supports are enumerated: the matrices of a path take 64 MB at 2,000.
+    most_columns: int = 2000
+    # Nodes of the tree of leaps and bounds before more supports are enumerated: about two seconds.
+    tree_nodes: int = 20_000_000
+    # At most so many supports are enumerated at all: about a minute.
+    most_supports: float = 5e9
+    # Seconds of heuristic search for the first support.
+    search_seconds: float = 0.2
+
+
+SETTINGS = DependenceSettings()
+
+
+def keeps_digits(problem: SparseRidgeProblem) -> bool:
+    """Whether a triangular factor serves: for leaps and bounds, or to enumerate few supports."""
+    if problem.p <= MAX_COLUMNS:
+        return True
+    few = few_supports(problem, [problem.tau], SETTINGS.first_supports)
+    return few and problem.p <= SETTINGS.most_columns
+
+
+def nearly_dependent(problem: SparseRidgeProblem) -> bool:
+    """Whether XᵀX has lost the digits that a proof needs, and a triangular factor serves."""
+    if not keeps_digits(problem):
+        return False
+    squares, left = problem.pivots
+    ridge = problem.gamma / 2.0
+    lost = left + ridge < SETTINGS.lost_share**2 * (squares + ridge)
+    return bool((lost & (squares > 0.0)).any())
+
+
+def solve_nearly_dependent(
+    problem: SparseRidgeProblem,
+    warm_starts: Sequence[NDArray[np.intp]],
+    tol: float,
+    limits: Limits,
+    known: Proof | None = None,
+) -> Proof:
+    """Minimise ||y − Xβ||² + (γ/2)||β||² over supports of τ columns by enumeration and leaps.
+
+    known: What the relaxation has proved, if it was tried.
+    Returns: A proof, or what the limits left: the best support and the largest bound so far.
+    """
+    tau, left = np.array([problem.tau]), limits.remaining()
+    seconds = SETTINGS.search_seconds if left is None else min(SETTINGS.search_seconds, 0.2 * left)
+    start = heuristic_support(problem, warm_starts=warm_starts, time_limit=seconds)
+    best = Proof(start, problem.objective(start), 0.0, Status.PRECISION, Work())
+    best = best if known is None else _better(best, known, limits)
+    if not few_supports(problem, tau, SETTINGS.first_supports):
+        tree = best_subsets(
+            problem,
+            sizes=tau,
+            warm_starts=[best.support],
+            tol=tol,
+            limits=limits.within(None if left is None else 0.5 * left, SETTINGS.tree_nodes),
+        )
+        objective, bound = float(tree.objective[0]), float(tree.lower_bound[0])
+        work = Work(tree.n_nodes, tree.seconds)
+        best = _better(best, Proof(tree.supports[0], objective, bound, tree.status, work), limits)
+        if tree.proved[0] or limits.reached(best.n_nodes) is not None:
+            return best
+        if not few_supports(problem, tau, SETTINGS.most_supports):
+            return replace(best, status=Status.PRECISION)
+    return _better(best, enumerated(problem, tau, [best.support], limits)[0], limits)
+
+
+def _better(known: Proof, found: Proof, limits: Limits) -> Proof:
+    """Two results as one: the better support, the larger bound, the status of the later search."""
+    better = found if found.objective <= known.objective else known
+    work = Work(known.n_nodes + found.n_nodes, limits.elapsed())
+    bound = min(max(known.lower_bound, found.lower_bound), better.objective)
+    return Proof(better.support, better.objective, bound, found.status, work)

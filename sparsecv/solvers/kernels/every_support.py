@@ -1,0 +1,350 @@
+"""Compiled enumeration of every support of k columns, by the columns of a triangular factor.
+
+The columns x_j of the factor have length 1 and y is their response. With the picks so far projected
+out, C_ij = x_iᵀx_j and c_j = x_jᵀy are updated from pick to pick, and the last pick j beside i
+leaves the objective
+
+    f − c_i²/d_i − (c_j − c_iC_ij/d_i)² / (d_j − C_ij²/d_i),   d_j = C_jj.
+
+These differences lose digits where columns nearly depend on each other. Eliminating a support S
+from a matrix that is off by η is off by at most η(|y| + Σ|β_j|)² in the objective, and with unit
+columns |β| ≤ |y|/σ and σ² ≥ det/e, where σ is the least singular value of S and det the product of
+its pivots: the arithmetic mean of the other k − 1 eigenvalues is at most k/(k − 1), and
+(k/(k − 1))^(k − 1) < e. So a support is passed over only where
+
+    objective − η·4ek·yᵀy/det ≥ the incumbent's objective,
+
+and only where that margin is less than what the picks but the last lack of the incumbent: then
+det ≥ 4ekη, no pivot is lost in rounding, and the elimination is exact for a matrix off by η.
+
+Any other support is computed afresh from the columns themselves, by modified Gram–Schmidt, which
+is as stable as Householder's QR (Björck 1967): what it says of S is exact for columns off by η of
+their length, so that |r| is off by at most η(|y| + Σ|β_j|). The least value of |r| less that error
+is kept: its square bounds every objective from below.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .compiled import kernel
+from .linalg import Array, dot, record
+
+STATE = np.dtype(
+    [
+        ("level", np.int64),  # picks made; -1 once every support has been visited
+        ("visited", np.int64),  # supports visited
+        ("dependent_supports", np.int64),  # supports passed over as their columns are dependent
+        ("objective", np.float64),  # of the incumbent
+        ("gain", np.float64),  # yᵀy less the incumbent's objective, as a sum of squares
+        ("least_root", np.float64),  # the least √objective that rounding leaves any support
+        ("yy", np.float64),  # yᵀy
+        ("off", np.float64),  # η, relative to the lengths of the columns
+        ("dependent", np.float64),  # a squared length left below which a column is dependent
+    ],
+    align=True,
+)
+E_TIMES_4 = 4.0 * math.e
+
+
+class Enumeration(NamedTuple):
+    """Columns, and what is kept of the current picks; level ℓ holds what ℓ picks leave."""
+
+    X: Array  # (r, p): unit columns
+    X_columns: Array  # (p, r): X, a column per row
+    y: Array  # (r,)
+    C: Array  # (levels, p, p), above the diagonal
+    d: Array  # (levels, p): the diagonal of C
+    c: Array  # (levels, p)
+    Q: Array  # (levels + 1, r): orthonormal directions of the picks
+    left: Array  # (levels + 2, r): the residual of y
+    objective: Array  # (levels + 2,): the squared length of the residual of y
+    gain: Array  # (levels + 2,): what the picks explain of yᵀy, as a sum of squares
+    det: Array  # (levels + 1,): product of the picks' pivots
+    picks: NDArray[np.int64]  # (k + 1,)
+    found: NDArray[np.int64]  # (k,): the incumbent; -1 in front where there is none
+    P: Array  # (r, p): the columns with all but the last two picks projected out
+    projected: NDArray[np.int64]  # (1,): whether P belongs to the current picks
+    length: Array  # (p,): squared lengths of the columns of P
+    row: Array  # (p,)
+    along_y: Array  # (p,)
+    triangle: Array  # (k, k + 1)
+    now: Any  # of STATE
+
+
+def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) -> Enumeration:
+    """Allocate the enumeration of supports of k ≥ 2 unit columns.
+
+    X, shape (r, p), y, shape (r,).
+    off: What the columns and y are off by, relative to their lengths.
+    dependent: A column whose length, after projection, is at most this counts as dependent.
+    """
+    r, p = X.shape
+    levels = max(k - 1, 1)
+    C, d, c = np.zeros((levels, p, p)), np.zeros((levels, p)), np.zeros((levels, p))
+    C[0], c[0] = X.T @ X, X.T @ y
+    d[0] = C[0].diagonal()
+    left = np.zeros((levels + 2, r))
+    left[0] = y
+    det = np.ones(levels + 1)
+    picks = np.full(k + 1, -1, dtype=np.int64)
+    now = record(
+        STATE,
+        objective=float(y @ y),
+        yy=float(y @ y),
+        least_root=float(np.linalg.norm(y)),
+        off=off,
+        dependent=dependent * dependent,
+    )
+    return Enumeration(
+        X=np.ascontiguousarray(X),
+        X_columns=np.ascontiguousarray(X.T),
+        y=np.ascontiguousarray(y),
+        C=C,
+        d=d,
+        c=c,
+        Q=np.zeros((levels + 1, r)),
+        left=left,
+        objective=np.full(levels + 2, float(y @ y)),
+        gain=np.zeros(levels + 2),
+        det=det,
+        picks=picks,
+        found=np.full(k, -1, dtype=np.int64),
+        P=np.zeros((r, p)),
+        projected=np.zeros(1, dtype=np.int64),
+        length=np.zeros(p),
+        row=np.zeros(p),
+        along_y=np.zeros(p),
+        triangle=np.zeros((k, k + 1)),
+        now=now,
+    )
+
+
+@kernel(inner=True)
+def subtract(target, source, pivot, weight):  # type: ignore[no-untyped-def]
+    """target = source − weight·pivot."""
+    for j in range(source.shape[0]):
+        target[j] = source[j] - weight * pivot[j]
+
+
+@kernel(inner=True)
+def normalised(work, level):  # type: ignore[no-untyped-def]
+    """Bring the direction of a level to unit length; the squared length it had."""
+    q = work.Q[level]
+    square = dot(q, q, q.shape[0])
+    if square > work.now[0].dependent:
+        inverse = 1.0 / np.sqrt(square)
+        for t in range(q.shape[0]):
+            q[t] *= inverse
+    return square
+
+
+@kernel(inner=True)
+def direction(work, level, i):  # type: ignore[no-untyped-def]
+    """Put column i, the picks above ``level`` projected out, into Q at unit length.
+
+    Returns: The squared length of what is left of the column.
+    """
+    q = work.Q[level]
+    for t in range(q.shape[0]):
+        q[t] = work.X_columns[i, t]
+    for a in range(level):
+        work.triangle[a, level] = dot(work.Q[a], q, q.shape[0])
+        subtract(q, q, work.Q[a], work.triangle[a, level])
+    square = normalised(work, level)
+    work.triangle[level, level] = np.sqrt(square)
+    return square
+
+
+@kernel(inner=True)
+def explain(work, level):  # type: ignore[no-untyped-def]
+    """Take the pick's direction out of the residual of y."""
+    q, old, new = work.Q[level], work.left[level], work.left[level + 1]
+    r = q.shape[0]
+    weight = dot(q, old, r)
+    subtract(new, old, q, weight)
+    work.gain[level + 1] = work.gain[level] + weight * weight
+    work.objective[level + 1] = dot(new, new, r)
+
+
+@kernel(inner=True)
+def eliminate(work, level, i):  # type: ignore[no-untyped-def]
+    """Eliminate column i from those after it: level → level + 1."""
+    C, c, d = work.C, work.c, work.d
+    p, inverse = c.shape[1], 1.0 / max(d[level, i], work.now[0].dependent)
+    for a in range(i + 1, p):
+        weight = C[level, i, a] * inverse
+        c[level + 1, a] = c[level, a] - weight * c[level, i]
+        d[level + 1, a] = d[level, a] - weight * C[level, i, a]
+        subtract(C[level + 1, a, a + 1 :], C[level, a, a + 1 :], C[level, i, a + 1 :], weight)
+
+
+@kernel(inner=True)
+def along(P, q, row):  # type: ignore[no-untyped-def]
+    """row_j = Σ_t q_t P_tj."""
+    for j in range(row.shape[0]):
+        row[j] = 0.0
+    for t in range(q.shape[0]):
+        for j in range(row.shape[0]):
+            row[j] += q[t] * P[t, j]
+
+
+@kernel(inner=True)
+def project(work, level, first):  # type: ignore[no-untyped-def]
+    """Columns from ``first`` on with the picks above ``level`` projected out, in P."""
+    P, row = work.P[:, first:], work.row[first:]
+    for t in range(P.shape[0]):
+        for j in range(P.shape[1]):
+            P[t, j] = work.X[t, first + j]
+    for a in range(level):
+        q = work.Q[a]
+        along(P, q, row)
+        for t in range(P.shape[0]):
+            subtract(P[t], P[t], row, q[t])
+    for j in range(P.shape[1]):
+        work.length[first + j] = 0.0
+    for t in range(P.shape[0]):
+        for j in range(P.shape[1]):
+            work.length[first + j] += P[t, j] * P[t, j]
+
+
+@kernel(inner=True)
+def any_open(C, c, d, weight, inverse, need, margin):  # type: ignore[no-untyped-def]
+    """Whether, beside column i, a later column may explain ``need`` after ``margin`` for rounding.
+
+    C, c, d: C_ij, c_j and d_j of the later columns. weight: c_i/d_i. inverse: 1/d_i.
+    """
+    hits = 0
+    squares = need * inverse
+    for j in range(C.shape[0]):
+        rest = c[j] - weight * C[j]
+        hits += rest * rest + margin + squares * (C[j] * C[j]) >= need * d[j]
+    return hits > 0
+
+
+@kernel(inner=True)
+def reach(work, k, j):  # type: ignore[no-untyped-def]
+    """|y| + Σ|β| of the picks, j the last of them."""
+    T, r = work.triangle, work.y.shape[0]
+    for a in range(k - 2):
+        T[a, k - 1] = dot(work.Q[a], work.X_columns[j], r)
+    total = np.sqrt(work.now[0].yy)
+    for a in range(k - 1, -1, -1):
+        beta = dot(work.Q[a], work.left[a], r)
+        for b in range(a + 1, k):
+            beta -= T[a, b] * T[b, k]
+        T[a, k] = beta / T[a, a]
+        total += abs(T[a, k])
+    return total
+
+
+@kernel(inner=True)
+def needed(work, level):  # type: ignore[no-untyped-def]
+    """What the first ``level`` picks lack of the incumbent's gain; below 0 where they have more.
+
+    The difference of objectives or of gains, whichever are the smaller numbers.
+    """
+    now = work.now[0]
+    if now.gain < now.objective:
+        return now.gain - work.gain[level]
+    return work.objective[level] - now.objective
+
+
+@kernel(inner=True)
+def evaluate(work, k, j):  # type: ignore[no-untyped-def]
+    """Compute the picks with j as the last one from the columns, and note what that says."""
+    now = work.now[0]
+    work.picks[k - 1] = j
+    if k == 1:
+        square = direction(work, 0, j)
+    else:
+        q, before = work.Q[k - 1], work.Q[k - 2]
+        for t in range(q.shape[0]):
+            q[t] = work.P[t, j] - work.row[j] * before[t]
+        square = normalised(work, k - 1)
+        work.triangle[k - 2, k - 1], work.triangle[k - 1, k - 1] = work.row[j], np.sqrt(square)
+    if square <= now.dependent:
+        now.dependent_supports += 1
+        return
+    explain(work, k - 1)
+    root, length = np.sqrt(work.objective[k]), np.sqrt(now.yy)
+    below = min(now.least_root, np.sqrt(now.objective))
+    det = work.det[k - 1] * square
+    if root - now.off * length * (1.0 + np.sqrt(E_TIMES_4 * k / det)) < below:
+        now.least_root = min(now.least_root, root - now.off * reach(work, k, j))
+    if needed(work, k) < 0.0:
+        now.objective, now.gain = work.objective[k], work.gain[k]
+        for a in range(k):
+            work.found[a] = work.picks[a]
+
+
+@kernel(inner=True)
+def last_picks(work, level, i):  # type: ignore[no-untyped-def]
+    """Visit the supports of the picks above ``level``, column i and one after it."""
+    now, k = work.now[0], level + 2
+    d, c, row = work.d[level], work.c[level], work.row[i + 1 :]
+    square = max(d[i], now.dependent)
+    weight = c[i] / square
+    margin = 2.0 * E_TIMES_4 * k * now.off * now.yy / (work.det[level] * square)
+    need = needed(work, level) - weight * c[i]
+    later = work.C[level, i, i + 1 :]
+    # below it the pivots of the elimination are far above what rounding takes from them
+    if margin < need and not any_open(
+        later, c[i + 1 :], d[i + 1 :], weight, 1.0 / square, need, margin
+    ):
+        return
+    # from the columns themselves
+    if work.projected[0] == 0:
+        project(work, level, i)
+        along(work.P[:, i:], work.left[level], work.along_y[i:])
+        work.projected[0] = 1
+    square = direction(work, level, i)
+    if square <= now.dependent:
+        now.dependent_supports += 1
+        return
+    work.det[level + 1] = work.det[level] * square
+    explain(work, level)
+    along(work.P[:, i + 1 :], work.Q[level], row)
+    ci = work.along_y[i] / np.sqrt(square)
+    margin = E_TIMES_4 * k * now.off * now.yy / work.det[level + 1]
+    for j in range(i + 1, work.X.shape[1]):
+        rest = work.along_y[j] - ci * row[j - i - 1]
+        need = needed(work, level + 1)
+        if rest * rest + margin >= need * (work.length[j] - row[j - i - 1] * row[j - i - 1]):
+            evaluate(work, k, j)
+
+
+@kernel
+def advance(work, k, budget):  # type: ignore[no-untyped-def]
+    """Visit at least ``budget`` more supports; whether none is left."""
+    now, p = work.now[0], work.X.shape[1]
+    stop = now.visited + budget
+    if k == 1:
+        for j in range(p):
+            evaluate(work, 1, j)
+        now.visited, now.level = p, -1
+    while now.level >= 0 and now.visited < stop:
+        level = now.level
+        work.picks[level] += 1
+        i = work.picks[level]
+        if i > p - (k - level):
+            now.level -= 1
+        elif level == k - 2:
+            last_picks(work, level, i)
+            now.visited += p - 1 - i
+        else:
+            square = direction(work, level, i)
+            if square <= now.dependent:
+                now.dependent_supports += 1
+            else:
+                explain(work, level)
+                work.det[level + 1] = work.det[level] * square
+                eliminate(work, level, i)
+                now.level += 1
+                work.picks[level + 1] = i
+                work.projected[0] = 0
+    return now.level < 0

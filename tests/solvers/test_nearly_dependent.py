@@ -1,0 +1,163 @@
+"""Nearly dependent columns and γ = 0: what is proved there holds in exact arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from support.brute_force import Matrix, exact_moments, exact_objective
+from support.fresh import draws
+
+from sparsecv.solvers import SparseRidgeProblem, best_subsets, branch_and_bound, solve, solve_sizes
+from sparsecv.solvers.branching.enumeration import enumerated
+from sparsecv.solvers.branching.nearly_dependent import nearly_dependent, solve_nearly_dependent
+from sparsecv.solvers.budget import solve_budget
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.result import Status
+
+LEAST_PIVOT = 1e-22  # squared share of its length below which a column is not clearly independent
+
+
+def hostile(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
+    """A few columns, some nearly dependent or far from zero, of any length; γ from 0 to 1e8."""
+    n, p = int(rng.integers(2, 12)), int(rng.integers(2, 7))
+    X = rng.standard_normal((n, p))
+    for _ in range(int(rng.integers(0, 4))):
+        i, j, k = rng.integers(0, p, 3)
+        noise = 10.0 ** rng.uniform(-16, -2) * rng.standard_normal(n)
+        change = [X[:, j], X[:, j] * (1.0 + noise), X[:, j] + X[:, k] + noise, X[:, i] + 1e6]
+        X[:, i] = change[int(rng.integers(4))]
+    if rng.random() < 0.4:
+        X = X * 10.0 ** rng.uniform(-5, 5, p)
+    y = rng.standard_normal(n)
+    if rng.random() < 0.5:
+        y = X @ rng.standard_normal(p) + 10.0 ** rng.uniform(-9, 0) * rng.standard_normal(n)
+    return X, y, 0.0 if rng.random() < 0.4 else 10.0 ** rng.uniform(-20, 8)
+
+
+def least_pivot(joint: Matrix, gamma: float, support: tuple[int, ...]) -> float:
+    """The least share of its squared length that the other columns of a support leave a column."""
+    shares = []
+    for last in support:
+        others = [j for j in support if j != last]
+        whole = joint[last][last] + Fraction(gamma) / 2
+        # the last pivot of a Cholesky elimination is what the other columns leave of the column
+        order = [*others, last]
+        M = [[joint[a][b] + (Fraction(gamma) / 2 if a == b else 0) for b in order] for a in order]
+        for a in range(len(others)):
+            if M[a][a] == 0:
+                return 0.0
+            for r in range(a + 1, len(order)):
+                ratio = M[r][a] / M[a][a]
+                for c in range(a + 1, len(order)):
+                    M[r][c] -= ratio * M[a][c]
+        shares.append(float(M[-1][-1] / whole) if whole else 0.0)
+    return min(shares)
+
+
+def test_what_enumeration_proves_holds_in_exact_arithmetic() -> None:
+    for note, rng in draws(60, 91):
+        X, y, gamma = hostile(rng)
+        p = X.shape[1]
+        joint = exact_moments(X, y)
+        least = joint[-1][-1]
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=p)
+        for proof in enumerated(problem, np.arange(1, p + 1), []):
+            for support in combinations(range(p), proof.support.size):
+                if least_pivot(joint, gamma, support) > LEAST_PIVOT:
+                    least = min(least, exact_objective(joint, gamma, support))
+            assert proof.lower_bound <= float(least) * (1.0 + 1e-15), note
+            if proof.status is Status.OPTIMAL:
+                most = float(least) * (1.0 + 2e-6) + 1e-26 * problem.yy
+                assert proof.objective <= most, note
+
+
+def test_every_solver_agrees_at_gamma_zero() -> None:
+    for note, rng in draws(30, 92):
+        agree_at_gamma_zero(note, rng)
+
+
+def agree_at_gamma_zero(note: str, rng: np.random.Generator) -> None:
+    n, p = int(rng.integers(3, 20)), int(rng.integers(2, 9))
+    X = rng.standard_normal((n, p))
+    if p > 3:
+        X[:, 1], X[:, 2] = X[:, 0], X[:, 0] - 3.0 * X[:, 3]
+    X = X * 10.0 ** rng.uniform(-4, 4, p)
+    y = X @ rng.standard_normal(p) + rng.standard_normal(n)
+    problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
+    unit = X / np.linalg.norm(X, axis=0)
+    sizes = np.arange(1, p + 1)
+    trees = best_subsets(problem), solve_sizes(problem, sizes=sizes)
+    for k in sizes.tolist():
+        fits = [np.linalg.lstsq(unit[:, S], y, rcond=1e-12)[0] for S in combinations(range(p), k)]
+        supports = combinations(range(p), k)
+        least = min(
+            float(np.square(y - unit[:, S] @ beta).sum())
+            for S, beta in zip(supports, fits, strict=True)
+        )
+        at = problem.replace(tau=k)
+        close = {"rel": 1e-8, "abs": 1e-12 * problem.yy}
+        proofs = [solve(at), branch_and_bound(at), enumerated(at, np.array([k]), [])[0]]
+        for found in [*proofs, solve_nearly_dependent(at, [], 1e-6, Limits())]:
+            assert found.objective == pytest.approx(least, **close), note
+            assert found.lower_bound <= least + 1e-12 * problem.yy, note
+        for tree in trees:
+            assert tree.objective[k - 1] == pytest.approx(least, **close), note
+
+
+def test_dependent_columns_have_the_coefficients_of_least_norm() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3))
+    X[:, 1], y = 3.0 * X[:, 0], rng.standard_normal(20)
+    fit = SparseRidgeProblem(X, y, gamma=0.0, tau=3).fit([0, 1, 2])
+    np.testing.assert_allclose(fit.coef, np.linalg.pinv(X) @ y, rtol=1e-9)
+    assert fit.objective == pytest.approx(np.square(y - X @ np.linalg.pinv(X) @ y).sum())
+
+
+def test_gamma_below_what_doubles_tell_from_zero_is_not_refused() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3))
+    X[:, 1], y = X[:, 0], rng.standard_normal(20)
+    zero, tiny = (SparseRidgeProblem(X, y, gamma=g, tau=2) for g in (0.0, 1e-300))
+    assert solve(tiny).objective == pytest.approx(solve(zero).objective)
+    np.testing.assert_allclose(tiny.fit([0, 1]).coef, zero.fit([0, 1]).coef, rtol=1e-6)
+
+
+def test_polynomials_on_a_short_curve_are_proved() -> None:
+    t = np.linspace(0.0, 0.3, 200)
+    columns = [t**a * np.exp(b * t) for a in range(8) for b in range(7)]
+    X = np.column_stack(columns) * 10.0 ** np.linspace(-3, 3, len(columns))
+    y = 3.0 * t + np.exp(2.0 * t) + 1e-3 * np.random.default_rng(0).standard_normal(t.size)
+    for gamma in (1e-12, 0.0):
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=3)
+        assert nearly_dependent(problem)
+        found = solve(problem)
+        assert found.status is Status.OPTIMAL
+        every = [problem.fit(S).objective for S in combinations(range(X.shape[1]), 2)]
+        assert found.objective <= min(every)
+
+
+@pytest.mark.parametrize("total", [1, 3, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_one_budget_for_all_responses(seed: int, total: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((25, 6)), rng.standard_normal((25, 3))
+    Y += X[:, :3] * [3.0, 1.0, 0.3]
+    problems = [SparseRidgeProblem(X, y, gamma=0.5, tau=4) for y in Y.T]
+    found = solve_budget(problems, total)
+    best = [
+        [min(p.objective(S) for S in combinations(range(6), k)) for k in range(5)] for p in problems
+    ]
+    least = min(
+        best[0][a] + best[1][b] + best[2][c]
+        for a in range(5)
+        for b in range(5)
+        for c in range(5)
+        if a + b + c <= total
+    )
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(least, rel=1e-9)
+    assert least * (1.0 - 2e-6) <= found.lower_bound <= least * (1.0 + 1e-12)
+    assert sum(proof.support.size for proof in found.proofs) <= total

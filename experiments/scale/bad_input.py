@@ -112,7 +112,7 @@ CASES = [
     Case("folds that are none", GOOD, "cv t.csv --folds many"),
     Case("tau too large", GOOD, "fit t.csv --tau 3"),
     Case("tau that is no number", GOOD, "cv t.csv --folds 2 --tau 1.5"),
-    Case("gamma of zero", GOOD, "cv t.csv --folds 2 --gamma 0"),
+    Case("gamma below zero", GOOD, "cv t.csv --folds 2 --gamma -1"),
     Case("half a grid of gamma", GOOD, "cv t.csv --gamma 1:2"),
     Case("an unknown method", GOOD, "cv t.csv --method fast"),
     Case("an unknown option", GOOD, "cv t.csv --fold 2"),

@@ -24,7 +24,7 @@ def test_default_taus_and_grids() -> None:
     ("values", "words"),
     [
         ([], "gamma"),
-        ([0.0], "gamma must be finite and > 0; got 0"),
+        ([-1.0], "gamma must be finite and >= 0; got -1"),
         ([1.0, -2.0], "got -2"),
         ([np.nan], "got nan"),
         ([np.inf], "got inf"),

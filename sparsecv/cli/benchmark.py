@@ -1,4 +1,4 @@
-"""The command ``sparsecv benchmark``: exact cross-validation timed on data sets."""
+"""The command ``sparsecv benchmark``, which times exact cross-validation on data sets."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def benchmark(
 ) -> None:
     """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
 
-    The main paper's Section 4.1 under its own protocol (standardised once, no intercept in the
-    folds). The data sets are read from the folder SPARSECV_DATA names.
+    This repeats Section 4.1 of the first paper by the paper's protocol: columns are standardised
+    once and folds have no intercept. The data sets are in the folder SPARSECV_DATA.
     """
     from ..cv.settings import Settings
     from ..plots import curves, reductions
@@ -59,13 +59,13 @@ def benchmark(
     if gammas is None:
         raise InputError("--gamma auto: a benchmark needs values of gamma")
     settings: dict[str, Any] = {"backend": backend, "time_limit": time_limit, "tol": tol}
-    Settings(**settings)  # Bad settings are refused here, before any table is read.
+    Settings(**settings)  # Settings that are not allowed are refused before any table is read.
     asked, rows = (names_in(names), names_in(folds), gammas, names_in(ways)), []
     with on_client(dask), progress(quiet) as bar:
         for row in comparison.run(*asked, scale=scale, **settings):
             rows.append(row)
             bar(f"{row.dataset} {row.folds} γ = {row.gamma:g} {row.way}", len(rows), len(rows) + 1)
-            if csv_file is not None:  # A run that is cut short has a table.
+            if csv_file is not None:  # An interrupted run leaves the rows that it has finished.
                 comparison.write_csv(rows, csv_file)
     _show(console, rows)
     if plot is not None:
@@ -75,7 +75,10 @@ def benchmark(
 
 
 def _show(console: Console, rows: Sequence[Any]) -> None:
-    """Print every run, and the mean reductions over γ."""
+    """Print the work of every way, and the mean reductions over γ.
+
+    rows: The rows that :func:`sparsecv.cli.comparison.run` yields.
+    """
     from .comparison import averages
     from .report import make_table
 

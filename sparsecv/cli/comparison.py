@@ -1,6 +1,6 @@
-"""Grid against Algorithm 1 and the shared trees: problems solved, nodes and seconds.
+"""Compares problems, nodes and seconds of the grid, of Algorithm 1 and of shared trees.
 
-The comparison of the main paper's Section 4.1 (Tables 1 and 2, Figures 2 and 3).
+This is the comparison of the first paper's Section 4.1 (Tables 1 and 2, Figures 2 and 3).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..design.prepare import prepare
 from ..errors import InputError, file_faults
 from ..tables.datasets import resolve
 
-# The largest τ of every data set where the paper's largest τ is not p.
+# The largest τ in the paper, for the data sets where that is not the number of columns p.
 LARGEST_TAU = {"diabetes11": 10}
-# The settings method and bounds of every way, in the order in which the ways run.
+# A way is a method with its bounds. The ways run in this order.
 WAYS = {
     "grid": ("grid", "best"),
     "paper": ("search", "paper"),
@@ -35,12 +35,12 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One way at one data set, folding and γ.
+    """The work and the result of one way for one data set, one kind of folds and one γ.
 
-    mio: Number of mixed-integer problems: one per fold and τ that was branched on, and one per τ
-        for trees of all rows. A shared tree ("exact") serves all τ and counts once.
-    reduction, node_reduction: 1 − problems / problems of the grid, and the same of nodes; NaN where
-        the grid was not run.
+    mio: Number of mixed-integer problems: one for every fold and τ that was branched on, and one
+        for every τ of a tree of all rows. A shared tree ("exact") serves all τ and counts once.
+    reduction: 1 − problems / problems of the grid; NaN where the grid was not run.
+    node_reduction: 1 − nodes / nodes of the grid; NaN where the grid was not run.
     """
 
     dataset: str
@@ -70,14 +70,13 @@ def run(
     backend: str = "auto",
     **settings: Any,
 ) -> Iterator[Row]:
-    """Run every way on every data set, folding and γ, under the paper's protocol.
+    """Run every way on every data set, kind of folds and γ, by the paper's protocol.
 
     ways: Of "grid", "paper", "paper-exact", "best" and "exact".
-    scale: "unit-norm" or "unit-variance": the paper does not say which.
+    scale: "unit-norm" or "unit-variance"; the paper does not name the scale of its columns.
     backend: Solver of single problems.
     settings: ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
-    Yields: A row for every data set, folding, γ and way.
-    Raises InputError: An unknown way, data set or folding.
+    Raises InputError: A way, a data set or a kind of folds is unknown.
     """
     if unknown := [way for way in ways if way not in WAYS]:
         raise InputError(f"--ways knows {', '.join(WAYS)}; got {unknown[0]!r}")
@@ -124,7 +123,11 @@ def write_csv(rows: Sequence[Row], path: Path) -> None:
 def averages(
     rows: Sequence[Row],
 ) -> Iterator[tuple[tuple[str, str, str], NDArray[np.float64]]]:
-    """Mean reductions over γ: (folds, way, data set or "all"), and (of problems, of nodes)."""
+    """Yield the mean reductions over γ of every kind of folds, way and data set.
+
+    Each item is (folds, way, data set) and (mean of ``reduction``, mean of ``node_reduction``). The
+    data set "all" has the means over data sets.
+    """
     for folds, way in dict.fromkeys((row.folds, row.way) for row in rows if row.way != "grid"):
         here: dict[str, list[tuple[float, float]]] = {}
         for row in rows:

@@ -1,4 +1,4 @@
-"""The command ``sparsecv cv``: the error at every sparsity, and the model it chooses."""
+"""The command ``sparsecv cv``, which prints the error at every sparsity and chooses a model."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ Rule = Annotated[
         "auto", "minimum", "one-se", "stability", "corrected", "repeated", "averaged", "projected"
     ],
     typer.Option(
-        help="What the model is chosen by; auto, which depends on the number of columns alone, is "
-        "said in the first line of the output."
+        help="How the model is chosen; auto depends on the number of columns, and the first "
+        "line of the output names the rule."
     ),
 ]
 Repeats = Annotated[
-    int, typer.Option(help="Partitions that repeated, averaged and projected look at.")
+    int, typer.Option(help="Number of partitions into folds, for repeated, averaged and projected.")
 ]
 Compare = Annotated[
     bool, typer.Option("--compare", help="Also show what every other rule would choose.")
@@ -65,7 +65,7 @@ Nested = Annotated[
     typer.Option(
         "--nested/--no-nested",
         help="Cross-validate the whole fit by outer folds: the error to expect on new data. "
-        "By default up to 45 columns, where it is quick.",
+        "By default up to 45 columns.",
     ),
 ]
 Prove = Annotated[str, typer.Option(help="Beyond 45 columns: choice, or all (every error).")]
@@ -152,12 +152,12 @@ def cv(
     if json_file is not None:
         shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
     _draw(run, plot, folds)
-    _print(console, run, table, compare)  # Files are written first: nobody may read the screen.
+    _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
 
 
 def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | None) -> None:
-    """Refuse a rule or outer folds that the table does not allow."""
+    """Refuse a rule or outer folds that the table does not allow; announce the time limit."""
     from ..selection.nested import refuse_nested
     from ..selection.rules import RULES, allowed_rule
 
@@ -169,7 +169,11 @@ def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | No
 def _nested(
     prepared: Prepared, study: Study, folds: str, nested: bool | None
 ) -> NestedError | None:
-    """The error to expect on new data, where the user asks for the error or it is quick."""
+    """The error to expect on new data, by outer folds; None where it is not computed.
+
+    nested: The user's choice. By default the error is computed for tables of few columns whose
+        folds allow outer folds.
+    """
     from ..selection.nested import nested_by_default, nested_error
 
     if not (nested_by_default(study) if nested is None else nested):
@@ -183,7 +187,7 @@ def _nested(
 
 
 def _status(run: Run) -> shared.Exit:
-    """Whether a limit that the user has named has left something open."""
+    """The exit status: GAP where a limit that the user named left something unproved."""
     from ..solvers.core.result import Status
 
     study, settings = run.study, run.study.settings
@@ -200,7 +204,7 @@ def _status(run: Run) -> shared.Exit:
 def _keep_partial(
     console: Console, prepared: Prepared, interrupt: KeyboardInterrupt, json_file: Path | None
 ) -> None:
-    """Print and write the intervals that are known when Ctrl-C comes."""
+    """Print and write the bounds on the CV errors that are known when Ctrl-C comes."""
     from . import details, documents, report
 
     result = getattr(interrupt, "partial", None)
@@ -213,7 +217,10 @@ def _keep_partial(
 
 
 def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:
-    """The answer, the coefficients, then how they were found."""
+    """Print the chosen model, its coefficients, and the details of the search.
+
+    whole: Every row of every table is printed.
+    """
     from . import details, report
 
     if run.study.reused:
@@ -226,7 +233,11 @@ def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:
 
 
 def _draw(run: Run, plot: Path | None, folds: str) -> None:
-    """Curves against τ, or of a search its bounds: two moments of them, or a film."""
+    """Draw the picture that the option --plot asks for.
+
+    The picture shows CV errors against τ; for the rule projected, errors of the projections; for a
+    search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
+    """
     if plot is None:
         return
     from ..plots import curves, intervals, sizes

@@ -1,4 +1,4 @@
-"""The command ``sparsecv datasets``: which data sets can be named."""
+"""The command ``sparsecv datasets``, which lists the data sets that can be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands below the answer of ``sparsecv cv``: CV errors by size, and how they were found."""
+"""Prints the details of ``sparsecv cv``: CV errors by size, other choices, and the search."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..selection.rules import RULES
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
 from .report import MAX_TABLE_ROWS, Run, make_table, number, print_table, rows_shown
 
-# The bar of the largest CV error takes at most so many characters of the table of sizes. Bars of
+# In the table of sizes, the bar of the largest CV error takes at most this many characters. Bars of
 # twice the width would not fit beside the numbers on a screen of 80 characters.
 MAX_BAR_CHARACTERS = 24
 
 
 def print_details(console: Console, run: Run, whole: bool, compare: bool) -> None:
-    """Print the CV errors by size, what else could be chosen, and what the search took.
+    """Print the CV errors by size, other choices, and the number of searches, nodes and seconds.
 
     whole: Every row of every table is printed.
-    compare: What the other rules choose is printed.
+    compare: The choices of the other rules are printed.
     """
     study, prepared, choice = run.study, run.prepared, run.choice
     result = study.surface
@@ -59,9 +59,9 @@ def print_details(console: Console, run: Run, whole: bool, compare: bool) -> Non
 def print_sizes(
     console: Console, prepared: Prepared, result: CVResult, choice: Choice | None, whole: bool
 ) -> None:
-    """Print the CV error of every size at its best γ, of the chosen size at the chosen γ.
+    """Print the CV error of every size at the size's best γ; at the chosen size, the chosen γ.
 
-    choice: None of a run that was interrupted.
+    choice: The chosen pair (τ, γ), or None where the run was interrupted.
     whole: Every row is printed.
     """
     best, error = result.best(), result.table("cv_error")
@@ -90,7 +90,10 @@ def print_sizes(
 
 
 def _size_row(prepared: Prepared, result: CVResult, g: int, t: int) -> list[str]:
-    """Size, γ, CV error with its standard error, R², and bounds where they say something."""
+    """Cells of the table of sizes: size, γ, CV error, standard error, R², and proved bounds.
+
+    g, t: Positions of γ and of the size τ on the surface.
+    """
     one, r2 = result.by_gamma[g], None
     error, exact = float(one.cv_error[t]), bool(one.exact[t])
     if np.isfinite(error):
@@ -106,14 +109,14 @@ def _size_row(prepared: Prepared, result: CVResult, g: int, t: int) -> list[str]
 
 
 def _print_least(console: Console, result: CVResult, choice: Choice | None) -> None:
-    """The pair of least CV error and the fewest features near it, where they are not chosen."""
+    """Print the pairs that the rules minimum and one-se would choose, unless they are chosen."""
     best = result.best()
     pair = None if choice is None or not choice.is_pair else (choice.tau, choice.gamma)
     others = [("least CV error", best.gamma_index, best.tau_index, "minimum")]
     if best.one_se != best.tau:
         t = int(np.flatnonzero(result.taus == best.one_se)[0])
-        near = "fewest features within one standard error of the least CV error"
-        others.append((near, best.one_se_gamma_index, t, "one-se"))
+        within = "fewest features within one standard error of the least CV error"
+        others.append((within, best.one_se_gamma_index, t, "one-se"))
     for what, g, t, rule in others:
         one = result.by_gamma[g]
         if (int(one.taus[t]), one.gamma) != pair:
@@ -125,7 +128,7 @@ def _print_least(console: Console, result: CVResult, choice: Choice | None) -> N
 
 
 def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """What other rules would choose, beside what the rule of the run has chosen."""
+    """Print a table of the choices of all rules; ``rule`` is the rule of the run."""
     heads, aims = ("rule", "τ", "γ", "CV error"), "what the rule looks for"
     table = make_table((*heads, aims), left=("rule", aims), title="what each rule chooses")
     for name, choice in choices.items():
@@ -145,7 +148,10 @@ def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> N
 
 
 def _print_grid(console: Console, result: CVResult, whole: bool) -> None:
-    """A column for every γ, wrapped to the width of the console, where that is not too long."""
+    """Print the CV error of every size and γ, in as many tables as the console's width needs.
+
+    Without ``whole``, nothing is printed where the tables would be long.
+    """
     heads, columns = [f"γ={gamma:.4g}" for gamma in result.gammas], []
     for one in result.by_gamma:
         cells = [number(h, bool(exact)) for h, exact in zip(one.cv_error, one.exact, strict=True)]
@@ -168,7 +174,7 @@ def _print_grid(console: Console, result: CVResult, whole: bool) -> None:
 
 
 def _print_trace(console: Console, result: CVResult) -> None:
-    """The iterations of the alternating minimisation."""
+    """Print the iterations of the alternating minimisation over τ and γ."""
     console.print(
         "search of γ: the best τ at γ, then the best γ for those features", style="italic"
     )
@@ -184,18 +190,21 @@ def _print_trace(console: Console, result: CVResult) -> None:
 def _print_projections(
     console: Console, names: Sequence[str], found: Projection, whole: bool
 ) -> None:
-    """Error, distance from the average and the change of features for every size."""
+    """Print CV error, distance from the average and change of features for every size.
+
+    names: Names of all columns.
+    """
     t, distance = found.chosen, found.of_size(found.distance)
     share = distance / found.reference if found.reference > 0.0 else np.zeros(distance.size)
     most = PROJECTION.max_distance_share
-    near = f"the fewest features that stay within {100 * most:g} % of that"
+    aim = f"the fewest features that stay within {100 * most:g} % of that"
     if share[t] > most:
-        near = "the size that comes closest"
+        aim = "the size that comes closest"
     console.print(
         f"\nThe average of all models has CV error "
         f"{number(found.reference, found.proved)} ± "
         f"{number(found.reference_std)}; a model of fewer features is at a distance from it, the "
-        f"mean squared difference of their predictions on held-out rows. Chosen: {near}."
+        f"mean squared difference of their predictions on held-out rows. Chosen: {aim}."
     )
     error, spread = found.of_size(found.cv_error), found.of_size(found.std_error)
     table = make_table(("features", "γ", "CV error", "± s.e.", "distance"))

@@ -1,4 +1,4 @@
-"""What the command line writes as JSON."""
+"""The documents that the command line writes as JSON."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .report import Run
 
 
 def head(source: RowSource, p: int) -> dict[str, Any]:
-    """What every document begins with: the program, the table, and what the results depend on.
+    """The first entries of every document: versions of the program and its libraries, the table.
 
-    p: Number of columns, without those that are left out because they are constant.
+    p: Number of columns that are not constant.
     """
     return {
         "sparsecv": __version__,
@@ -68,7 +68,7 @@ def cv_document(run: Run) -> dict[str, Any]:
 
 
 def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """What ``--json`` writes where Ctrl-C came first: the intervals known by then."""
+    """The document of a run that Ctrl-C has interrupted, with the bounds known by then."""
     return _surface_document(prepared, result) | {"interrupted": True, "model": None}
 
 
@@ -87,12 +87,13 @@ def fit_document(
 
 
 def _pair(choice: Choice) -> dict[str, Any]:
+    """The chosen τ and γ, and their CV error."""
     gamma = choice.gamma if choice.weights is None else None  # An average has no γ.
     return {"tau": choice.tau, "gamma": gamma, "cv_error": choice.cv_error}
 
 
 def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """The table, its folds and every h(γ, τ)."""
+    """The entries about the table, its folds, and the CV error h(γ, τ) of every pair."""
     folds, best, protocol = prepared.folds, result.best(), prepared.design.protocol
     same = ("tau", "gamma", "cv_error", "std_error", "lower_bound", "certified")
     more: dict[str, Any] = {}
@@ -117,11 +118,12 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """A number as JSON has it: null where no bound is known yet."""
+    """A number, or None for a bound that is still infinite, because JSON has no infinity."""
     return float(value) if np.isfinite(value) else None
 
 
 def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
+    """CV errors, bounds, supports and work at one γ, in lists over τ; null for unproved errors."""
     names = [prepared.names[c] for c in prepared.design.kept]
     lists = ("std_error", "lower", "mio_by_tau")
     errors = zip(result.cv_error.tolist(), result.exact, strict=True)
@@ -140,7 +142,7 @@ def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
 
 
 def _coefficients(ready: Standardised, model: FittedModel) -> dict[str, Any]:
-    """Names and coefficients of a model's features; both lists have the same order."""
+    """Names and coefficients of a model's features, in lists of the same order."""
     return {
         "support": [ready.names[c] for c in model.support],
         "coef": model.coef[model.support].tolist(),
@@ -150,7 +152,7 @@ def _coefficients(ready: Standardised, model: FittedModel) -> dict[str, Any]:
 
 
 def _model_document(ready: Standardised, model: FittedModel) -> dict[str, Any]:
-    """The chosen model; an average of models has no objective."""
+    """A model's coefficients, effects and objective; an average of models has no objective."""
     known = not np.isnan(model.objective)
     bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
     return _coefficients(ready, model) | {
@@ -160,7 +162,7 @@ def _model_document(ready: Standardised, model: FittedModel) -> dict[str, Any]:
 
 
 def _sizes(prepared: Prepared, found: Projection) -> dict[str, Any]:
-    """The projected model of every size."""
+    """The projected models of every size, with their CV errors and distances from the average."""
     tables = {
         "tau": found.sizes,
         "gamma": np.asarray(found.gammas)[found.at],

@@ -1,4 +1,4 @@
-"""The command ``sparsecv fit``: the best model of at most τ features at one γ."""
+"""The command ``sparsecv fit``, which finds the best model of at most τ features at one γ."""
 
 from __future__ import annotations
 

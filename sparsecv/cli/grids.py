@@ -1,4 +1,4 @@
-"""Values of γ, τ and λ from the texts of command-line options."""
+"""Reads values of γ, τ and λ from the texts of command-line options."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from ..cv.settings import checked_gammas, log_grid
 from ..design.design import Array
 from ..errors import InputError
 
-# A range with more values is refused: each would be a row of the results, and a wrong digit in a
-# range would fill the memory.
+# A range of more values is refused, because a wrong digit in a range could fill the memory: every
+# value is a row of the results. Twice the number would allow results of twice the size.
 MAX_RANGE_VALUES = 100_000
 
 
 def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
-    """Read --gamma: auto (None), a number, a comma-separated list, or LO:HI:N log-spaced.
+    """Values of γ from a number, a list with commas, or LO:HI:N: N values from LO to HI.
 
-    option: For messages.
-    Raises InputError: Any other text, or a value that is not finite and > 0.
+    The values of a range are equally spaced in the logarithm. The word "auto" gives None.
+
+    option: Name of the option, for messages.
+    Raises InputError: The text has another form, or a value is not finite and > 0.
     """
     if text.strip().lower() == "auto":
         return None
@@ -43,25 +45,28 @@ def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
 
 
 def parse_weights(text: str) -> Array:
-    """Read --lambda: a number, a comma-separated list of numbers ≥ 0, or LO:HI:N log-spaced.
+    """Values of the stability's weight λ from a number ≥ 0, a list with commas, or LO:HI:N.
 
-    Raises InputError: Any other text, or a negative number.
+    The value 0 is added where the text names several values.
+
+    Raises InputError: The text has another form, or a value is negative.
     """
-    if ":" in text and (found := parse_gammas(text, "--lambda")) is not None:
-        return found
+    found = parse_gammas(text, "--lambda") if ":" in text else None
     try:
-        values = np.array([float(part) for part in text.split(",")])
+        values = [float(part) for part in text.split(",")] if found is None else found
     except ValueError:
-        values = np.array([np.nan])
-    if not (np.isfinite(values).all() and (values >= 0.0).all()):
+        values = [np.nan]
+    if not all(0.0 <= value < np.inf for value in values):
         raise InputError(f"--lambda must be numbers >= 0 or LO:HI:N; got {text!r}")
-    return values
+    return np.array([0.0, *values] if len(values) > 1 else values)
 
 
 def parse_taus(text: str) -> NDArray[np.intp] | None:
-    """Read --tau: "all" (None), A:B inclusive, or a comma-separated list.
+    """Values of τ from a list with commas, or A:B, which means A, A + 1, ..., B.
 
-    Raises InputError: Any other text.
+    The word "all" gives None.
+
+    Raises InputError: The text has another form.
     """
     if text.strip().lower() == "all":
         return None

@@ -1,6 +1,6 @@
-"""The command line: one function for every command of ``sparsecv``.
+"""The command line ``sparsecv``: its commands, and how errors and warnings are printed.
 
-Every command stands in a module of its own and imports what it works with when it runs.
+Every command is a function in a module of its own, which imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ for command in (cv, fit, predict, stability, benchmark, datasets, warmup):
 def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
+    """Print the version where the option --version is given."""
     if version:
         typer.echo(f"sparsecv {__version__}")
         raise typer.Exit(Exit.DONE)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit status, or exit where no arguments are passed.
+    """Run one command and return its exit status.
 
-    arguments: Those of the process by default.
+    arguments: The words after ``sparsecv``. By default the words come from the process, which then
+        exits with the status.
     """
     warnings.showwarning = _one_line_warning
-    np.seterr(all="ignore")  # Kernels report errors that matter.
+    np.seterr(all="ignore")  # Kernels check their results themselves.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show γ shows a question mark.
@@ -72,15 +74,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _complaint(error: Any) -> str:
-    """What is wrong with the input or with the words of a command, whatever typer's version."""
+    """The message of an error in the input or in a command's words, for any version of typer."""
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
-        near = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
-        return f"No such option: {error.option_name}" + (near if error.possibilities else "")
+        options = f" (Possible options: {', '.join(sorted(error.possibilities or []))})"
+        return f"No such option: {error.option_name}" + (options if error.possibilities else "")
     text = error.format_message() if hasattr(error, "format_message") else error
     return str(text).replace("Value error, ", "")
 
 
 def _one_line_warning(message: Any, *_: Any, **__: Any) -> None:
+    """Print a warning in one line, without the place in the code that Python would add."""
     print(f"warning: {message}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what every command does with them."""
+"""Options that several commands share, and the functions that carry the options out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """Exit statuses; GAP: a limit that the user has named left something unproved."""
+    """Exit statuses; GAP means that a limit which the user named left something unproved."""
 
     DONE = 0
     GAP = 1
@@ -31,12 +31,14 @@ class Exit(IntEnum):
 
 
 def _data_sets() -> list[str]:
+    """Names of data sets for the shell's completion."""
     from ..tables.datasets import list_datasets
 
     return [info.name for info in list_datasets() if info.available]
 
 
 def _checked_jobs(jobs: int) -> int:
+    """Return the value of --jobs; raise an InputError where it is 0 or below -1."""
     if jobs < -1 or jobs == 0:
         raise InputError(f"--jobs must be a number of threads or -1; got {jobs}")
     return jobs
@@ -108,10 +110,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings
 def read(
     data: str, quiet: bool, one_hot: bool, all_levels: bool, drop: list[str] | None, **more: Any
 ) -> RowSource:
-    """Open the table a command works on, and say what is noticed about its columns.
+    """Open the table of a command, and print remarks on its columns unless ``quiet``.
 
     more: The options --target, --encoding, --weights and --groups.
-    Raises InputError: A table or options that cannot be used.
+    Raises InputError: The table or the options cannot be used.
     """
     from ..tables.datasets import resolve
 
@@ -125,9 +127,9 @@ def read(
 
 
 def as_limit(text: str) -> float | str | None:
-    """Read --time-limit: "auto", None for no limit, or seconds.
+    """The value of --time-limit: "auto", seconds, or None for no limit.
 
-    Raises InputError: Any other text, or a negative number.
+    Raises InputError: The text is another word or a negative number.
     """
     word = text.strip().lower()
     if word in ("auto", "none"):
@@ -142,9 +144,10 @@ def as_limit(text: str) -> float | str | None:
 
 
 def announce_limit(p: int, limit: float | str | None) -> None:
-    """Say before the search that a part of the results may stay estimates.
+    """Print, for a table of many columns, that some results may remain estimates.
 
     p: Number of columns.
+    limit: The value of --time-limit, as :func:`as_limit` returns the value.
     """
     from ..cv.settings import PROVING_SECONDS
     from ..solvers.leaps.all_sizes import TREE_ONLY
@@ -167,16 +170,16 @@ def note(text: str) -> None:
 
 
 def open_console(quiet: bool, json_file: Path | None = None) -> Console:
-    """Where the tables go: standard output, or standard error where JSON goes to the former."""
+    """The console that tables are printed on; standard error where JSON is on standard output."""
     from rich.console import Console
 
     return Console(quiet=quiet, highlight=False, emoji=False, stderr=str(json_file) == "-")
 
 
 def check_files(**paths: Path | None) -> None:
-    """Find out now, not after the search, that a file cannot be written.
+    """Refuse files that cannot be written, before any work is done.
 
-    paths: The files, by the names of their options.
+    paths: The files, by the names of the options that name them.
     Raises InputError: A path is a folder, or its folder does not exist.
     """
     for option, path in paths.items():
@@ -185,9 +188,9 @@ def check_files(**paths: Path | None) -> None:
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a document to a file, or to standard output where the path is "-".
+    """Write a document as JSON to a file, or to standard output where the path is "-".
 
-    document: Without NaN or infinite numbers.
+    document: All numbers must be finite, because JSON has no others.
     Raises InputError: The file cannot be written.
     """
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -201,7 +204,7 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 def save_model(
     path: Path | None, source: RowSource, model: FittedModel, tau: int, gamma: float
 ) -> None:
-    """Write a model that was fitted to a table; without a path nothing is written."""
+    """Write a model of the table ``source`` to a file, if a path is given (option --save)."""
     from ..design.saved import SavedModel
 
     if path is not None:
@@ -212,9 +215,10 @@ def save_model(
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on standard error where that is a terminal; otherwise nothing.
+    """Show a progress bar on standard error, if standard error is a terminal.
 
-    Yields: Takes a text, the units done and the units in all.
+    Yields: A function of a text, the number of finished units and the number of all units, which
+        updates the bar.
     """
     from rich.console import Console
 

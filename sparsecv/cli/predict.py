@@ -1,4 +1,4 @@
-"""The command ``sparsecv predict``: responses of new rows by a saved model."""
+"""The command ``sparsecv predict``, which predicts the responses of new rows by a saved model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
     saved = SavedModel.read(model)
     rows = read_features(data, saved.columns(), saved.support, encoding)
     blocks = _predictions(saved, rows, data)
-    first = next(blocks)  # Bad rows are refused before the file is opened.
+    first = next(blocks)  # Rows that cannot be used are refused before the file is opened.
     with file_faults(f"--out {out}"):
         chosen = nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8")
     with chosen as file:
@@ -43,7 +43,11 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
 
 
 def _predictions(saved: SavedModel, blocks: Iterable[Any], data: str) -> Iterator[list[float]]:
-    """Predictions of every block of rows; a prediction that is no finite number is refused."""
+    """Yield the predictions of every block of rows, and refuse predictions that are not finite.
+
+    blocks: Features of the rows, in arrays of shape (m, features of the model).
+    data: The table's name in messages.
+    """
     done = 0
     for X in blocks:
         values = saved.predict(X)

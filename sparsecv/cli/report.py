@@ -1,4 +1,4 @@
-"""The screen of ``sparsecv cv`` and ``sparsecv fit``: the answer first, then the coefficients."""
+"""Prints the models that ``sparsecv cv`` and ``sparsecv fit`` find, and their coefficients."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from ..selection.study import Study
 if TYPE_CHECKING:
     from ..selection.nested import NestedError
 
-# A table of more rows is cut to half as many around the choice, unless --table is given. Twice the
-# value would let the tables of one command fill two screens.
+# A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. Twice
+# the value would let the tables of one command fill two screens.
 MAX_TABLE_ROWS = 40
-# A table that is cut keeps so many rows.
+# A table that is cut keeps this many rows; twice the value would leave the table uncut.
 ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
-# The bound of a training objective is not shown where the relative gap is at least this large: such
-# a bound says nothing about the model. A gap of 1 would be that of the trivial bound 0.
+# The lower bound of a training objective is not printed where the relative gap, 1 − bound /
+# objective, is at least this large: the bound then says little about the model. The trivial bound
+# 0 has a gap of 1, so twice the value would print every bound. The value was chosen.
 MAX_SHOWN_GAP = 0.75
 ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
 SIGNS = (
@@ -38,11 +39,11 @@ SIGNS = (
 
 
 class Run(NamedTuple):
-    """A finished run of ``sparsecv cv``: what its screen, its JSON and its picture show.
+    """The results of ``sparsecv cv`` that are printed, written as JSON and drawn.
 
-    choices: What each rule chooses, by the rule's name.
-    model: The model on all rows.
-    expected: The error to expect on new data, where it is known.
+    choices: The choice of every rule that was evaluated, by the rule's name.
+    model: The chosen model, fitted to all rows.
+    expected: The error to expect on new data, or None where it was not computed.
     """
 
     prepared: Prepared
@@ -53,17 +54,17 @@ class Run(NamedTuple):
 
     @property
     def choice(self) -> Choice:
-        """What the study's rule has chosen."""
+        """The choice of the study's own rule."""
         return self.choices[self.study.rule]
 
 
 def number(value: float, proved: bool = True) -> str:
-    """Six significant digits, without an exponent where that is short; ≈ before an estimate."""
+    """A number with six significant digits, after the sign ≈ where the number is not proved."""
     return ("" if proved else "≈") + f"{value + 0.0:.6g}"  # The sum turns −0 into 0.
 
 
 def counted(features: int) -> str:
-    """A number of features, in words."""
+    """A number and the word "feature" or "features"."""
     return f"{features} feature{'' if features == 1 else 's'}"
 
 
@@ -74,9 +75,10 @@ def make_table(
     left: Sequence[str] = (),
     title: str | None = None,
 ) -> Table:
-    """A table whose columns are aligned to the right, but for those whose heads are in ``left``.
+    """A table whose columns are aligned to the right, except the columns named in ``left``.
 
-    rows: Texts, or drawings that rich knows.
+    heads: The columns' names.
+    rows: The cells of every row: texts, or drawings by rich.
     """
     table = Table(title=title, title_justify="left", title_style="italic")
     for head in heads:
@@ -89,9 +91,11 @@ def make_table(
 
 
 def rows_shown(count: int, centre: int, whole: bool) -> range:
-    """Rows of a table that are printed: all, or those around one row where there are too many.
+    """The positions of the table rows to print: all, or the rows around one of too many rows.
 
-    whole: The user has asked for whole tables.
+    count: Number of rows of the whole table.
+    centre: Position of the row that the printed rows surround.
+    whole: The user has asked for all rows.
     """
     if whole or count <= MAX_TABLE_ROWS:
         return range(count)
@@ -100,27 +104,27 @@ def rows_shown(count: int, centre: int, whole: bool) -> range:
 
 
 def print_table(console: Console, table: Table, count: int, what: str) -> None:
-    """Print a table, and how many of its ``count`` rows are left out; ``what`` names the rows."""
+    """Print a table, and how many of the ``count`` rows it lacks; ``what`` names the rows."""
     console.print(table)
     if count > table.row_count:
         console.print(f"… {count - table.row_count} more {what}: --table shows them", style="dim")
 
 
 def print_data(console: Console, ready: Standardised) -> None:
-    """Say in a sentence what was read."""
+    """Print a sentence about the table: its rows, features, response and scale."""
     source, protocol = ready.source, ready.design.protocol
-    said = f"[bold]{escape(source.name)}[/]: {source.n} rows, {counted(ready.design.p)}"
-    said += f", response {escape(source.target_name)}"
+    text = f"[bold]{escape(source.name)}[/]: {source.n} rows, {counted(ready.design.p)}"
+    text += f", response {escape(source.target_name)}"
     for what, name in (("weights", source.weights_name), ("groups", source.groups_name)):
-        said += "" if name is None else f", {what} {escape(name)}"
+        text += "" if name is None else f", {what} {escape(name)}"
     scaled = {"unit-norm": ", features scaled to unit length", "none": ", features not scaled"}
-    said += scaled.get(protocol.scale, "")
-    said += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
-    console.print(said + ("" if protocol.intercept else ", no intercept"))
+    text += scaled.get(protocol.scale, "")
+    text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
+    console.print(text + ("" if protocol.intercept else ", no intercept"))
 
 
 def print_answer(console: Console, run: Run) -> None:
-    """Print the rule, the model that it chooses, the model's errors, and what is proved."""
+    """Print the rule, the model that the rule chooses, the model's errors, and what is proved."""
     study = run.study
     why = rule_reason(study.rule_asked, study.data, study.settings)
     console.print(f"[bold]Rule {study.rule}[/] ({why}): {RULES[study.rule].aim}.")
@@ -132,7 +136,7 @@ def print_answer(console: Console, run: Run) -> None:
 
 
 def _lines(run: Run) -> Iterator[tuple[str, str]]:
-    """The answer: a label and a text for every line."""
+    """Yield the label and the text of every line about the choice."""
     choice, expected = run.choice, run.expected
     what = f"{choice.tau} of {counted(run.prepared.design.p)}"
     if choice.weights is None:
@@ -153,7 +157,10 @@ def _lines(run: Run) -> Iterator[tuple[str, str]]:
 def _errors(
     prepared: Prepared, study: Study, choice: Choice, nested: bool
 ) -> Iterator[tuple[str, str]]:
-    """The CV error of the choice, its bounds where it is not proved, RMSE and R²."""
+    """Yield the lines of the choice's CV error with its bounds, of its RMSE and of its R².
+
+    nested: The error to expect on new data is printed, too.
+    """
     folds, target = prepared.folds, escape(prepared.source.target_name)
     kind, known = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds", ""
     if choice.weights is not None:
@@ -178,7 +185,7 @@ def _errors(
 
 
 def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
-    """What is proved of the choice."""
+    """Yield the line that says whether the choice is proved."""
     result = study.surface
     pairs = "no pair (τ, γ) " + ("that was tried" if result.trace else "of the grid")
     within = "" if not result.tolerance else f" by more than {100 * result.tolerance:g} %"
@@ -198,7 +205,10 @@ def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
 
 
 def _best_of_size(model: FittedModel, tau: int) -> tuple[str, str]:
-    """What is proved of the features of a model on all rows."""
+    """The label and the text that say whether a model's features are proved the best.
+
+    model: A model of at most ``tau`` features, fitted to all rows.
+    """
     if model.proved:
         return "proved", f"no other {counted(tau)} fit all rows better at this γ"
     most = f", by at most {100 * model.gap:.2g} % of the objective"
@@ -209,7 +219,7 @@ def _best_of_size(model: FittedModel, tau: int) -> tuple[str, str]:
 def print_fit(
     console: Console, ready: Standardised, model: FittedModel, tau: int, gamma: float
 ) -> None:
-    """Print what ``sparsecv fit`` was asked for, the objective and what is proved."""
+    """Print the table, τ, γ and the objective of ``sparsecv fit``, and whether it is proved."""
     print_data(console, ready)
     console.print(f"[bold green]{tau} of {counted(ready.design.p)}, γ = {number(gamma)}[/]")
     bound = f" (proved lower bound {number(model.lower_bound)})"
@@ -223,9 +233,11 @@ def print_fit(
 def print_model(
     console: Console, ready: Standardised, model: FittedModel, whole: bool = False
 ) -> None:
-    """Print the coefficients in original units, those of the largest effect first.
+    """Print the coefficients in the table's units, in the order of their effects.
 
-    whole: All of the coefficients are printed, however many they are.
+    An effect is a coefficient times the standard deviation of its feature.
+
+    whole: All coefficients are printed, however many there are.
     """
     console.print(
         "\ncoefficients on all rows; × s.d.: the effect of one standard deviation", style="italic"
@@ -242,9 +254,9 @@ def print_model(
 
 
 def print_signs(console: Console, estimates: bool) -> None:
-    """Say what γ, τ, "proved" and ≈ mean, in a line each.
+    """Print what the words τ, γ and "proved" mean, and the sign ≈ if it was printed.
 
-    estimates: Whether a ≈ is on the screen.
+    estimates: Whether the sign ≈ was printed.
     """
     for word, meaning in SIGNS if estimates else SIGNS[:-1]:
         console.print(f"[bold]{word:>6}[/]  {meaning}", style="dim")

@@ -1,11 +1,10 @@
-"""The command ``sparsecv stability``: hyperparameters by stability-regularised validation."""
+"""The command ``sparsecv stability``, which chooses hyperparameters by CV error and stability."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 from ..errors import InputError
@@ -45,7 +44,7 @@ Solver = Annotated[
     typer.Option(help="sparse-ridge: rounding is the paper's; auto: exact up to 20 columns."),
 ]
 Classify = Annotated[bool, typer.Option("--classify", help="The response holds labels.")]
-Test = Annotated[float, typer.Option(help="Share of the rows kept apart for a test.")]
+Test = Annotated[float, typer.Option(help="Share of the rows that are held out for a test.")]
 Plot = Annotated[
     Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
 ]
@@ -98,7 +97,7 @@ def stability(
         cv=folds,
         taus=None if taus is None else taus.tolist(),
         gammas=None if gammas is None else gammas.tolist(),
-        lambdas=_lambdas(weights),
+        lambdas=None if weights is None else grids.parse_weights(weights),
         loss=loss,
         search=search,
         classify=classify,
@@ -119,16 +118,8 @@ def stability(
     raise typer.Exit(shared.Exit.DONE)
 
 
-def _lambdas(text: str | None) -> Any:
-    """Values of --lambda, to which 0 is added where the user has named several."""
-    from .grids import parse_weights
-
-    values = None if text is None else parse_weights(text)
-    return values if values is None or len(values) == 1 else np.append(0.0, values)
-
-
 def _show(console: Console, found: dict[str, Any]) -> None:
-    """Print λ, the choice and its errors.
+    """Print the chosen hyperparameters and their errors, also those chosen at λ = 0.
 
     found: The document that ``--json`` writes.
     """
@@ -166,7 +157,7 @@ def _show(console: Console, found: dict[str, Any]) -> None:
 
 
 def _text(params: dict[str, Any]) -> str:
-    """Hyperparameters as they are printed."""
+    """Hyperparameters as a text for the screen."""
     return ", ".join(
         f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in sorted(params.items())

@@ -1,4 +1,4 @@
-"""``sparsecv warmup``: compile everything now, so that no later call waits for it."""
+"""The command ``sparsecv warmup``, which compiles all kernels, so that no later call waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .options import note
 
 
 def warmup() -> None:
-    """Compile everything once, on all cores."""
+    """Compile all kernels once, on all cores."""
     from joblib import Parallel, delayed
 
     started = time.perf_counter()
@@ -25,7 +25,7 @@ def warmup() -> None:
 
 
 def run_path(name: str) -> None:
-    """Compile the path of the program that ``PATHS`` has under this name, by running the path."""
+    """Compile the kernels of an entry of ``PATHS`` by running the entry on a tiny table."""
     PATHS[name]()
 
 
@@ -37,7 +37,7 @@ def _rows(n: int, p: int) -> tuple[Any, Any]:
 
 
 def _validate(n: int, p: int, folds: str, method: str = "auto") -> None:
-    """Cross-validate a tiny table."""
+    """Cross-validate a tiny table of n rows and p columns."""
     from ..cv.engine import cross_validate
     from ..cv.settings import Settings
     from ..design.fold_data import RowFolds
@@ -48,7 +48,7 @@ def _validate(n: int, p: int, folds: str, method: str = "auto") -> None:
 
 
 def _estimate() -> None:
-    """Fit the estimators."""
+    """Fit the estimators to a tiny table."""
     from ..estimators import SparseRidge, SparseRidgeCV
 
     X, y = _rows(40, 6)
@@ -57,7 +57,7 @@ def _estimate() -> None:
 
 
 def _select_stably() -> None:
-    """Compute the losses that stability selection asks for, by every solver."""
+    """Compute the losses of stability selection on a tiny table, by every solver."""
     from ..selection.learner import SparseRidgeLearner
 
     X, y = _rows(40, 30)
@@ -75,8 +75,8 @@ PATHS: dict[str, Callable[[], None]] = {
     "estimators": _estimate,
     "stability": _select_stably,
 }
-# The paths of one stage run side by side. Two paths of a stage have few kernels in common, and
-# both find what the stages before have compiled.
+# The stages run one after the other, and the two paths of a stage run at the same time, in
+# processes of their own. The two paths have few kernels in common, so little is compiled twice.
 STAGES = (
     ("leave-one-out", "search"),
     ("beyond 45 columns", "estimators"),

@@ -1,4 +1,4 @@
-"""The picture of the CV error against τ, and what all pictures share (extra ``plot``)."""
+"""Draws the CV error against τ, and holds functions that all pictures use (extra ``plot``)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
 
-# Where more curves than this are drawn, only the chosen curve has a label in the legend. A legend
-# of twice as many labels would hide the curves.
+# If there are more curves, the legend names the chosen curve alone. A legend of twice as many names
+# would cover the curves.
 MAX_LABELS = 12
 
 
 def pyplot() -> Any:
-    """The module matplotlib.pyplot, set up for writing files.
+    """The module matplotlib.pyplot, which is set up to write files and open no windows.
 
     Raises InputError: matplotlib is not installed.
     """
@@ -33,10 +33,11 @@ def pyplot() -> Any:
 
 
 def check_writable(path: str, *, film: bool = False) -> None:
-    """Refuse a picture file that could not be written, before any work is done.
+    """Refuse a picture file that cannot be written, before any work is done.
 
-    film: Allows .gif, which only newer versions of matplotlib write as a still picture.
-    Raises InputError: matplotlib is missing, or the suffix or folder does not exist.
+    film: The picture may be a film, whose suffix is .gif.
+    Raises InputError: matplotlib is missing, the suffix is no known format, or the folder does not
+        exist.
     """
     plt = pyplot()
     kinds = set(plt.figure().canvas.get_supported_filetypes()) | ({"gif"} if film else set())
@@ -50,17 +51,14 @@ def check_writable(path: str, *, film: bool = False) -> None:
 
 
 def save(figure: Any, path: str) -> None:
-    """Write a figure and close it.
-
-    Raises InputError: The file cannot be written in that format.
-    """
+    """Write a figure to a file and close it; InputError if the file cannot be written."""
     with closing(figure, path):
         figure.savefig(path, dpi=150)
 
 
 @contextmanager
 def closing(figure: Any, path: str) -> Iterator[None]:
-    """Close a figure once it is written; a file that cannot be written is an InputError."""
+    """Close a figure after the block that writes it; errors of writing become InputErrors."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -69,19 +67,19 @@ def closing(figure: Any, path: str) -> Iterator[None]:
         pyplot().close(figure)
 
 
-def plain(text: str) -> str:
-    """A title as it is: a dollar sign in a file's name begins no formula."""
+def without_formulas(text: str) -> str:
+    """A title whose dollar signs, as in a file's name, are printed rather than begin a formula."""
     return text.replace("$", r"\$")
 
 
 def label_sizes(axes: Any) -> None:
-    """Label the horizontal axis as the number of features, with whole numbers."""
+    """Label the horizontal axis as the number of features, and mark it at whole numbers."""
     axes.set_xlabel("number of features τ")
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
-    """Mark the chosen model; ``at`` is its size, its error and the error's standard error."""
+    """Draw a star at the chosen model; ``at`` is (size, CV error, the error's standard error)."""
     axes.errorbar(
         *at, color="crimson", zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
         label=label,
@@ -93,8 +91,9 @@ def plot_cv(
 ) -> None:
     """Draw the CV error against τ, one curve per γ, and write it to ``path``.
 
-    The chosen pair is starred; the least error and the one-standard-error choice are marked. Where
-    errors are not proved, the interval between their bounds is shaded, unless it is very wide.
+    A star marks the chosen pair; other marks show the least error and the one-standard-error
+    choice. Where errors are not proved, the area between their bounds is shaded, if the bounds are
+    close enough to the errors.
 
     Parameters
     ----------
@@ -153,19 +152,22 @@ def plot_cv(
     label_sizes(axes)
     axes.set_ylabel("cross-validation error")
     _focus(axes, result)
-    axes.set_title(plain(title))
+    axes.set_title(without_formulas(title))
     axes.legend(fontsize=7, ncols=2)
     save(figure, path)
 
 
 def _mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
-    """Mark the error of another model than the chosen one."""
+    """Mark the CV error of a model of size ``tau`` that is not chosen; ``what`` describes it."""
     shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
     axes.plot(tau, error, label=f"{what}: τ = {tau}", color="crimson", zorder=5, **shape)
 
 
 def _focus(axes: Any, result: CVResult) -> None:
-    """Keep a wild curve or interval from flattening the others."""
+    """Limit the vertical axis, so that a few large errors or bounds do not flatten the curves.
+
+    The axis ends at most six times as far above the least error as the median error.
+    """
     errors = result.table("cv_error")
     best = result.best()
     low, high = float(errors.min()), float(errors.max())

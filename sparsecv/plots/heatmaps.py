@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of the stability paper: errors over a grid of two hyperparameters."""
+"""Draws Figures 1 and 2 of the stability paper: errors over a grid of two hyperparameters."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 
 from ..errors import InputError
 from ..stability.command import Job
-from .curves import plain, pyplot, save
+from .curves import pyplot, save, without_formulas
 
 
 def plot(job: Job, path: str, title: str) -> None:
-    """Draw heatmaps of the CV error, and of the test error where rows were held out.
+    """Draw heatmaps of the CV error, and of the test error where rows were held out for a test.
 
-    The stability paper's Figures 1 and 2: the minimiser and the chosen pair are marked.
+    The pair of least error and the chosen pair are marked, as in the stability paper.
 
-    Raises InputError: The learner has not two hyperparameters on a whole grid, or the file cannot
-        be written.
+    Raises InputError: The search was not over a grid of two hyperparameters, or the file cannot be
+        written.
     """
     found = job.search
     names = list(found.param_grid)
@@ -44,5 +44,5 @@ def plot(job: Job, path: str, title: str) -> None:
             axis.set_label_text({"gamma": "γ", "tau": "τ"}.get(name, name))
         figure.colorbar(image, ax=panel)
     axes[0][0].legend(fontsize=8)
-    figure.suptitle(plain(title))
+    figure.suptitle(without_formulas(title))
     save(figure, path)

@@ -1,4 +1,4 @@
-"""Pictures of Algorithm 1 at work: bounds on h against τ, before, after and in between."""
+"""Draws how Algorithm 1 tightens its bounds on the CV error h(γ, τ), as a picture or a film."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from ..cv.results import GammaResult
 from ..errors import InputError
-from .curves import closing, label_sizes, plain, pyplot, save
+from .curves import closing, label_sizes, pyplot, save, without_formulas
 
 Array = NDArray[np.float64]
 
 
 class FilmSettings(NamedTuple):
-    """How long a film shows a frame, and how many frames a film of the command line has at most.
+    """Numbers of a film that ``sparsecv cv --plot film.gif`` writes; both were chosen."""
 
-    A film of twice the frames takes twice the time and the disk space.
-    """
-
+    # A frame is shown for this long; twice the number makes the film half as fast.
     milliseconds_per_frame: int = 120
+    # A film of more frames shows this many of them, evenly spread. Twice the number doubles the
+    # time to write the film and its size on disk.
     max_frames: int = 300
 
 
@@ -28,7 +28,7 @@ FILM = FilmSettings()
 
 
 class Frame(NamedTuple):
-    """Bounds at every τ after ``solved`` mixed-integer problems."""
+    """Lower and upper bounds on h at every τ, once ``solved`` mixed-integer problems are solved."""
 
     solved: int
     lower: Array
@@ -36,7 +36,7 @@ class Frame(NamedTuple):
 
 
 def frames(result: GammaResult) -> list[Frame]:
-    """The bounds of phase 1, then a frame for every step of phase 2.
+    """The bounds after phase 1 of Algorithm 1, then the bounds after every step of phase 2.
 
     Raises InputError: The result has no history: it is not of ``method="search"`` or ``"bounds"``.
     """
@@ -59,7 +59,7 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     Parameters
     ----------
     result : GammaResult
-        Of a search of the best τ.
+        Result of a search of the best τ (``method="search"`` or ``"bounds"``).
     path : str
         The suffix chooses the format.
     title : str
@@ -94,7 +94,7 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
 def animate_bounds(
     result: GammaResult, path: str, title: str, most_frames: int | None = None
 ) -> int:
-    """Write a GIF of the bounds closing, one frame for every problem solved.
+    """Write a GIF of the bounds that Algorithm 1 has after every problem it solves.
 
     Parameters
     ----------
@@ -103,17 +103,17 @@ def animate_bounds(
         Ends in .gif.
     title : str
     most_frames : int, optional
-        Show about so many of them, evenly spread, the first and the last among them.
+        A film of more frames shows this many of them, evenly spread from the first to the last.
 
     Returns
     -------
     int
-        Frames written.
+        Number of frames written.
 
     Raises
     ------
     InputError
-        No history, matplotlib is missing, or the file cannot be written.
+        The result has no history, matplotlib is missing, or the file cannot be written.
 
     Examples
     --------
@@ -149,19 +149,26 @@ def animate_bounds(
 def _panels(
     result: GammaResult, every: list[Frame], title: str, size: tuple[float, float], count: int
 ) -> tuple[Any, list[_Panel]]:
-    """A figure, and its panels side by side, which show nothing yet."""
+    """A new figure of ``count`` empty panels side by side, and the panels.
+
+    every: The frames of the picture or film, which decide the range of the vertical axis.
+    size: Width and height in inches.
+    """
     figure, axes = pyplot().subplots(
         1, count, figsize=size, sharey=True, squeeze=False, layout="constrained"
     )
     panels = [_Panel(one, result.taus, _top(every)) for one in axes[0]]
     axes[0][0].set_ylabel("bounds on the CV error")
     axes[0][0].legend(fontsize=8)
-    figure.suptitle(plain(f"{title}, γ = {result.gamma:.4g}"))
+    figure.suptitle(without_formulas(f"{title}, γ = {result.gamma:.4g}"))
     return figure, panels
 
 
 class _Panel:
-    """Bounds of one moment; what is drawn is kept, and moved for another moment."""
+    """Axes that show the bounds of one frame, and can be changed to show another frame.
+
+    top: Upper end of the vertical axis.
+    """
 
     def __init__(self, axes: Any, taus: NDArray[np.intp], top: float) -> None:
         self.axes, self.taus, self.top = axes, taus, top
@@ -172,7 +179,7 @@ class _Panel:
         axes.set_ylim(0.0, top)
 
     def show(self, frame: Frame) -> list[Any]:
-        """Show one frame."""
+        """Draw the bounds of a frame in place of the former frame; return what has changed."""
         high = np.minimum(frame.upper, 2.0 * self.top)
         self.upper.set_ydata(high)
         self.lower.set_ydata(frame.lower)
@@ -180,7 +187,7 @@ class _Panel:
             self.between.remove()
         self.between = self.axes.fill_between(
             *(self.taus, frame.lower, high),
-            where=frame.upper <= 2.0 * self.top,  # A larger bound says nothing.
+            where=frame.upper <= 2.0 * self.top,  # Larger bounds lie far above the axis.
             color="grey",
             alpha=0.2,
             linewidth=0,
@@ -191,7 +198,11 @@ class _Panel:
 
 
 def _top(every: list[Frame]) -> float:
-    """Where the axis ends: above all of the last bounds, and the first ones as far as they fit."""
+    """The upper end of the vertical axis.
+
+    The axis contains the last frame's upper bounds and the median of the first frame's upper
+    bounds, where they are at most 8 times the least upper bound of the last frame.
+    """
     last = every[-1].upper[np.isfinite(every[-1].upper)]
     first = every[0].upper[np.isfinite(every[0].upper)]
     least = float(last.min()) if last.size else 1.0

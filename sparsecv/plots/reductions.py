@@ -1,4 +1,4 @@
-"""Figures 2 and 3 of the main paper: how many fewer problems and nodes than the grid."""
+"""Draws Figures 2 and 3 of the first paper: the reduction of problems and nodes by Algorithm 1."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .curves import pyplot, save
 
 
 def plot(rows: Sequence[Any], path: str) -> None:
-    """Draw the distributions of the reductions over γ (Figures 2 and 3, main paper).
+    """Draw the distributions over γ of the reductions against the grid.
 
-    rows: As :func:`sparsecv.cli.comparison.run` yields them.
+    rows: The rows that :func:`sparsecv.cli.comparison.run` yields.
     Raises InputError: matplotlib is missing or the file cannot be written.
     """
     kinds = list(dict.fromkeys(row.folds for row in rows))
@@ -32,7 +32,7 @@ def plot(rows: Sequence[Any], path: str) -> None:
 
 
 def _boxes(panel: Any, rows: Sequence[Any], ways: list[str], field: str) -> None:
-    """A box for every data set and way: the values of a field of the rows, in percent."""
+    """Draw a box for every data set and way, of the values of a field of the rows in percent."""
     names = list(dict.fromkeys(row.dataset for row in rows))
     for w, way in enumerate(ways):
         values: dict[str, list[float]] = {name: [] for name in names}

@@ -1,4 +1,4 @@
-"""Error and distance of projections against their size (extra ``plot``)."""
+"""Draws CV error and distance of the rule projected's models against size (extra ``plot``)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from ..cv.results import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..selection.projection import Projection
-from .curves import label_sizes, plain, pyplot, save, star
+from .curves import label_sizes, pyplot, save, star, without_formulas
 
 
 def linear_peers(
     data: FoldData, every: Sequence[Folds], sizes: NDArray[np.intp]
 ) -> dict[str, Array]:
-    """CV errors of the lasso with at most so many columns, and of ridge regression, by name.
+    """CV errors of the lasso and of ridge regression at every size, by the learner's name.
 
-    data: Rows in memory; where there are none, or rows have weights, nothing is compared.
-    every: Partitions whose errors are averaged.
-    sizes, shape (τ,): The lasso's λ is the λ of least error among those that leave at most so many
-        columns on all rows; ridge regression has all columns, whatever the size.
+    At a size the lasso has the penalty of least CV error among the penalties that select at most
+    this many columns on all rows. Ridge regression has all columns at every size.
+
+    data: The rows; the result is empty where they are not in memory or have weights.
+    every: Partitions into folds; the errors are averaged over the partitions.
+    sizes: Numbers of columns.
     """
     if not isinstance(data, RowFolds) or data.weights is not None:
         return {}
@@ -42,7 +44,7 @@ def linear_peers(
             few = columns[None, :] <= np.asarray(sizes)[:, None]
             lasso.append(np.where(few, error, np.inf).min(axis=1))
             model, total = Ridge(alphas, fit_intercept=centre), np.zeros(alphas.size)
-            for train, test in pairs:  # The response stands there once for every α.
+            for train, test in pairs:  # The response is repeated for every α.
                 model.fit(X[train], np.tile(y[train, None], alphas.size))
                 total += np.square(y[test, None] - model.predict(X[test])).sum(axis=0)
             ridge.append(np.full(len(sizes), total.min() / folds.sizes.sum()))
@@ -52,9 +54,9 @@ def linear_peers(
 def plot_sizes(
     found: Projection, path: str, title: str, *, peers: dict[str, Array] | None = None
 ) -> None:
-    """Draw CV error and distance to the average against size, the chosen one starred.
+    """Draw CV error and distance to the average against size, with a star at the chosen size.
 
-    path: Its suffix chooses the format (.png, .pdf, .svg).
+    path: The suffix chooses the format (.png, .pdf, .svg).
     peers: Errors of other models at the same sizes (:func:`linear_peers`).
     Raises InputError: matplotlib is missing, or the file cannot be written in that format.
     """
@@ -76,6 +78,6 @@ def plot_sizes(
     second.plot(sizes, found.of_size(found.distance), color="tab:green", linewidth=1.0)
     second.set_ylabel("held-out distance to the average", color="tab:green")
     second.set_ylim(bottom=0.0)
-    axes.set_title(plain(title))
+    axes.set_title(without_formulas(title))
     axes.legend(fontsize=7)
     save(figure, path)

@@ -1,4 +1,4 @@
-"""Risk estimates for any learner, and the bounds that come with them."""
+"""Estimates of the risk (expected loss on new data) of any learner, and bounds on their errors."""
 
 from .candidates import development_set, nested_cv
 from .deviations import (

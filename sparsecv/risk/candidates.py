@@ -1,6 +1,6 @@
-"""Risk of a learner that chooses among candidates: a development set, nested cross-validation.
+"""The risk of a learner that chooses its hyperparameters by a development set or nested folds.
 
-[N] is the lecture notes "Hyperparameter tuning and risk estimates".
+[N] denotes the lecture notes "Hyperparameter tuning and risk estimates".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Development:
         The least of ``errors``: too low, on average, for the risk of the chosen model.
     excess : float
         With probability 1 − δ the risk of the chosen model exceeds the least risk of all
-        candidates by at most so much.
+        candidates by at most this number.
     """
 
     params: dict[str, Any]
@@ -54,7 +54,9 @@ def development_set(
     random_state: Any = 0,
     **options: Any,
 ) -> Development:
-    """Train every candidate on one part and choose by the loss on the other ([N], eq. 1).
+    """Train every candidate on one part of the rows; choose the least mean loss on the other part.
+
+    This is eq. (1) of [N].
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def development_set(
     size : float
         Share of the rows in the development set.
     delta, loss_bound : float
-        The guarantee holds with probability 1 − delta, for losses in [0, loss_bound].
+        ``excess`` holds with probability 1 − delta, for losses in [0, loss_bound].
 
     Returns
     -------
@@ -74,7 +76,7 @@ def development_set(
     Raises
     ------
     InputError
-        ``size`` leaves no rows on one side, or a loss above ``loss_bound``.
+        ``size`` leaves one part without rows, or a loss is negative or above ``loss_bound``.
 
     Examples
     --------
@@ -115,10 +117,11 @@ class NestedEstimate:
     Attributes
     ----------
     value : float
+        Mean of ``parts``.
     parts : ndarray, shape (K,)
         Errors on the outer folds.
     params : list of dict
-        Hyperparameters chosen without every outer fold.
+        For every outer fold, the hyperparameters that were chosen without the fold's rows.
     """
 
     value: float
@@ -146,7 +149,7 @@ def nested_cv(
     param_grid : mapping of str to sequence
         Every combination is a candidate.
     cv : int, str, splitter or iterable
-        The outer folds. Inside an outer fold the other folds are the inner folds.
+        The outer folds. Without an outer fold, the other folds are the inner folds.
     inner : str
         "cv": cross-validation over the other folds. "development": one other fold is the
         development set, so a candidate costs one fit per outer fold and not (K − 1)/2.
@@ -158,7 +161,7 @@ def nested_cv(
     Raises
     ------
     InputError
-        Fewer than 3 folds, or an unknown ``inner``.
+        There are fewer than 3 folds, or ``inner`` is unknown.
 
     Examples
     --------
@@ -184,12 +187,13 @@ def nested_cv(
         pairs = [(t, (t + 1) % k) for t in range(k)]
     without = [np.flatnonzero((label != t) & (label != j)) for t, j in pairs]
     losses = iter(fits.losses((rows, c) for rows in without for c in candidates))
-    errors = np.full((k, k, len(grid)), np.nan)  # [t, j]: on fold j, of models without t and j
+    # The entry (t, j, c) is the error on fold j of candidate c, trained without the folds t and j.
+    errors = np.full((k, k, len(grid)), np.nan)
     for t, j in pairs:
         for c in candidates:
             values = next(losses)
             errors[t, j, c] = values[label == j].mean()
-            if inner == "cv":  # The model serves the other fold, too.
+            if inner == "cv":  # The same model is also tested on fold t.
                 errors[j, t, c] = values[label == t].mean()
     chosen = np.nanmean(errors, axis=1).argmin(axis=1).tolist()
     outer = fits.losses((folds.split(t)[0], c) for t, c in enumerate(chosen))

@@ -1,9 +1,12 @@
-"""Probability bounds on the risk, as functions of what their theorems assume.
+"""Bounds of the papers on the risk, each a function of the constants that its theorem assumes.
 
-[S] is "Stability Regularized Cross-Validation", [C] "Consistent Cross-Validation with Stable
-Learners", [N] the lecture notes "Hyperparameter tuning and risk estimates". No theorem can be
-checked from data alone: losses must be bounded for EVERY data set that the distribution may give,
-and stability must hold uniformly. What can be checked is: every function raises an InputError for
+[S] denotes "Stability Regularized Cross-Validation", [C] "Consistent Cross-Validation with Stable
+Learners" and [N] the lecture notes "Hyperparameter tuning and risk estimates". R is the risk of the
+learner, R_CV, R_lpo, R_Kfold and R_corr are estimates of R, and a bound holds with the probability
+that its function names.
+
+Data alone cannot show that a theorem applies: losses must be bounded for EVERY data set that the
+distribution may give, and stability must hold uniformly. Every function raises an InputError for
 numbers that its theorem does not allow, such as folds of unequal size.
 """
 
@@ -17,11 +20,13 @@ from ..errors import InputError
 
 
 def _check(holds: bool, message: str) -> None:
+    """Raise an InputError with a message unless a condition holds."""
     if not holds:
         raise InputError(message)
 
 
 def _positive(name: str, value: Any, *, zero: bool = True) -> float:
+    """Return a finite number > 0, or also 0 if ``zero``; otherwise raise an InputError."""
     number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(float(value))
     _check(number, f"{name} must be a number; got {value!r}")
     allowed = float(value) > 0.0 or (zero and float(value) == 0.0)
@@ -30,18 +35,21 @@ def _positive(name: str, value: Any, *, zero: bool = True) -> float:
 
 
 def _whole(name: str, value: Any, least: int) -> int:
+    """Return a whole number of at least ``least``; otherwise raise an InputError."""
     whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
     _check(whole, f"{name} must be a whole number of at least {least}; got {value!r}")
     return int(value)
 
 
 def _share(delta: Any, times: int = 1) -> float:
+    """Return δ where a bound holds with probability 1 − ``times`` δ > 0; else an InputError."""
     value = _positive("delta", delta, zero=False)
     _check(times * value < 1.0, f"delta must lie in (0, {1.0 / times:g}); got {delta!r}")
     return value
 
 
 def _equal_folds(n: Any, k: Any) -> tuple[int, int]:
+    """Return the numbers of rows and of folds; raise an InputError unless k divides n."""
     n, k = _whole("n", n, 2), _whole("k", k, 2)
     _check(k <= n, f"there are {k} folds and {n} rows")
     equal = f"the theorem needs folds of equal size: {k} does not divide n = {n}"
@@ -55,7 +63,7 @@ def stability_bound(
     """Theorem 2.2 of [S]: with probability 1 − δ, risk ≤ cv_error + √((M² + 6Mkμ)/(2kδ)).
 
     The bound follows from E[(R − R_CV)²] ≤ M²/(2k) + 3Mμ and Markov's inequality. The constant is
-    that of the theorem; the last display of the printed proof has another constant.
+    the theorem's; the last formula of the printed proof has another constant.
 
     Parameters
     ----------
@@ -89,17 +97,17 @@ def stability_bound(
 def training_error_bound(
     empirical_risk: float, pointwise_stability: float, *, n: int, loss_bound: float, delta: float
 ) -> float:
-    """Bousquet & Elisseeff's Theorem 11, which Remark 2.3 of [S] compares Theorem 2.2 with.
+    """Theorem 11 of Bousquet & Elisseeff (2002): risk ≤ empirical risk + √((M² + 12Mnμ_p)/(2nδ)).
 
-    With probability 1 − δ, risk ≤ empirical risk + √((M² + 12 M n μ_p)/(2nδ)), μ_p the pointwise
-    hypothesis stability.
+    The bound holds with probability 1 − δ, where μ_p is the pointwise hypothesis stability. Remark
+    2.3 of [S] compares its own Theorem 2.2 with this bound.
 
     Parameters
     ----------
     empirical_risk : float
-        Mean loss on the rows trained on.
+        Mean loss on the training rows.
     pointwise_stability : float
-        μ_p.
+        The stability μ_p.
     n : int
         Rows.
     loss_bound, delta : float
@@ -123,7 +131,7 @@ def training_error_bound(
 
 
 def _deviation(stability: float, loss_bound: float, n: int, delta: float) -> float:
-    """(4λ + L)√(log(1/δ)/(2n))."""
+    """The term (4λ + L)√(ln(1/δ)/(2n)) that all bounds of [C] contain."""
     return (4.0 * stability + loss_bound) * sqrt(log(1.0 / delta) / (2.0 * n))
 
 
@@ -137,11 +145,11 @@ def cv_deviation(
     n, n_train, n_validation : int
         Rows; n_T + n_V = n, and every row is held out equally often (Assumption 2).
     stability : float
-        λ of β_t ≤ λ/t, uniform stability (Assumption 1).
+        The number λ, where the uniform stability on t rows is β_t ≤ λ/t (Assumption 1).
     loss_bound : float
-        L: 0 ≤ loss ≤ L always.
+        The number L, where always 0 ≤ loss ≤ L.
     delta : float
-        Below 1/2.
+        The number δ, below 1/2.
 
     Returns
     -------
@@ -217,19 +225,19 @@ def k_fold_deviation(*, n: int, k: int, stability: float, loss_bound: float, del
 def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
     """Theorem 4.1 of [C]: some learner with β_t = 3λ/t has E|R_Kfold − R| ≥ λ/(2K²) − 2λ/n.
 
-    The construction is :func:`sparsecv.risk.lower_bound_example`.
+    :func:`sparsecv.risk.lower_bound_example` constructs the learner.
 
     Parameters
     ----------
     n, k : int
         Rows and folds; k divides n.
     stability : float
-        λ.
+        The number λ.
 
     Returns
     -------
     float
-        Where n < 4K² the bound is negative and says nothing.
+        The lower bound, which is negative where n < 4K².
 
     Examples
     --------
@@ -245,12 +253,14 @@ def k_fold_lower_bound(*, n: int, k: int, stability: float) -> float:
 def corrected_deviation(
     *, n: int, n_train: int, stability: float, loss_bound: float, delta: float
 ) -> float:
-    """Theorem 5.1 of [C]: |R_corr − R| ≤ 2λ(1/n + 1/n_T) + 3(4λ+L)√(ln(1/δ)/2n), 1 − 6δ.
+    """Theorem 5.1 of [C]: |R_corr − R| ≤ 2λ(1/n + 1/n_T) + 3(4λ+L)√(ln(1/δ)/2n).
+
+    The bound holds with probability 1 − 6δ.
 
     Parameters
     ----------
     n, n_train : int
-        Rows, and rows trained on in a fold.
+        Rows, and training rows of a fold.
     stability, loss_bound, delta : float
         As for :func:`cv_deviation`; δ below 1/6.
 
@@ -303,13 +313,13 @@ def selection_excess(
 ) -> float:
     """Theorem 6.1 of [C]: excess risk of the model that the corrected K-fold error selects.
 
-    The excess is at most 12M/n + 6(4M+L)√(ln(|models|/δ)/n) with probability 1 − 6δ, where every
-    model has β_t ≤ M/t.
+    With probability 1 − 6δ, the risk of the selected model exceeds the least risk of all models by
+    at most 12M/n + 6(4M+L)√(ln(models/δ)/n), where every model has uniform stability β_t ≤ M/t.
 
     Parameters
     ----------
     n, models : int
-        Rows, and models chosen from.
+        Rows, and the number of models.
     stability, loss_bound, delta : float
         As for :func:`cv_deviation`, the stability M; δ below 1/6.
 
@@ -331,19 +341,19 @@ def selection_excess(
 def development_set_bound(
     *, n_dev: int, models: int, delta: float, loss_bound: float = 1.0
 ) -> float:
-    """[N]: by how much the model chosen on a development set may be worse than the best one.
+    """A bound of [N] on the excess risk of the model that a development set selects.
 
-    Its risk is above the least by at most √((2/n_dev) ln(2|Θ₀|/δ)) with probability 1 − δ, for
-    losses in [0, 1]; times ``loss_bound`` otherwise.
+    With probability 1 − δ, the risk of the selected model exceeds the least risk of all models by
+    at most L √((2/n_dev) ln(2|Θ₀|/δ)), for losses in [0, L].
 
     Parameters
     ----------
     n_dev : int
-        Rows of the development set, drawn independently of the rows trained on.
+        Rows of the development set, drawn independently of the training rows.
     models : int
-        |Θ₀|.
-    delta : float
-    loss_bound : float
+        The number of models |Θ₀|.
+    delta, loss_bound : float
+        The numbers δ and L.
 
     Returns
     -------
@@ -363,14 +373,15 @@ def development_set_bound(
 def ridge_stability(
     *, gamma: float, n: int, row_bound: float, target_bound: float
 ) -> tuple[float, float]:
-    """Uniform stability of ridge regression with the squared loss: (λ, L) for the bounds here.
+    """Uniform stability and loss bound (λ, L) of ridge regression with the squared loss.
 
-    The fit of t rows is min (1/t) Σ (y − xᵀβ)² + ρ||β||², ρ = γ/(2n): ridge regression whose γ is
-    in proportion to its rows, without intercept. With ||x|| ≤ κ and |y| ≤ B, ρ||β||² ≤ B², so
-    |y − xᵀβ| ≤ r = B + κB/√ρ: L = r², and the loss is 2r-Lipschitz in the prediction. Leaving out a
-    row changes the objective by a function that is 4rκ/t-Lipschitz in β, and the objective is
-    2ρ-strongly convex. By the argument of Bousquet & Elisseeff 2002, Theorem 22, with 1/t left as
-    1/t, |loss − loss without the row| ≤ 4r²κ²/(ρt).
+    The fit of t rows minimises (1/t) Σ (y − xᵀβ)² + ρ||β||², ρ = γ/(2n): ridge regression without
+    intercept, whose γ is proportional to the number of rows. With ||x|| ≤ κ and |y| ≤ B,
+    ρ||β||² ≤ B², so |y − xᵀβ| ≤ r = B + κB/√ρ. Hence L = r², and the loss is 2r-Lipschitz in the
+    prediction. Leaving out a row changes the objective by a function that is 4rκ/t-Lipschitz in β,
+    and the objective is 2ρ-strongly convex. By the argument of Bousquet & Elisseeff (2002), Theorem
+    22, with the factor 1/t kept,
+    |loss − loss without the row| ≤ 4r²κ²/(ρt).
 
     Parameters
     ----------

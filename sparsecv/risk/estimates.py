@@ -1,9 +1,9 @@
-"""Estimates of the risk of any learner: K-fold, leave-p-out, corrected, repeated.
+"""Estimates of the risk of any learner: K-fold, leave-p-out, corrected and repeated.
 
-Texts: [C] "Consistent Cross-Validation with Stable Learners", [N] lecture notes "Hyperparameter
-tuning and risk estimates". By the last table of [N], cross-validation estimates the risk of a
-learner on a typical sample, and nested cross-validation the risk of a learner that chooses its own
-hyperparameters.
+[C] denotes "Consistent Cross-Validation with Stable Learners" and [N] the lecture notes
+"Hyperparameter tuning and risk estimates". By the last table of [N], cross-validation estimates the
+risk of a learner with fixed hyperparameters on a typical sample; nested cross-validation estimates
+the risk of a learner that chooses its own hyperparameters.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ class RiskEstimate:
     Attributes
     ----------
     value : float
+        The estimate, which is the mean of ``parts``.
     parts : ndarray
-        Errors of folds, of subsets or of repetitions, whose mean is ``value``.
+        Errors of folds, of subsets of the rows, or of repetitions.
     standard_error : float
         Standard error of the mean of ``parts``, as if the parts were independent. Folds are not
         quite independent, and repetitions of one data set say nothing about other data sets.
     exact : bool
-        False where subsets were sampled.
+        False where only a random sample of the subsets was evaluated.
     """
 
     value: float
@@ -52,7 +53,7 @@ class RiskEstimate:
 
     @classmethod
     def of(cls, parts: Iterable[float], exact: bool = True) -> RiskEstimate:
-        """The estimate whose parts are given.
+        """The estimate that is the mean of some parts.
 
         Parameters
         ----------
@@ -70,9 +71,10 @@ class RiskEstimate:
 
 
 class Fits:
-    """Losses on all rows of clones of an estimator that are fitted to some rows.
+    """Fits clones of an estimator to subsets of the rows, and returns their losses on all rows.
 
-    options: ``loss`` and ``n_jobs`` of :func:`k_fold`.
+    candidates: Hyperparameters of the clones; a task names a candidate by its position.
+    loss, n_jobs: As for :func:`k_fold`.
     """
 
     def __init__(
@@ -91,17 +93,17 @@ class Fits:
         self.n, self.n_jobs = len(y), n_jobs
 
     def losses(self, tasks: Iterable[tuple[Index, int]]) -> list[Array]:
-        """Losses (n,) of every fit, given its training rows and the number of its candidate."""
+        """The losses on all rows, shape (n,), of every task (training rows, candidate)."""
         todo = [(rows, [candidate]) for rows, candidate in tasks]
         found = dict(losses_of(self.learner, todo, self.n_jobs))
         return [found[index][0] for index in range(len(todo))]
 
     def folds(self, cv: Any, seed: Any) -> Folds:
-        """The folds asked for; K folds are stratified for a classifier."""
+        """The folds that ``cv`` describes; K folds are stratified for a classifier."""
         return folds_for(self.learner.estimator, cv, self.learner.X, self.learner.y, seed)
 
     def cross_validated(self, cv: Any, seed: Any, corrected: bool) -> RiskEstimate:
-        """The K-fold estimate, or the bias-corrected estimate."""
+        """The K-fold estimate, or the bias-corrected estimate of :func:`corrected_k_fold`."""
         folds = self.folds(cv, seed)
         pairs = [folds.split(j) for j in range(folds.k)]
         whole = self.losses([(np.arange(self.n), 0)] if corrected else [])
@@ -115,7 +117,7 @@ class Fits:
 def k_fold(
     estimator: Any, X: Any, y: Any, *, cv: Any = 5, random_state: Any = 0, **options: Any
 ) -> RiskEstimate:
-    """K-fold cross-validation: the mean over folds of their mean losses (eq. 2.1 of [C]).
+    """K-fold cross-validation: the mean over folds of the folds' mean losses (eq. 2.1 of [C]).
 
     Parameters
     ----------
@@ -124,10 +126,10 @@ def k_fold(
     cv : int, str, splitter or iterable
         K, "loo", "size:M", a splitter or index pairs.
     random_state : int, RandomState or None
-        Draws the folds.
+        Seed of the random folds.
     **options
-        ``loss``, a str or callable as in :class:`~sparsecv.StabilityCV`; ``n_jobs``, how many fits
-        run at a time, as in joblib.
+        ``loss``, a str or callable as in :class:`~sparsecv.StabilityCV`; ``n_jobs``, the number of
+        fits that run at a time, as in joblib.
 
     Returns
     -------
@@ -176,16 +178,16 @@ def leave_p_out(
     random_state: Any = 0,
     **options: Any,
 ) -> RiskEstimate:
-    """Leave-p-out: the mean over all sets of p rows of their mean loss.
+    """Leave-p-out: the mean, over all sets of p rows, of the mean loss on the held-out set.
 
     Parameters
     ----------
     estimator, X, y, random_state, **options
         As for :func:`k_fold`.
     p : int
-        Rows held out.
+        Number of rows in a held-out set.
     most : int
-        Where there are more sets than this, so many are drawn at random and ``exact`` is False.
+        If there are more sets, this many sets are drawn at random and ``exact`` is False.
 
     Returns
     -------
@@ -194,7 +196,7 @@ def leave_p_out(
     Raises
     ------
     InputError
-        p out of 1..n−1, or ``most`` below 1.
+        p is not in 1..n−1, or ``most`` is below 1.
 
     Examples
     --------
@@ -225,9 +227,10 @@ def corrected_k_fold(
 ) -> RiskEstimate:
     """Bias-corrected K-fold error (Burman 1989; Section 5 of [C]).
 
-    R_CV + R̂[A([n]), [n]] − (1/K) Σ_j R̂[A(T_j), [n]]: what the folds lose by their fewer rows is
-    taken off, as far as losses on the training rows show it. ``parts`` are the K-fold terms with
-    each fold's own correction.
+    The estimate is R_CV + R̂[A([n]), [n]] − (1/K) Σ_j R̂[A(T_j), [n]], where R̂[A(T), [n]] is the mean
+    loss on all rows of the model trained on the rows T. The correction removes the part of the
+    error that comes from training on fewer rows. ``parts`` are the folds' mean losses, each with
+    the fold's own correction.
 
     Parameters
     ----------
@@ -269,18 +272,18 @@ def repeated_k_fold(
     k, repeats : int
         Folds and partitions.
     corrected : bool
-        Average the bias-corrected error (:func:`corrected_k_fold`).
+        Whether the bias-corrected error is averaged (:func:`corrected_k_fold`).
 
     Returns
     -------
     RiskEstimate
-        ``parts`` are the partitions' estimates. Their standard error is what the choice of
-        partition leaves undecided, not the error of the estimate.
+        ``parts`` are the partitions' estimates. The standard error measures how much the estimate
+        depends on the drawn partitions, not the distance of the estimate from the risk.
 
     Raises
     ------
     InputError
-        Fewer than 1 repetition.
+        ``repeats`` is below 1.
 
     Examples
     --------

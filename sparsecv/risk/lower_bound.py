@@ -1,8 +1,9 @@
-"""The learner and distribution of Theorem 4.1: K-fold errors that do not converge.
+"""A learner whose K-fold error does not converge to the risk: Theorem 4.1 of [C].
 
-[C] is "Consistent Cross-Validation with Stable Learners", here its Section 4. The learner fits the
-grid point with index m by λ·S_min(m, t) for t training rows, so the fit goes on changing with t at
-every size, by no more than 3λ/t, and a K-fold estimate sees the fits of (K−1)n/K rows alone.
+[C] denotes "Consistent Cross-Validation with Stable Learners". With t training rows the learner
+predicts λ·S_min(m, t) at the grid point with index m, where S_m = 1 + 1/2 + … + 1/m. The
+predictions change with t at every t, by at most 3λ/t, and a K-fold estimate evaluates only models
+of (K−1)n/K training rows.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ class LowerBoundExample:
     Attributes
     ----------
     n : int
+        Number of grid points, and of rows in a sample.
     M, stability : float
-        M ≥ log n and 0 ≤ λ ≤ M/2 as in the theorem.
+        The theorem's numbers M ≥ log n and λ, 0 ≤ λ ≤ M/2.
     noise : float
-        ε < λ/n.
+        The theorem's number ε < λ/n.
     """
 
     n: int
@@ -42,18 +44,18 @@ class LowerBoundExample:
 
     @property
     def targets(self) -> Array:
-        """y of every grid point."""
+        """The response y at every grid point, shape (n,)."""
         sign = np.where(np.arange(1, self.n + 1) <= self.n // 2, 1.0, -1.0)
         return np.asarray(self.M * self.sums + self.noise * sign)
 
     def draw(self, rng: np.random.Generator) -> NDArray[np.intp]:
-        """n rows, as indices of grid points (0..n−1)."""
+        """Draw n rows; a row is the index of its grid point, from 0 to n − 1."""
         return rng.integers(0, self.n, size=self.n)
 
     def predictions(self, training: NDArray[np.intp]) -> Array:
-        """λ·S_min(m, t) + ε·sign(median(T) − x_m) at every m, for t training rows T.
+        """The predictions λ·S_min(m, t) + ε·sign(median(T) − x_m) at every grid point m.
 
-        training: Grid points of the training rows.
+        training: Indices of the grid points of the t training rows T.
         """
         t = training.size
         first = np.minimum(np.arange(1, self.n + 1), t)
@@ -62,7 +64,7 @@ class LowerBoundExample:
         return np.asarray(self.stability * self.sums[first - 1] + self.noise * np.sign(median - x))
 
     def losses(self, training: NDArray[np.intp]) -> Array:
-        """|prediction − y| at every grid point, for training rows given by their grid points."""
+        """|prediction − y| at every grid point, after training on rows with these grid points."""
         return np.abs(self.predictions(training) - self.targets)
 
     def risk(self, training: NDArray[np.intp]) -> float:
@@ -70,7 +72,7 @@ class LowerBoundExample:
         return float(self.losses(training).mean())
 
     def k_fold_error(self, rows: NDArray[np.intp], k: int) -> float:
-        """K-fold estimate with folds of consecutive rows, as the rows are drawn independently.
+        """The K-fold estimate, with folds of consecutive rows, as rows are drawn independently.
 
         Raises InputError: k does not divide the number of rows.
         """
@@ -87,11 +89,11 @@ def lower_bound_example(n: int, stability: float, M: float | None = None) -> Low
     Parameters
     ----------
     n : int
-        Rows and grid points.
+        Number of rows and of grid points.
     stability : float
-        λ, 0 ≤ λ ≤ M/2.
+        The number λ, 0 ≤ λ ≤ M/2.
     M : float, optional
-        At least log n; the larger of log n and 2λ by default.
+        A number of at least log n; the larger of log n and 2λ by default.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def lower_bound_example(n: int, stability: float, M: float | None = None) -> Low
     Raises
     ------
     InputError
-        Values the theorem does not allow.
+        The theorem does not allow the numbers.
 
     Examples
     --------

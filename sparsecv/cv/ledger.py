@@ -335,7 +335,7 @@ class Ledger:
             found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])
             objective[:] = found.objective
             error[:] = (weight[at] * found.residual) ** 2
-            alone = ~(found.remain > MIN_RESIDUAL_SHARE)
+            alone = ~(found.one_minus_leverage > MIN_RESIDUAL_SHARE)
         for i in np.flatnonzero(alone):
             j = int(folds[i])
             fit = self.problem(g, j).fit(support)

@@ -156,14 +156,14 @@ class _Answers:
             todo = runners.to_search(gamma, tie, found)
             ended = not todo.any()
             if not ended:
-                tree.want[:] = wanted_from(inner[todo], p)
+                tree.next_wanted[:] = wanted_from(inner[todo], p)
                 tree.options[0].margin = runners.margin
-                kernels.enter(state, found, inner, known, rank)
+                kernels.enter_incumbents(state, found, inner, known, rank)
             while not ended and counts.nodes < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, kernels.TREE.nodes_per_look, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
-                kernels.answers(state, inner, found, near, todo)
+                kernels.best_supports(state, inner, found, near, todo)
             known = int(inner.size)
             if not ended:
                 self.known = [

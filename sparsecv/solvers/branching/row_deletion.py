@@ -145,7 +145,6 @@ class LeftOut:
             start=self.start,
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
-            ones=np.ones(p),
             known=record(
                 kernels.KNOWN,
                 ridge=ridge,
@@ -155,8 +154,6 @@ class LeftOut:
             upper=np.full(k, np.inf),
             support=np.zeros((k, tau), dtype=np.int64),
             doubt=np.zeros(k, dtype=np.int32),
-            state=np.zeros(p, dtype=np.int8),
-            columns=np.zeros(p, dtype=np.int64),
             now=record(kernels.NODE),
             residual=np.zeros(self.targets.size),
             active=np.zeros(p, dtype=np.int64),

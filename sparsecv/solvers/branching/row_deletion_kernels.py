@@ -22,13 +22,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, cholesky, dot, factor_row, invert_factor
-from ..relaxation.dual_bound import (
-    BoundTerms,
-    bound_of_parts,
-    gram_gradient,
-    list_allowed,
-    sum_largest,
-)
+from ..relaxation.dual_bound import BoundTerms, bound_of_parts, gram_gradient
 from .search_settings import ROW_DELETION
 
 KNOWN = np.dtype(
@@ -47,7 +41,6 @@ NODE = np.dtype(
         ("root_lam", "f8"),  # √λ of the node's relaxation
         ("extracted", "f8"),  # d of the relaxation's Q = G − dI
         ("cardinality_left", "i8"),  # free columns still to choose
-        ("count", "i8"),  # columns that are not out
         ("active", "i8"),  # columns with a coefficient, −1 before L⁻¹ is formed
     ]
 )
@@ -63,18 +56,15 @@ class DeletedProblems(NamedTuple):
     start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
     yy: Array  # (k,) squared length of y without the rows
     shift: Array  # (k,) multiple of I added to the problem's G and taken off γ/2
-    ones: Array  # (p,)
     known: NDArray[np.void]  # (1,) of KNOWN
     upper: Array  # (k,) objectives of the incumbents
     support: NDArray[np.int64]  # (k, τ) incumbents
     doubt: NDArray[np.int32]  # (k,) problems on which a support could not be judged
-    # A node: coefficients, b − Gβ, decisions, and 0/1 for included and for free columns.
+    # A node: coefficients, b − Gβ, and 1 for included and for free columns, 0 for others.
     beta: Array  # (p,)
     c: Array  # (p,)
-    state: NDArray[np.int8]  # (p,)
     inside: Array  # (p,)
     free: Array  # (p,)
-    columns: NDArray[np.int64]  # (p,) columns that are not out
     now: NDArray[np.void]  # (1,) of NODE
     residual: Array  # (R,)
     active: NDArray[np.int64]  # (p,) columns with a coefficient
@@ -99,14 +89,13 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
     gram_gradient(dp.G, terms.b, beta, dp.c)
     now.quadratic, now.linear, now.reach = 0.0, 0.0, terms.reach_y
     for i in range(p):
-        dp.beta[i], dp.state[i] = beta[i], state[i]
+        dp.beta[i] = beta[i]
         dp.inside[i], dp.free[i] = state[i] == 1, state[i] == 0
         now.quadratic += beta[i] * (terms.b[i] - dp.c[i])
         now.linear += beta[i] * terms.b[i]
         now.reach += abs(beta[i]) * terms.length[i]
-    now.square, now.count = dot(beta, beta, p), list_allowed(state, dp.columns)
+    now.square, now.active = dot(beta, beta, p), -1
     now.root_lam, now.extracted, now.cardinality_left = root_lam, extracted, left
-    now.active = -1
 
 
 @kernel(inline=True)
@@ -138,18 +127,40 @@ def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-unty
 
 @kernel(inner=True, reorder=True)
 def sum_from_above(g, length, raise_by, inside, free, k, level):  # type: ignore[no-untyped-def]
-    """Σ v over included columns plus an upper bound on the k largest v over free columns.
+    """Σ v over included columns plus an upper bound on the sum of the k largest v of free columns.
 
-    v_i = (|g_i| + raise_by·length_i)². For any level ≥ 0 the k largest v add up to at most
-    k·level + Σ max(v − level, 0).
+    v_i = (|g_i| + raise_by·length_i)² takes the place of g_i. For any level ≥ 0 the k largest v add
+    up to at most k·level + Σ max(v − level, 0).
     """
     total, over = 0.0, 0.0
     for i in range(g.shape[0]):
         size = abs(g[i]) + raise_by * length[i]
-        v = size * size
+        v = g[i] = size * size
         total += inside[i] * v
         over += free[i] * max(v - level, 0.0)
     return total + k * level + over
+
+
+@kernel(inner=True)
+def sum_selected(v, inside, free, k, top):  # type: ignore[no-untyped-def]
+    """Σ v over included columns plus the sum of the k largest v of free columns; ∞ for NaN."""
+    total = 0.0
+    for c in range(k + 1):
+        top[c] = 0.0
+    for i in range(v.shape[0]):
+        if inside[i] > 0.0:
+            total += v[i]
+        elif free[i] > 0.0 and v[i] > top[k]:
+            c = k
+            while c > 0 and top[c - 1] < v[i]:
+                top[c] = top[c - 1]
+                c -= 1
+            top[c] = v[i]
+        elif not v[i] >= 0.0:
+            return np.inf
+    for c in range(k):
+        total += top[c]
+    return total
 
 
 @kernel(inline=True)
@@ -178,8 +189,7 @@ def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-d
     lost = raise_by * reach
     bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
     if bound < target:
-        which = (dp.state, dp.columns, now.count, k)
-        total = sum_largest(dp.ones, length, *which, dp.g, raise_by, dp.top)
+        total = sum_selected(dp.g, dp.inside, dp.free, k, dp.top)
         total *= (1.0 + eps) / weight
         bound, _ = bound_of_parts(dp.yy[j], linear, quadratic, total, lost, scaled)
     return bound
@@ -280,7 +290,7 @@ def move(dp, j, value, target):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel(inner=True)
+@kernel(inline=True)
 def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
     """Dual bound on problem j at coefficients that follow its deletion; −∞ where there are none."""
     if not move(dp, j, value, target):

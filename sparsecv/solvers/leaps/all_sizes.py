@@ -21,11 +21,11 @@ from .tree_kernels import TREE
 
 # Columns of the largest tree. A tree keeps p matrices of p × p numbers, 64 MB at this limit and
 # eight times as much at twice the limit. With more columns :func:`best_subsets` returns greedy
-# supports, and the full ridge fit as the bound.
+# supports, and the objective of the full ridge fit as the bound.
 MAX_COLUMNS = 200
-# Columns up to which every size is proved by trees unless a limit is named. With more columns the
-# time of a tree is out of hand, and proofs are made in the order in which they matter. Measured;
-# doubled, a cross-validation of 46 to 90 columns may not end within days.
+# With at most this many columns every size is proved by trees unless a limit is named. With more
+# columns a tree may take hours, and proofs are made in the order in which they matter for the
+# choice of γ and τ. Measured; doubled, a cross-validation of 90 columns may not end within days.
 TREE_ONLY = 45
 
 
@@ -34,8 +34,8 @@ class BestSubsets:
     """Best supports of several sizes, each with its proof.
 
     ``objective[i]``, ``lower_bound[i]`` and ``proved[i]`` belong to ``sizes[i]`` and
-    ``supports[i]``. When ``status`` is not optimal, ``open_nodes`` describe what was left: every
-    support that could still beat an unproved incumbent lies below an open node.
+    ``supports[i]``. Where ``status`` is not optimal, every support that is better than an unproved
+    incumbent lies below one of the ``open_nodes``.
     """
 
     sizes: NDArray[np.intp]
@@ -113,7 +113,7 @@ def best_subsets(
         nodes, count = open_nodes(tree, active), int(tree.counts[0].nodes)
         bound = np.minimum(state.pruned_bound[inner], _open_loss(state, inner))
         bound += tree.columns_of[-1, -1] ** 2
-    else:  # too many columns to branch on: greedy supports and the bound of the full ridge fit
+    else:  # With so many columns no tree is searched.
         supports = _greedy_supports(problem, wanted, starts)
         root = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
         nodes, count, tie = [root], 0, 1e-11
@@ -123,7 +123,7 @@ def best_subsets(
     lower = np.minimum(objective, bound)
     lost = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
     lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(lost), 0.0)
-    # a size is proved where no open node reaches below its incumbent, or no node is open at all
+    # A size is proved if no open node's bound is below the incumbent, or if no node is open.
     proved = np.asarray(
         (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
     )
@@ -140,7 +140,7 @@ def root_state(
     targets: Array | None = None,
     tolerance: float = 0.0,
 ) -> kernels.State:
-    """A tree over the active columns that stands at its root; see :func:`new_state`."""
+    """A tree over the active columns, at its root; the arguments are those of :func:`new_state`."""
     R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
     state = kernels.new_state(active.size, sizes, rows, targets, tolerance)
     state.tree.columns_of[:] = R.T
@@ -149,7 +149,7 @@ def root_state(
 
 
 def run(state: kernels.State, limits: Limits, chunk: int) -> Status:
-    """Search a tree until it is exhausted or a limit is reached.
+    """Search a tree until no node is open or a limit is reached.
 
     chunk: Nodes between two looks at the clock.
     Returns: OPTIMAL, or the limit that was reached.
@@ -169,17 +169,17 @@ def seed(
     starts: Sequence[NDArray[np.intp]],
     steps: int | None = None,
 ) -> None:
-    """Enter incumbents: backward elimination, then the given supports or forward selection.
+    """Enter incumbents by backward elimination, and from given supports or forward selection.
 
-    active: The problem's columns that the tree's stand for.
-    starts: In the problem's columns; where there are none, forward selection serves.
-    steps: Columns that forward selection takes; all of them by default.
+    active: The problem's column that each column of the tree stands for.
+    starts: Good supports, as columns of the problem; without any, columns are selected forward.
+    steps: How many columns are selected forward; all columns by default.
     """
     p = active.size
     local = [np.searchsorted(active, np.intersect1d(s, active)) for s in starts]
     sizes = np.array([s.size for s in local], dtype=np.int64)
     rank = np.empty(p, dtype=np.int64)
-    kernels.enter(state, stacked(local, p), sizes, len(local), rank)
+    kernels.enter_incumbents(state, stacked(local, p), sizes, len(local), rank)
     if not starts:
         R = state.tree.columns_of.T
         order = forward_order(R[:, :p], R[:, p], p if steps is None else steps)
@@ -189,17 +189,19 @@ def seed(
 
 
 def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
-    """Columns that are not identically zero; the others never enter a fit.
+    """Columns that are not identically zero, increasing; other columns never enter a fit.
 
-    Returns: Increasing. Where y or every column is zero, all supports are as good as the empty one
-        and the first column stands for all.
+    Where y or every column is zero, all supports are equally good and column 0 alone is returned.
     """
     found = np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
     return found if found.size and problem._rows[:, problem.p].any() else np.zeros(1, dtype=np.intp)
 
 
 def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:
-    """Index of the best fit; ties within rounding go to the lexicographically first support.
+    """Index of the best fit; of fits tied within rounding, that of lexicographically first support.
+
+    Where the gain yᵀy − f is smaller than the objective f, gains are compared, as they keep more
+    digits. Fits tie if they differ by at most 1e-12 of the best, the error of a QR factorisation.
 
     supports: One per fit, increasing columns.
     """
@@ -213,42 +215,43 @@ def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> i
 def best_of_tied(
     state: kernels.State, size: int, problem: SparseRidgeProblem, active: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """The best of supports that are within rounding of each other, by fresh fits.
+    """The best support of a size, chosen by fresh fits where supports tie up to rounding.
 
-    active: The problem's columns that the tree's stand for.
-    Returns: By position in ``active``.
+    active: The problem's column that each column of the tree stands for.
+    Returns: Columns of the tree.
     """
     tree = state.tree
     n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.options[0].tie)
-    near = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size, 0] * window)
-    supports = [from_mask(tree.found[size, 0, t]) for t in near]
+    tied = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size, 0] * window)
+    supports = [from_mask(tree.found[size, 0, t]) for t in tied]
     if len(supports) == 1:
         return supports[0]
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
 def _open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
-    """Least loss of an open child per size; ∞ where none reaches it."""
+    """Least loss of an open child for every size; ∞ where no open child has supports of a size."""
     bound = np.full(sizes.size, np.inf)
     tree, p = state.tree, state.tree.A.shape[0]
     for level in range(int(tree.counts[0].level) + 1):
         for j in range(int(tree.cursor[level]) + 1):
-            reach = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
-            loss = state.loss[level, 0] + tree.step[level, j]
-            bound[reach] = np.minimum(bound[reach], loss)
+            below = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
+            loss = state.loss[level, 0] + tree.added_loss[level, j]
+            bound[below] = np.minimum(bound[below], loss)
     return bound
 
 
 def rounding_margin(value: Array, yy: float | Array, tie: float | Array) -> Array:
-    """What is taken off a bound for rounding, shaped like ``value``.
+    """What is taken off a bound f for rounding: (tie + 1e-11) f + 128u √(f yᵀy) + (128u)² yᵀy.
 
-    With f the objective, it is (tie + 1e-11) f + 128u √(f yᵀy) + (128u)² yᵀy, u = EPS/2: the
-    residual of a QR is off by at most some tens of u times the length of y, so that its square is
-    off by 2√f·64u√(yᵀy) and the square of that. docs/certified.md says what this rests on.
+    Here u = EPS/2 is the rounding unit. The residual of Householder's QR is off by some tens of u
+    times the length of y (Higham 2002, Theorem 19.4). With δ = 64u √(yᵀy) the squared length f of
+    the residual is off by 2√f δ + δ², and the margin takes 4δ² in place of δ². The term in ``tie``
+    covers the tree's updates. docs/certified.md says what the margin rests on.
 
-    value: Objectives.
+    value: Objectives f; the result has the same shape.
     yy: yᵀy.
-    tie: Relative difference of losses below which rounding might reverse their order.
+    tie: Relative difference below which rounding may reverse the order of two losses.
     """
     return (
         (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
@@ -258,7 +261,7 @@ def rounding_margin(value: Array, yy: float | Array, tie: float | Array) -> Arra
 def _greedy_supports(
     problem: SparseRidgeProblem, wanted: NDArray[np.intp], starts: list[NDArray[np.intp]]
 ) -> list[NDArray[np.intp]]:
-    """Forward selection's support of every wanted size, or a better given one."""
+    """The support of every wanted size by forward selection, or a better support of ``starts``."""
     X, y = problem._base[:, : problem.p], problem._base[:, problem.p]
     order = forward_order(X, y, int(wanted[-1]), problem.gamma)
     found = []

@@ -27,28 +27,28 @@ from .all_sizes import (
 from .open_nodes import Children, OpenNode, open_nodes, prediction_ranges
 from .tree_kernels import TREE, State, exclude
 
-# A row of leverage h_i in the fit on all columns is skipped where 1 − h_i is below this number: the
-# division by 1 − h_i would lose more than five of sixteen digits. Skipped rows are solved alone.
-# Doubled, somewhat more rows are skipped.
+# The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number: the
+# division by 1 − h_i would lose more than five of sixteen digits. The problems without skipped rows
+# are solved one by one. Doubled, somewhat more rows are skipped. The value is a choice.
 LEAST_ONE_MINUS_LEVERAGE = 1e-5
-# A row is skipped where yᵀy less its t² is at most this share of yᵀy: what the deletion leaves of y
-# is mostly rounding then. Doubled, somewhat more rows are skipped.
+# The tree skips a row of response t if yᵀy − t² is at most this share of yᵀy: then yᵀy − t² has
+# fewer than six correct digits. Doubled, somewhat more rows are skipped. The value is a choice.
 LEAST_SHARE_OF_YY = 1e-10
 
 
 class DeletedFits(NamedTuple):
     """Ridge fits on one support with every row deleted in turn.
 
-    ``residual[i]`` = t_i − z_iᵀβ^(−i); ``objective[i]`` and ``gain[i]`` belong to problem i.
-    ``rounding[i]`` is what ``objective[i]``, a difference, may have lost, and ``remain[i]`` the
-    share of row i that the others do not fit by themselves, 1 − its leverage.
+    Every array has shape (n,). ``residual[i]`` = t_i − z_iᵀβ^(−i); ``gain[i]`` is yᵀy without row i
+    less ``objective[i]``; ``rounding[i]`` is the error that ``objective[i]``, a difference, may
+    have.
     """
 
     objective: Array
     gain: Array
     residual: Array
     rounding: Array
-    remain: Array
+    one_minus_leverage: Array
 
 
 @dataclass
@@ -57,8 +57,9 @@ class DeletedRowSubsets:
 
     Row s of ``choice``, ``objective``, ``lower_bound`` and ``residual`` (sizes, n) belongs to
     ``sizes[s]``; ``supports[choice[s, i]]`` is problem i's best support of that size.
-    ``skipped`` are rows with 1 − h_i too small to be deleted by a down-date: their entries are
-    NaN, solve those problems on their own.
+    ``low`` and ``high`` (sizes, n) bracket the deleted residual of every optimal solution.
+    ``skipped`` are rows whose 1 − h_i is too small to delete them by an update: the entries of
+    these rows are NaN, and their problems are left to be solved one by one.
     """
 
     sizes: NDArray[np.intp]
@@ -158,14 +159,18 @@ def _root(
     rows: Array,
     targets: Array,
 ) -> tuple[State, NDArray[np.intp]]:
-    """The tree at its root, with the tie window of the rows deleted, and the rows it skips."""
+    """The tree at its root, and the rows that the tree skips.
+
+    Losses within a relative difference ``tie`` count as tied; deleting row i multiplies rounding by
+    1/(1 − h_i), so that ``tie`` grows by 20u/min(1 − h_i), and to 1e-5 at most.
+    """
     state = root_state(problem, active, sizes, rows[:, active], targets)
-    options, remain = state.tree.options[0], state.one_minus_leverage[0]
+    options, one_minus_leverage = state.tree.options[0], state.one_minus_leverage[0]
     skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
-    skip |= remain < LEAST_ONE_MINUS_LEVERAGE
+    skip |= one_minus_leverage < LEAST_ONE_MINUS_LEVERAGE
     exclude(state, np.flatnonzero(skip))
     if not skip.all():
-        options.tie = min(options.tie + 20.0 * EPS / remain[~skip].min(), 1e-5)
+        options.tie = min(options.tie + 20.0 * EPS / one_minus_leverage[~skip].min(), 1e-5)
     return state, np.flatnonzero(skip)
 
 
@@ -179,15 +184,17 @@ def _bounds(
     residual: Array,
     tie: float,
 ) -> tuple[Array, Array, Array]:
-    """Bounds, shape (sizes, n), on the objective of every optimal support and its residual.
+    """Bounds, shape (sizes, n), on the objective of every optimal support and its deleted residual.
 
-    Returns lower, low, high: Of the objective; of the deleted residual.
+    Returns: Lower bounds on objectives; lower bounds and upper bounds on deleted residuals.
     """
-    # f_S − r²/(1−h) is a difference: it loses digits of what it subtracts
+    # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r²; the
+    # factor is the larger of the tree's own error and 512 rounding units, a choice far above the
+    # some p rounding units of the sums in f_S and h.
     margin = max(256.0 * EPS, tie) * (problem.yy + residual * residual)
 
     def without_row(nodes: Children) -> Children:
-        """The children for the problems without a row: residual r/(1−h), leverage h/(1−h)."""
+        """The children in the problems without a row: residual r/(1−h), leverage h/(1−h)."""
         left = np.maximum(1.0 - nodes.spread, 0.5 * LEAST_ONE_MINUS_LEVERAGE)
         pull = targets - nodes.centre
         loss = np.maximum(nodes.loss[:, None] - pull * pull / left, 0.0)
@@ -208,27 +215,32 @@ def deleted_fits(
 ) -> DeletedFits:
     """Ridge fits on ``support`` with each row deleted in turn, from one QR factorisation.
 
-    problem: With all rows; its τ is not used.
+    With r the residual and h the leverage of row i in the fit on all rows, the objective without
+    the row is f − r²/(1 − h) and the deleted residual is r/(1 − h).
+
+    problem: The problem with all rows; its τ is not used.
     support, shape (s,).
     rows, targets, shape (n, p) and (n,): Rows of the problem, each deleted alone.
-    Returns: Arrays of shape (n,). Not to be trusted where ``remain``, 1 less the leverage, is near
-        0.
+    Returns: Fits that lose their digits where ``one_minus_leverage`` is near 0.
     """
     s = support.size
     R = problem._augmented_triangle(support)
     T, z = R[:s, :s], R[:s, s]
-    V, _ = sla.lapack.dtrtrs(T, rows[:, support].T, trans=1)  # no pivot is below √(γ/2)
-    remain = 1.0 - np.einsum("ij,ij->j", V, V)
+    V, _ = sla.lapack.dtrtrs(T, rows[:, support].T, trans=1)  # No pivot is below √(γ/2).
+    one_minus_leverage = 1.0 - np.einsum("ij,ij->j", V, V)
     residual = targets - z @ V
     with np.errstate(divide="ignore", invalid="ignore"):
-        lost = residual * residual / remain
+        lost = residual * residual / one_minus_leverage
         objective = R[s, s] ** 2 - lost
-        # b^(−i) whitened by T, then the rank-one correction of the inverse
+        # The gain is bᵀ(G_S + γ/2 I − z zᵀ)⁻¹b with b less the row's share of Xᵀy: the first term
+        # is bᵀ(G_S + γ/2 I)⁻¹b, the second is the Sherman–Morrison correction.
         reduced = z[:, None] - V * targets
         gain = np.einsum("ij,ij->j", reduced, reduced)
-        gain += np.einsum("ij,ij->j", V, reduced) ** 2 / remain
+        gain += np.einsum("ij,ij->j", V, reduced) ** 2 / one_minus_leverage
+        # The difference of two terms loses at most some rounding units of either; 64 are taken.
         rounding = 32.0 * EPS * (R[s, s] ** 2 + np.abs(lost))
-        return DeletedFits(objective, gain, residual / remain, rounding, remain)
+        deleted = residual / one_minus_leverage
+        return DeletedFits(objective, gain, deleted, rounding, one_minus_leverage)
 
 
 def _chosen(
@@ -239,27 +251,30 @@ def _chosen(
     size: int,
     active: NDArray[np.intp],
 ) -> tuple[list[NDArray[np.intp]], NDArray[np.intp], Array, Array]:
-    """The chosen supports of a size, which of them each problem takes, and its fit.
+    """The best supports of a size, which of these supports each problem takes, and its fit.
 
-    Ties within rounding are settled by fresh fits, and what is still tied lexicographically.
+    Supports tied up to rounding are compared by fresh fits, and supports whose fits tie too by
+    their columns: the lexicographically first is taken.
 
-    Returns supports, index, objective, residual: The last three of shape (n,).
+    active: The problem's column that each column of the tree stands for.
+    Returns: Supports; then of every problem the position of its support, the objective and the
+        deleted residual, shape (n,).
     """
     tree = state.tree
     window = 1.0 + 2.0 * float(tree.options[0].tie)
-    near = tree.found_loss[size] <= (state.best[size] * window)[:, None]
-    near &= np.isfinite(tree.found_loss[size])
-    near[:, 0] |= ~near.any(axis=1)  # skipped rows have no candidate of their own
-    masks, inverse = np.unique(tree.found[size][:, :-1][near], axis=0, return_inverse=True)
+    tied = tree.found_loss[size] <= (state.best[size] * window)[:, None]
+    tied &= np.isfinite(tree.found_loss[size])
+    tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
+    masks, inverse = np.unique(tree.found[size][:, :-1][tied], axis=0, return_inverse=True)
     options = [active[from_mask(mask)] for mask in masks]
     order = sorted(range(len(options)), key=lambda m: tuple(options[m]))
     offered = np.zeros((len(options), targets.size), dtype=bool)
-    offered[np.argsort(order)[inverse.ravel()], np.nonzero(near)[0]] = True
+    offered[np.argsort(order)[inverse.ravel()], np.nonzero(tied)[0]] = True
     fits = np.full((len(order), 4, targets.size), np.inf)
     for fit, m, here in zip(fits, order, offered, strict=True):
         fit[:, here] = deleted_fits(problem, options[m], rows[here], targets[here])[:4]
     objective, gain, residual, rounding = fits.swapaxes(0, 1)
-    # whichever of objective and gain is the smaller keeps its digits
+    # Of the objective and the gain, the smaller number keeps more digits.
     by_gain = 2.0 * objective.min(axis=0) > problem.yy - targets**2
     values = np.where(offered, np.where(by_gain, -gain, objective), np.inf)
     lost = np.where(by_gain, 0.0, np.where(offered, rounding, 0.0).max(axis=0))

@@ -1,11 +1,11 @@
-"""One node of a leaps-and-bounds tree: the arrays of the path to it, and the steps to a child.
+"""One node of a leaps-and-bounds tree: the arrays of the path to the node, and the step to a child.
 
-A node is a support S whose first k members may not be dropped; each child drops one free member
-and fixes the free members before that one. Level ℓ of a tree holds the current node with
-m = p − ℓ members, for which A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S are kept: dropping
-member j adds β_j²/A_jj to the objective. Entries of A and β that belong to fixed members are never
-needed again and are not stored. As most nodes have no child that is searched, A is stored by its
-diagonal alone until a child is.
+A node is a support S whose first k members may not be dropped. Each child drops one free member
+and fixes the free members before the dropped member. Level ℓ of a tree holds the current node with
+m = p − ℓ members. For this node A = (G_S + γ/2 I)⁻¹ and the ridge fit β = A b_S are kept, as
+dropping member j adds β_j²/A_jj to the objective. Entries of A and β that belong to fixed members
+are never used again and are not stored. Most nodes have no child that is searched; therefore A is
+computed only when the first child is searched, and its diagonal alone is computed before.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from ..kernels.linalg import (
 
 
 class NodeSettings(NamedTuple):
-    """Numbers that tune the steps on a node."""
+    """Numbers that say when losses count as equal and when a node is factorised afresh."""
 
-    # Relative difference. Where a list of tied supports is full, losses this close count as equal
-    # and the lexicographically first supports are kept. The value is far above what the updates
-    # of one path lose (about 1e-12 in tests) and far below a difference that data can carry.
-    # Doubled, the list may keep another of two supports whose losses differ by 2e-10.
+    # Two losses count as equal if their relative difference is at most this number; the number is
+    # used only where a list of tied supports is full, and then the lexicographically first supports
+    # are kept. The value is a choice, far above the relative error of the updates of one path
+    # (about 1e-12 in tests). Doubled, a full list treats losses that differ by 2e-10 as tied too.
     equal_loss: float = 1e-10
-    # Share. A diagonal entry of A that shrank below this share of its value at the last
-    # factorisation has lost four of its sixteen digits, so that the node is factorised afresh.
-    # Doubled, nodes are factorised somewhat more often and lose fewer digits.
+    # A node is factorised afresh, and not updated from its parent, if the update would shrink a
+    # diagonal entry of A below this share of its value at the last factorisation. At the limit the
+    # entry has lost four of its sixteen digits. Doubled, nodes are factorised somewhat more often
+    # and lose one binary digit less. The value is a choice.
     least_diagonal_share: float = 1e-4
 
 
@@ -49,7 +50,7 @@ COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
 OPTIONS = np.dtype(
     [
         ("tie", np.float64),  # relative difference below which rounding may reverse an order
-        ("margin", np.float64),  # relative loss above the best up to which supports are kept
+        ("margin", np.float64),  # supports whose loss is above the best by this share are kept
         ("tolerance", np.float64),  # relative gap at which a size counts as solved
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
     ],
@@ -58,45 +59,46 @@ OPTIONS = np.dtype(
 
 
 class Tree(NamedTuple):
-    """The current path of a tree: level ℓ holds a node with p − ℓ members.
+    """The path of a tree, where level ℓ holds a node with p − ℓ members, and the incumbents.
 
-    ``want[s]`` is the least wanted size ≥ s. ``found[s, i]`` holds the supports of size s that are
-    best for problem i within the tie window, and a last one that is scratch space.
+    Supports are bit masks of 64 columns a word. ``found[s, i]`` lists the supports of size s whose
+    losses for problem i are the least or tied with the least; its last entry is scratch space.
     """
 
     columns_of: Array  # (p+1, p+1): the triangular factor R, one column of R per row
     A: Array  # (levels, p, p), free members only
-    diagonal: Array  # (levels, p): of A
-    pending: NDArray[np.int64]  # (levels,): the parent's member dropped while A waits, or -1
-    handed: NDArray[np.int64]  # (levels, p): the parent's positions of free members
-    A0: Array  # (levels, p): diagonal of A at the last factorisation
+    diagonal: Array  # (levels, p): diagonal of A
+    drop_pending: NDArray[np.int64]  # (levels,): where A is not computed yet, the parent's member j
+    # that the node drops; -1 where A is computed
+    parent_place: NDArray[np.int64]  # (levels, p): positions of free members in the parent's arrays
+    factorised_diagonal: Array  # (levels, p): diagonal of A at the last factorisation
     beta: Array  # (levels, p)
-    step: Array  # (levels, p): loss added by dropping a free member
+    added_loss: Array  # (levels, p): β_j²/A_jj, the loss added by dropping free member j
     free: NDArray[np.int64]  # (levels, p): columns of the free members
     fixed: NDArray[np.int64]  # (levels,): number k of fixed members
     cursor: NDArray[np.int64]  # (levels,): free member whose child comes next
     mask: NDArray[np.uint64]  # (levels, words): the columns of the node
-    want: NDArray[np.int64]  # (p+2,)
+    next_wanted: NDArray[np.int64]  # (p+2,): the least wanted size ≥ s, for every s
     found: NDArray[np.uint64]  # (p+1, problems, ties + 1, words)
     found_loss: Array  # (p+1, problems, ties)
     found_n: NDArray[np.int64]  # (p+1, problems)
     counts: Any  # of COUNTS
     options: Any  # of OPTIONS
-    triangle: Array  # (p+1, p+1): of a node
+    triangle: Array  # (p+1, p+1): triangular factor of the node factorised last
     work: Array  # (p+1, p+1)
-    columns: NDArray[np.int64]  # (p,): of a node, the fixed ones first
-    source: NDArray[np.int64]  # (p,): the parent's positions of a child's free members
-    order: NDArray[np.int64]  # (p,)
-    trial: Array  # (p,): steps of a child before they are put in order
-    support: NDArray[np.uint64]  # (words,): the child that is looked at
+    columns: NDArray[np.int64]  # (p,): columns of the node factorised last, fixed columns first
+    source: NDArray[np.int64]  # (p,): positions of a child's free members in its parent's arrays
+    order: NDArray[np.int64]  # (p,): order of ``child_added_loss``, the largest first
+    child_added_loss: Array  # (p,): ``added_loss`` of a child before the values are put in order
+    support: NDArray[np.uint64]  # (words,): columns of the child that is evaluated
 
 
 def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, tolerance: float) -> Tree:
     """Allocate a tree over p columns; :func:`begin_tree` makes the root from ``columns_of``.
 
-    sizes: Wanted sizes.
+    sizes: Support sizes wanted.
     problems: How many problems share the tree.
-    ties: Supports kept for a size and problem.
+    ties: How many supports are kept for each size and problem.
     tolerance: Relative gap at which a size counts as solved.
     """
     words = mask_words(p)
@@ -105,16 +107,16 @@ def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, toleranc
         columns_of=np.empty((p + 1, p + 1)),
         A=np.empty((p, p, p)),
         diagonal=np.empty((p, p)),
-        pending=whole.copy(),
-        handed=np.zeros((p, p), dtype=np.int64),
-        A0=np.empty((p, p)),
+        drop_pending=whole.copy(),
+        parent_place=np.zeros((p, p), dtype=np.int64),
+        factorised_diagonal=np.empty((p, p)),
         beta=np.empty((p, p)),
-        step=np.empty((p, p)),
+        added_loss=np.empty((p, p)),
         free=np.zeros((p, p), dtype=np.int64),
         fixed=whole.copy(),
         cursor=whole.copy(),
         mask=np.zeros((p, words), dtype=np.uint64),
-        want=wanted_from(sizes, p),
+        next_wanted=wanted_from(sizes, p),
         found=np.zeros((p + 1, problems, ties + 1, words), dtype=np.uint64),
         found_loss=np.empty((p + 1, problems, ties)),
         found_n=np.zeros((p + 1, problems), dtype=np.int64),
@@ -125,7 +127,7 @@ def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, toleranc
         columns=whole.copy(),
         source=whole.copy(),
         order=whole.copy(),
-        trial=np.empty(p),
+        child_added_loss=np.empty(p),
         support=np.zeros(words, dtype=np.uint64),
     )
 
@@ -135,17 +137,18 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
 
     Returns, shape (p + 2,).
     """
-    want = np.full(p + 2, p + 1, dtype=np.int64)
-    want[sizes] = sizes
-    return np.minimum.accumulate(want[::-1])[::-1].copy()
+    next_wanted = np.full(p + 2, p + 1, dtype=np.int64)
+    next_wanted[sizes] = sizes
+    return np.minimum.accumulate(next_wanted[::-1])[::-1].copy()
 
 
 @kernel(inner=True)
 def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
     """Forget all supports and make the full set of columns the root, from ``tree.columns_of``.
 
-    The tie window grows with the largest variance inflation A_jj·M_jj of M = G + γ/2 I, from 1e-11
-    to 1e-5: a fit loses about as many units of rounding as that inflation.
+    ridge: γ/2. With M = G + γ/2 I and A = M⁻¹, the relative difference below which losses count as
+    tied is min(1e-11 + 20u·max_j A_jj M_jj, 1e-5), u the rounding unit: a fit loses about as many
+    units of rounding as this largest variance inflation.
     """
     p, words, options = tree.A.shape[0], tree.mask.shape[1], tree.options[0]
     options.least_pivot = np.sqrt(ridge)
@@ -170,8 +173,8 @@ def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def name_child(tree, level, j):  # type: ignore[no-untyped-def]
-    """The node without free member j as a mask, in ``tree.support``."""
+def mask_child(tree, level, j):  # type: ignore[no-untyped-def]
+    """Write the columns of the level's node without free member j to ``tree.support``."""
     for w in range(tree.support.shape[0]):
         tree.support[w] = tree.mask[level, w]
     column = tree.free[level, j]
@@ -179,8 +182,12 @@ def name_child(tree, level, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline=True)
-def remember(tree, size, i, loss):  # type: ignore[no-untyped-def]
-    """Enter ``tree.support`` among problem i's best of its size; False where there is no room."""
+def enter_support(tree, size, i, loss):  # type: ignore[no-untyped-def]
+    """Enter ``tree.support``, of this size and loss, in the list of problem i's best supports.
+
+    Where the list is full, the support of largest loss makes way.
+    Returns: Whether the support is in the list afterwards.
+    """
     found, found_loss, found_n, support = tree.found, tree.found_loss, tree.found_n, tree.support
     n, ties, words = found_n[size, i], found_loss.shape[2], support.shape[0]
     slot = 0
@@ -197,7 +204,7 @@ def remember(tree, size, i, loss):  # type: ignore[no-untyped-def]
         slot = n
         found_n[size, i] = n + 1
     elif found_loss[size, i, slot] <= loss * (1.0 + min(tree.options[0].tie, NODE.equal_loss)):
-        # the list is full of ties: the lexicographically first of them are kept
+        # The list is full of tied supports: the lexicographically first supports are kept.
         if found_loss[size, i, slot] * (1.0 + NODE.equal_loss) < loss:
             return False
         for t in range(ties):
@@ -215,67 +222,77 @@ def remember(tree, size, i, loss):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def factorise(tree, level):  # type: ignore[no-untyped-def]
-    """Compute a node afresh from R, after its mask, fixed count and free list are set."""
+    """Compute A, β and added losses of the level's node afresh, from the factor of all columns.
+
+    The node's mask, number of fixed members and list of free members are set before.
+    """
     k = tree.fixed[level]
     m = tree.A.shape[0] - level
     u = m - k
     free, order, T, least = tree.free, tree.order, tree.triangle, tree.options[0].least_pivot
-    # nothing is known of the root's order: it takes a first factorisation to find it
+    # The root is factorised twice: the first time shows in which order its members are to stand.
     for turn in range(2 if level == 0 else 1):
         if turn == 1:
-            order_steps(tree.trial, u, order)
+            order_steps(tree.child_added_loss, u, order)
             for a in range(u):
                 tree.source[a] = free[level, order[a]]
             for a in range(u):
                 free[level, a] = tree.source[a]
         member_columns(tree.mask, level, free, u, tree.columns)
         ridge_triangle(T, tree.columns_of, tree.columns, m, 0.0, True, tree.work, 0.0)
-        for c in range(m):  # no pivot is smaller in exact arithmetic
+        for c in range(m):  # In exact arithmetic no pivot is smaller than √(γ/2).
             T[c, c] = min(T[c, c], -least)
         trailing_inverse(T, k, m, tree.A, tree.beta, level)
         for a in range(u):
-            tree.A0[level, a] = tree.diagonal[level, a] = tree.A[level, a, a]
-            tree.step[level, a] = tree.trial[a] = tree.beta[level, a] ** 2 / tree.A[level, a, a]
+            tree.factorised_diagonal[level, a] = tree.diagonal[level, a] = tree.A[level, a, a]
+            tree.added_loss[level, a] = tree.child_added_loss[a] = (
+                tree.beta[level, a] ** 2 / tree.A[level, a, a]
+            )
     tree.cursor[level] = u - 1
-    tree.pending[level] = -1
+    tree.drop_pending[level] = -1
 
 
 @kernel(inner=True)
-def fill(tree, level):  # type: ignore[no-untyped-def]
-    """Compute the matrix of a node that :func:`drop` made, from its parent's."""
-    A, handed = tree.A, tree.handed
-    above, j = level - 1, tree.pending[level]
+def update_inverse(tree, level):  # type: ignore[no-untyped-def]
+    """Compute A of a node that :func:`drop` made: A − A_j A_jᵀ/A_jj of its parent's A."""
+    A, parent_place = tree.A, tree.parent_place
+    above, j = level - 1, tree.drop_pending[level]
     pivot = 1.0 / A[above, j, j]
     u = A.shape[0] - level - tree.fixed[level]
     for a in range(u):
-        c = handed[level, a]
+        c = parent_place[level, a]
         weight = A[above, j, c] * pivot
         for b in range(u):
-            other = handed[level, b]
+            other = parent_place[level, b]
             A[level, a, b] = A[above, c, other] - weight * A[above, j, other]
-    tree.pending[level] = -1
+    tree.drop_pending[level] = -1
 
 
 @kernel(inner=True)
-def drop(tree, level, j, walking):  # type: ignore[no-untyped-def]
-    """Update the node to its child without free member j, one level below.
+def drop(tree, level, j, one_path):  # type: ignore[no-untyped-def]
+    """Make the child without free member j of the level's node, one level below.
 
-    The free members before j become fixed, or all stay free when ``walking``. False where too many
-    digits cancel: the child is named but has to be factorised. ``tree.handed[below, a]`` is the
-    parent's position of the child's free member a.
+    one_path: Whether all other free members stay free; otherwise the members before j become fixed.
+    Returns: False where too many digits cancel: then the child's columns are listed, and
+        :func:`factorise` has to compute the rest.
     """
-    if tree.pending[level] >= 0:
-        fill(tree, level)
-    A, A0, beta, diagonal = tree.A, tree.A0, tree.beta, tree.diagonal
-    source, order, trial = tree.source, tree.order, tree.trial
+    if tree.drop_pending[level] >= 0:
+        update_inverse(tree, level)
+    A, factorised_diagonal, beta, diagonal = (
+        tree.A,
+        tree.factorised_diagonal,
+        tree.beta,
+        tree.diagonal,
+    )
+    source, order, added = tree.source, tree.order, tree.child_added_loss
     below = level + 1
     u = 0
-    for a in range(0 if walking else j + 1, A.shape[0] - level - tree.fixed[level]):
+    for a in range(0 if one_path else j + 1, A.shape[0] - level - tree.fixed[level]):
         if a != j:
             source[u] = a
             u += 1
     tree.fixed[below] = A.shape[0] - below - u
-    name_child(tree, level, j)
+    mask_child(tree, level, j)
     for w in range(tree.mask.shape[1]):
         tree.mask[below, w] = tree.support[w]
     pivot = 1.0 / A[level, j, j]
@@ -286,11 +303,11 @@ def drop(tree, level, j, walking):  # type: ignore[no-untyped-def]
         off = A[level, j, c]
         left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        if left > NODE.least_diagonal_share * A0[level, c]:
-            trial[a] = shifted * shifted / left
+        if left > NODE.least_diagonal_share * factorised_diagonal[level, c]:
+            added[a] = shifted * shifted / left
         else:
-            trial[a], fresh = tree.step[level, c], False
-    order_steps(trial, u, order)
+            added[a], fresh = tree.added_loss[level, c], False
+    order_steps(added, u, order)
     for a in range(u):
         tree.free[below, a] = tree.free[level, source[order[a]]]
     if not fresh:
@@ -298,30 +315,33 @@ def drop(tree, level, j, walking):  # type: ignore[no-untyped-def]
     for a in range(u):
         c = source[order[a]]
         off = A[level, j, c]
-        tree.handed[below, a] = c
-        tree.step[below, a] = trial[order[a]]
+        tree.parent_place[below, a] = c
+        tree.added_loss[below, a] = added[order[a]]
         beta[below, a] = beta[level, c] - off * ratio
         diagonal[below, a] = diagonal[level, c] - off * pivot * off
-        A0[below, a] = A0[level, c]
+        factorised_diagonal[below, a] = factorised_diagonal[level, c]
     tree.cursor[below] = u - 1
-    tree.pending[below] = j
+    tree.drop_pending[below] = j
     return True
 
 
 @kernel(inner=True)
 def highest_rank(tree, level, rank):  # type: ignore[no-untyped-def]
-    """Where a walk goes on: the free member of highest rank, among equals the cheapest to drop."""
-    best = 0
+    """The free member of highest rank; of members of equal rank, the member of least added loss.
+
+    rank, shape (p,): One number per column.
+    """
+    best, added = 0, tree.added_loss[level]
     for a in range(1, tree.A.shape[0] - level):
-        high, known = rank[tree.free[level, a]], rank[tree.free[level, best]]
-        if high > known or (high == known and tree.step[level, a] < tree.step[level, best]):
+        rank_here, rank_best = rank[tree.free[level, a]], rank[tree.free[level, best]]
+        if rank_here > rank_best or (rank_here == rank_best and added[a] < added[best]):
             best = a
     return best
 
 
 @kernel(inner=True)
-def pause(tree, level, done):  # type: ignore[no-untyped-def]
-    """Note where the search stands after ``done`` more nodes; whether nothing is left."""
+def interrupt(tree, level, done):  # type: ignore[no-untyped-def]
+    """Note at which level the search stops after ``done`` more nodes; whether no node is open."""
     while level >= 0 and tree.cursor[level] < 0:
         level -= 1
     tree.counts[0].level = level

@@ -1,10 +1,10 @@
-"""What an unfinished tree still allows: predictions no better support can leave.
+"""Ranges that hold the predictions of every optimal support that an unfinished tree still allows.
 
 For any S that contains the optimal support, f(β) = f_S + (β − β_S)ᵀ(G_S + γ/2 I)(β − β_S) for all
 β supported on S. An optimum β* has f(β*) ≤ u for any incumbent value u, hence
-|xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x): Theorem 2 of the main paper with the ridge
-fit on S in place of the perspective relaxation. The union over open nodes, and the incumbent
-itself, holds the prediction of every optimal solution.
+|xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x). This is Theorem 2 of the main paper with the
+ridge fit on S in place of the perspective relaxation. The union of these ranges over all open
+nodes, and the incumbent's prediction, holds the prediction of every optimal solution.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array, from_mask
 from .leaps_node import Tree
 
-# Relative difference by which every range is widened, and by which a bound has to exceed an
-# incumbent to prove it. The formulas lose some 1e-13; doubled, ranges are wider by 1e-9 of
-# themselves.
+# Every range is widened by this share of its numbers, and a bound has to exceed an incumbent by
+# this share to prove the incumbent. The formulas lose a share of some 1e-13, so that the value is a
+# choice on the safe side. Doubled, ranges are wider by another 1e-9 of their numbers.
 RELATIVE_ROUNDING = 1e-9
 
 
@@ -46,11 +46,11 @@ class OpenNode:
 
 
 class Children(NamedTuple):
-    """Bounds of the open children of one node, one row per child.
+    """Bounds of the c open children of one node.
 
-    A child reaches sizes low..high; ``loss`` bounds its objective from below, ``centre`` and
-    ``spread`` (rows, children by prediction) give its ridge predictions and their
-    xᵀ(G_S + γ/2 I)⁻¹x.
+    Below child i are supports of ``low[i]`` to ``high`` columns, whose objectives are at least
+    ``loss[i]``. For each of r rows x, ``centre`` (c, r) is xᵀβ_S and ``spread`` (c, r) is
+    xᵀ(G_S + γ/2 I)⁻¹x, S the child's members.
     """
 
     low: NDArray[np.intp]
@@ -63,8 +63,7 @@ class Children(NamedTuple):
 def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
     """List the nodes with children not yet searched, in the problem's own columns.
 
-    active: The problem's columns that the tree's stand for.
-    Returns, list of OpenNode, empty where the tree is exhausted.
+    active: The problem's column that each column of the tree stands for.
     """
     nodes = []
     p = tree.A.shape[0]
@@ -78,11 +77,7 @@ def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
 
 
 def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children:
-    """Evaluate the open children of ``node`` for predictions at ``rows`` (r, p).
-
-    rows, shape (r, p).
-    Returns: Per child its sizes, loss, predictions at the rows, and how far they can spread.
-    """
+    """Fit the open children of ``node`` and predict at ``rows``, shape (r, p)."""
     members = node.members
     if node.pending < 0 and members.size > problem._base.shape[0]:
         return _expand_dual(problem, members, rows)
@@ -111,14 +106,17 @@ def expand(problem: SparseRidgeProblem, node: OpenNode, rows: Array) -> Children
 
 
 def _expand_dual(problem: SparseRidgeProblem, members: NDArray[np.intp], rows: Array) -> Children:
-    """The same for a whole node with more columns than data rows, in the space of the rows."""
+    """Bounds of a whole node with more members than the data has rows, by the SVD of its columns.
+
+    rows, shape (r, p): Rows to predict at.
+    """
     y, ridge = problem._base[:, problem.p], problem.gamma / 2.0
     if members.size == problem.p:
         U, s, Vt = problem._data.singular
     else:
         U, s, Vt = sla.svd(problem._base[:, members], full_matrices=False, check_finite=False)
     fitted = U.T @ y
-    left = ridge / (s * s + ridge)
+    left = ridge / (s * s + ridge)  # share of y that the ridge fit leaves, by singular vector
     loss = float(left @ (fitted * fitted))
     H = rows[:, members]
     inside = Vt @ H.T
@@ -145,19 +143,19 @@ def prediction_ranges(
 ) -> tuple[Array, Array, Array]:
     """Ranges that hold xᵀβ* for every row x and the optimal β* of each size.
 
-    Where several β tie exactly, the optimum held is what the search ends with from here: the
-    support known, or a support whose objective is lower by more than rounding. Tied supports that
-    the tree has closed already are not looked for.
+    Where several β tie exactly, the optimum that a range holds is the optimum that the search would
+    end with: the support known, or a support whose objective is lower by more than rounding. Tied
+    supports below nodes that are closed already are left out.
 
     nodes: Open nodes of the problem's tree.
     rows, shape (r, p).
     sizes, shape (k,).
     predicted, shape (k, r): Predictions of the best support known for each size.
-    upper, shape (k, 1) or (k, r): Objectives of that support; where every prediction belongs to a
-        problem of its own, of every such problem.
-    as_seen: Turns children of ``problem`` into those of the problems that predictions belong to.
-    Returns low, high, shape (k, r).
-    Returns lower, of the shape of ``upper``: Bounds on the objective, at most ``upper``.
+    upper, shape (k, 1) or (k, r): Objectives of these supports, with one column for each prediction
+        if every prediction belongs to a problem of its own.
+    as_seen: Turns children of ``problem`` into children of the problems that predictions belong to.
+    Returns: Low and high ends of the ranges, shape (k, r), and lower bounds on the objective, of
+        the shape of ``upper`` and at most ``upper``.
     """
     low, high, lower = predicted.copy(), predicted.copy(), upper.copy()
     for node in nodes:
@@ -168,9 +166,9 @@ def prediction_ranges(
             at = np.flatnonzero((least <= sizes) & (sizes <= children.high))
             if at.size == 0:
                 continue
-            room = upper[at] - loss + RELATIVE_ROUNDING * upper[at]
-            radius = np.sqrt(np.maximum(room, 0.0) * spread) * (1.0 + RELATIVE_ROUNDING)
-            radius = np.where(room >= 0.0, radius + RELATIVE_ROUNDING * np.abs(centre), -np.inf)
+            gap = upper[at] - loss + RELATIVE_ROUNDING * upper[at]
+            radius = np.sqrt(np.maximum(gap, 0.0) * spread) * (1.0 + RELATIVE_ROUNDING)
+            radius = np.where(gap >= 0.0, radius + RELATIVE_ROUNDING * np.abs(centre), -np.inf)
             low[at] = np.minimum(low[at], centre - radius)
             high[at] = np.maximum(high[at], centre + radius)
             lower[at] = np.minimum(lower[at], loss)

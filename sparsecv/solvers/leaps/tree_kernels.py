@@ -4,11 +4,11 @@ The objective f_S of the ridge fit on a node S is a lower bound for every suppor
 Objectives are kept as the loss above the full ridge fit: f_S − f_full is a sum of positive terms
 β_j²/A_jj, so that it keeps its digits whether γ is 1e-8 or 1e8.
 
-One tree answers one problem, or the n problems that each lack one row. Problem i then is the full
-one with row (z_i, t_i) taken out of its Gram matrices. On a node S with ridge fit β,
+One tree answers one problem, or the n problems that each lack one row. Then the Gram matrices of
+problem i are those of the full problem less row (z_i, t_i). On a node S with ridge fit β,
 A = (G_S + γ/2 I)⁻¹, W = A Z_Sᵀ, residuals r and leverages h, the objective of problem i is
 f_S − r_i²/(1 − h_i); dropping member m adds (β_m − W_mi r_i/(1−h_i))² / (A_mm + W_mi²/(1−h_i)).
-A child is pruned only when it can improve no problem at any size that it still reaches.
+A child is pruned only if no support below the child can improve a problem's incumbent of any size.
 """
 
 from __future__ import annotations
@@ -25,74 +25,76 @@ from .leaps_node import (
     Tree,
     begin_tree,
     drop,
+    enter_support,
     factorise,
     highest_rank,
-    name_child,
+    interrupt,
+    mask_child,
     new_tree,
-    pause,
-    remember,
 )
 
 
 class TreeSettings(NamedTuple):
-    """Numbers that tune the search of a tree."""
+    """Numbers that tune the search of a tree; none of these changes which supports are optimal."""
 
-    # Supports of a size that are kept while their losses are equal up to rounding. Where more are
-    # tied, the lexicographically first of them are kept. Of one problem a list is cheap; of every
-    # deleted row there is one, in memory that all of them share.
+    # A tree of one problem keeps at most this many supports of a size whose losses are equal up to
+    # rounding; of more tied supports the lexicographically first are kept. Doubled, more ties are
+    # compared by fresh fits at the end, and the lists take twice the memory. The value is a choice.
     ties: int = 64
+    # A tree of problems that each lack a row keeps at most this many tied supports of a size for
+    # each problem. Doubled, the lists, one per problem, take twice the memory. The value is a
+    # choice.
     ties_per_deleted_row: int = 4
-    # Supports of a size that a finished tree hands on to larger γ, where it is asked to keep more
-    # than the best. Doubled, more γ are answered without a tree and every tree searches more nodes.
+    # A finished tree keeps at most this many supports of each size for the searches at larger γ.
+    # Doubled, more γ are answered without a tree, and every tree searches more nodes. Measured.
     runners_up: int = 4
-    # Relative loss above the best up to which a tree keeps them, and columns up to which it never
-    # does: such trees are too small for it to pay. Doubled, trees search more nodes and answer more
-    # of the larger γ. Both are measured.
+    # A tree keeps a support for the searches at larger γ if its loss exceeds the least loss of its
+    # size by at most this share. Doubled, trees search more nodes and more γ are answered without a
+    # tree. Measured.
     runner_up_margin: float = 0.05
+    # With at most this many columns a tree keeps no supports for larger γ, because searching such a
+    # tree again is faster. Doubled, trees of 17 to 32 columns are searched at every γ. Measured.
     columns_without_runners_up: int = 16
-    # Share of the live problems of a node. Where a child can improve at least this share of them,
-    # the child keeps all of them: copying the live problems together costs more than it saves.
-    # Measured for leave-one-out; at twice the value problems would always be copied.
+    # A child keeps all problems of its parent if the child can improve at least this share of the
+    # problems; otherwise the arrays of the problems that the child can improve are copied together.
+    # Doubled, the share exceeds 1 and arrays are copied at every node. Measured for leave-one-out.
     least_share_kept: float = 0.75
-    # Nodes that a tree searches between two looks at the clock and the stop flag: a few
-    # milliseconds. Doubled, a search may overrun its time limit by twice as much.
+    # A tree of one problem searches at most this many nodes, a few milliseconds, between two looks
+    # at the clock and the stop flag. Doubled, a search may overrun its time limit by twice as much.
     nodes_per_look: int = 20_000
-    # The same in updates of one deleted row and one column: some tens of milliseconds.
+    # A tree of n problems over p columns searches at most this number over n·p nodes, some tens of
+    # milliseconds, between two looks. Doubled, a search may overrun its limit by twice as much.
     updates_per_look: int = 20_000_000
 
 
 TREE = TreeSettings()
-SEARCH = np.empty(0, dtype=np.int64)  # what :func:`advance` takes in place of ranks to search
+SEARCH = np.empty(0, dtype=np.int64)  # ranks with which :func:`advance` searches the whole tree
 
 
 class State(NamedTuple):
     """Everything the search needs to stop after any node and go on later.
 
-    With no deleted rows, n = 0, there is one problem; with n deleted rows there are n. ``best`` is
-    the least loss known per size and problem, ``keep`` the loss up to which supports of that size
-    are entered, ``cut`` the loss above which a node can be pruned, ``pruned_bound`` the least
-    bound among nodes pruned within the tolerance.
-
-    ``W`` holds the rows of A Z_Sᵀ of the free members, level after level in one buffer
-    (``offset``). A node keeps only its ``alive`` problems, those it may still improve: entries of
-    ``loss``, ``W``, ``one_minus_leverage`` and ``deleted_residual`` are in the order of ``who``.
+    With n = 0 deleted rows there is one problem; otherwise there are n problems. Losses are
+    objectives less the objective of the full ridge fit. A node is open for the problems whose
+    incumbents it may still improve: level ℓ lists ``n_open[ℓ]`` problems in ``problem_of[ℓ]``, and
+    entries of ``loss``, ``W``, ``one_minus_leverage`` and ``deleted_residual`` are in this order.
     """
 
     tree: Tree
-    best: Array  # (p+2, problems)
-    keep: Array  # (p+2, problems)
-    cut: Array  # (p+2, problems)
-    pruned_bound: Array  # (p+2,)
-    loss: Array  # (levels, problems): above the full ridge fit
-    child: Array  # (problems,): losses of the child that is looked at
-    alive: NDArray[np.int64]  # (levels,)
-    who: NDArray[np.int64]  # (levels, problems)
-    select: NDArray[np.int64]  # (problems,): positions in the parent's arrays
+    best: Array  # (p+2, problems): the least loss known of every size and problem
+    max_loss_kept: Array  # (p+2, problems): a support of larger loss is not entered
+    max_loss_searched: Array  # (p+2, problems): a node of larger loss is not searched for this size
+    pruned_bound: Array  # (p+2,): the least loss of a node pruned only because of the tolerance
+    loss: Array  # (levels, problems): losses of the nodes on the path
+    child_loss: Array  # (problems,): losses of the child that is evaluated
+    n_open: NDArray[np.int64]  # (levels,): number of problems that the node is open for
+    problem_of: NDArray[np.int64]  # (levels, problems): these problems' numbers
+    parent_place_of: NDArray[np.int64]  # (problems,): the child's problems in its parent's order
     Z: Array  # (p, n): deleted rows, transposed
-    t: Array  # (n,)
-    V: Array  # (p, n)
-    W: Array  # (buffer rows, n)
-    offset: NDArray[np.int64]  # (levels,)
+    t: Array  # (n,): responses of the deleted rows
+    V: Array  # (p, n): T⁻ᵀZ_Sᵀ of the node factorised last, RᵀR = G_S + γ/2 I, T the leading R
+    W: Array  # (buffer rows, n): rows of A Z_Sᵀ of free members, level after level
+    offset: NDArray[np.int64]  # (levels,): first row of a level in W
     one_minus_leverage: Array  # (levels, n): 1 − h_i
     deleted_residual: Array  # (levels, n): r_i/(1−h_i)
 
@@ -116,14 +118,14 @@ def new_state(
     return State(
         tree=new_tree(p, sizes, problems, ties, tolerance),
         best=np.empty((p + 2, problems)),
-        keep=np.empty((p + 2, problems)),
-        cut=np.empty((p + 2, problems)),
+        max_loss_kept=np.empty((p + 2, problems)),
+        max_loss_searched=np.empty((p + 2, problems)),
         pruned_bound=np.empty(p + 2),
         loss=np.zeros((p, problems)),
-        child=np.empty(problems),
-        alive=np.full(p, problems, dtype=np.int64),
-        who=np.tile(np.arange(problems, dtype=np.int64), (p, 1)),
-        select=np.zeros(problems, dtype=np.int64),
+        child_loss=np.empty(problems),
+        n_open=np.full(p, problems, dtype=np.int64),
+        problem_of=np.tile(np.arange(problems, dtype=np.int64), (p, 1)),
+        parent_place_of=np.zeros(problems, dtype=np.int64),
         Z=Z,
         t=t,
         V=np.empty((p, n)),
@@ -135,28 +137,35 @@ def new_state(
 
 
 def exclude(state: State, problems: NDArray[np.intp]) -> None:
-    """Leave problems out of the search: nothing improves them, no node stays open for them."""
-    state.keep[:, problems] = -1.0
-    state.cut[:, problems] = -1.0
+    """Leave problems out of the search: no support is entered and no node is open for them."""
+    state.max_loss_kept[:, problems] = -1.0
+    state.max_loss_searched[:, problems] = -1.0
 
 
 @kernel
 def begin(st, ridge):  # type: ignore[no-untyped-def]
-    """Forget all incumbents and make the root from the factor in ``tree.columns_of``."""
+    """Forget all incumbents and make the root from ``tree.columns_of``; ridge: γ/2."""
     begin_tree(st.tree, ridge)
     p = st.tree.A.shape[0]
     for s in range(p + 2):
         st.pruned_bound[s] = np.inf
-        for i in range(st.child.shape[0]):
+        for i in range(st.child_loss.shape[0]):
             least = np.inf if s < p else 0.0
-            st.best[s, i] = st.keep[s, i] = st.cut[s, i] = least
+            st.best[s, i] = st.max_loss_kept[s, i] = st.max_loss_searched[s, i] = least
     if st.t.shape[0] > 0:
         fit_rows(st, 0)
 
 
 @kernel
 def restart(st, columns, ridge, triangular, work):  # type: ignore[no-untyped-def]
-    """Set the tree up for another γ; False where γ is lost beside dependent columns."""
+    """Set the tree up for another γ.
+
+    columns, shape (p + 1, rows): A factor of [X y], one column of the factor per row.
+    ridge: γ/2.
+    triangular: Whether that factor is upper triangular.
+    work, shape (p + 1, rows): Work space.
+    Returns: False where columns are so nearly dependent that rounding loses γ.
+    """
     tree = st.tree
     p, R = tree.A.shape[0], tree.triangle
     for a in range(p):
@@ -185,50 +194,53 @@ def loss_of_runner_up(st, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def offer(st, level, j, size):  # type: ignore[no-untyped-def]
-    """Enter the node without free member j for every problem it may be best for."""
-    tree, best, keep = st.tree, st.best, st.keep
+def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
+    """Enter the child without free member j for every open problem whose incumbents it improves.
+
+    size: Columns of the child, whose losses are in ``st.child_loss``.
+    """
+    tree, best, max_loss_kept = st.tree, st.best, st.max_loss_kept
     options = tree.options[0]
     tie, margin, tolerance = options.tie, options.margin, options.tolerance
-    name_child(tree, level, j)
-    for position in range(st.alive[level]):
-        i, loss = st.who[level, position], st.child[position]
-        if loss > keep[size, i]:
+    mask_child(tree, level, j)
+    for position in range(st.n_open[level]):
+        i, loss = st.problem_of[level, position], st.child_loss[position]
+        if loss > max_loss_kept[size, i]:
             continue
-        kept = remember(tree, size, i, loss)
-        if not kept or (loss >= best[size, i] and margin == 0.0):
+        entered = enter_support(tree, size, i, loss)
+        if not entered or (loss >= best[size, i] and margin == 0.0):
             continue
         best[size, i] = least = min(best[size, i], loss)
-        cut = least * (1.0 + tie)
+        most = least * (1.0 + tie)
         if margin > 0.0:
             within = min(least * (1.0 + margin), loss_of_runner_up(st, size) * (1.0 + tie))
-            cut = max(cut, within)
-        keep[size, i] = cut
+            most = max(most, within)
+        max_loss_kept[size, i] = most
         if tolerance > 0.0:
             full = tree.columns_of[st.V.shape[0], st.V.shape[0]] ** 2
-            cut = min(cut, max(0.0, least - tolerance * (full + least)))
-        for s in range(size, st.cut.shape[0]):
-            # a larger support never fits worse: a bound above the cut is useless there, too
-            st.cut[s, i] = min(st.cut[s, i], cut)
+            most = min(most, max(0.0, least - tolerance * (full + least)))
+        for s in range(size, st.max_loss_searched.shape[0]):
+            # The best support of a larger size has no larger loss than this support.
+            st.max_loss_searched[s, i] = min(st.max_loss_searched[s, i], most)
 
 
 @kernel(inner=True)
 def fit_rows(st, level):  # type: ignore[no-untyped-def]
-    """What the live deleted rows need of a node just factorised: leverages, residuals and W."""
+    """Compute leverages, residuals and W of the open problems at a node just factorised."""
     tree = st.tree
     m = tree.A.shape[0] - level
     k = tree.fixed[level]
     u = m - k
     triangle = tree.triangle
-    # V = T⁻ᵀ Z_Sᵀ gives leverages and residuals as sums over members
-    remain, deleted, V, W, who = st.one_minus_leverage, st.deleted_residual, st.V, st.W, st.who
-    n = st.alive[level]
+    # Of V = T⁻ᵀ Z_Sᵀ leverages and residuals are sums over members.
+    remain, deleted, V, W = st.one_minus_leverage, st.deleted_residual, st.V, st.W
+    n, problem_of = st.n_open[level], st.problem_of
     for i in range(n):
         remain[level, i] = 1.0
-        deleted[level, i] = st.t[who[level, i]]
+        deleted[level, i] = st.t[problem_of[level, i]]
     for a in range(m):
         for i in range(n):
-            V[a, i] = st.Z[tree.columns[a], who[level, i]]
+            V[a, i] = st.Z[tree.columns[a], problem_of[level, i]]
         for c in range(a):
             weight = triangle[c, a]
             for i in range(n):
@@ -242,7 +254,7 @@ def fit_rows(st, level):  # type: ignore[no-untyped-def]
             deleted[level, i] -= z * v
     for i in range(n):
         deleted[level, i] /= remain[level, i]
-    # the free rows of W = T⁻¹V need the trailing triangle only
+    # The rows of W = T⁻¹V that belong to free members need the trailing triangle only.
     base = st.offset[level]
     for a in range(u - 1, -1, -1):
         for i in range(n):
@@ -257,102 +269,106 @@ def fit_rows(st, level):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def compact(st, level, low, live):  # type: ignore[no-untyped-def]
-    """Choose the live problems of the node below; True when only some are kept.
+def list_open_problems(st, level, low, improved):  # type: ignore[no-untyped-def]
+    """List the problems that the child is open for; whether some of its parent's are left out.
 
-    The node below can improve ``live`` of them. Their positions in the parent's arrays are left in
-    ``st.select``.
+    low: Least wanted size that the child reaches.
+    improved: How many problems the child can improve at that size.
     """
-    alive, below = st.alive[level], level + 1
-    who, loss, losses, cut = st.who, st.loss, st.child, st.cut
-    every = live >= TREE.least_share_kept * alive
-    count = 0
-    for i in range(alive):
-        if every or losses[i] <= cut[low, who[level, i]]:
-            st.select[count] = i
-            who[below, count] = who[level, i]
-            loss[below, count] = losses[i]
-            count += 1
-    st.alive[below] = count
+    count, below = st.n_open[level], level + 1
+    problem_of, losses, most = st.problem_of, st.child_loss, st.max_loss_searched
+    every = improved >= TREE.least_share_kept * count
+    n_open = 0
+    for i in range(count):
+        if every or losses[i] <= most[low, problem_of[level, i]]:
+            st.parent_place_of[n_open] = i
+            problem_of[below, n_open] = problem_of[level, i]
+            st.loss[below, n_open] = losses[i]
+            n_open += 1
+    st.n_open[below] = n_open
     return not every
 
 
 @kernel(inner=True)
-def descend_rows(st, level, j, some):  # type: ignore[no-untyped-def]
-    """Update what the live deleted rows need to the child without free member j.
+def update_rows(st, level, j, some):  # type: ignore[no-untyped-def]
+    """Compute leverages, residuals and W of the child without free member j from its parent's.
 
-    some: Whether the child keeps only some of its parent's problems.
+    some: Whether the child is open for only some of its parent's problems.
     """
     tree = st.tree
-    A, W, handed, select = tree.A, st.W, tree.handed, st.select
+    A, W, parent_place, place = tree.A, st.W, tree.parent_place, st.parent_place_of
     below = level + 1
-    n = st.alive[below]
+    n = st.n_open[below]
     pivot = 1.0 / A[level, j, j]
     ratio = tree.beta[level, j] * pivot
     dropped, target, origin = st.offset[level] + j, st.offset[below], st.offset[level]
     for a in range(A.shape[0] - below - tree.fixed[below]):
-        c = handed[below, a]
+        c = parent_place[below, a]
         weight = A[level, j, c] * pivot
         if some:
             for i in range(n):
-                W[target + a, i] = W[origin + c, select[i]] - weight * W[dropped, select[i]]
+                W[target + a, i] = W[origin + c, place[i]] - weight * W[dropped, place[i]]
         else:
             for i in range(n):
                 W[target + a, i] = W[origin + c, i] - weight * W[dropped, i]
     remain, deleted = st.one_minus_leverage, st.deleted_residual
     for i in range(n):
-        o = select[i]
+        o = place[i]
         w = W[dropped, o]
-        grown = remain[level, o] + w * w * pivot  # 1 − h only grows: nothing cancels
+        grown = remain[level, o] + w * w * pivot  # a sum of positive terms: no digits cancel
         deleted[below, i] = (deleted[level, o] * remain[level, o] + w * ratio) / grown
         remain[below, i] = grown
 
 
 @kernel(inline=True)
 def evaluate_rows(st, level, j, size, low):  # type: ignore[no-untyped-def]
-    """Losses of the child without free member j for every live deleted row, in ``st.child``.
+    """Losses of the child without free member j for every open problem, in ``st.child_loss``.
 
-    Returns how many problems the child improves at its own size, and how many it may improve at
-    size ``low``.
+    size, low: Columns of the child, and the least wanted size that the child reaches.
+    Returns: How many problems the child improves at its own size, and how many at size ``low`` a
+        support below the child may improve.
     """
-    tree, W, loss, losses, who = st.tree, st.W, st.loss, st.child, st.who
-    remain, deleted, keep, cut = st.one_minus_leverage, st.deleted_residual, st.keep, st.cut
-    live, better, kept = st.alive[level], 0, 0
+    tree, W, loss, losses, problem_of = st.tree, st.W, st.loss, st.child_loss, st.problem_of
+    remain, deleted = st.one_minus_leverage, st.deleted_residual
+    kept, searched = st.max_loss_kept, st.max_loss_searched
+    n, better, promising = st.n_open[level], 0, 0
     row, b, d = st.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
-    for i in range(live):
+    for i in range(n):
         w = W[row, i]
         shifted = b - w * deleted[level, i]
         losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
-    if live == losses.shape[0]:
-        for i in range(live):
-            better += losses[i] <= keep[size, i]
-            kept += losses[i] <= cut[low, i]
+    if n == losses.shape[0]:
+        for i in range(n):
+            better += losses[i] <= kept[size, i]
+            promising += losses[i] <= searched[low, i]
     else:
-        for i in range(live):
-            better += losses[i] <= keep[size, who[level, i]]
-            kept += losses[i] <= cut[low, who[level, i]]
-    return better, kept
+        for i in range(n):
+            better += losses[i] <= kept[size, problem_of[level, i]]
+            promising += losses[i] <= searched[low, problem_of[level, i]]
+    return better, promising
 
 
 @kernel
 def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
-    """Search on for at most ``max_nodes`` nodes; True once the tree is exhausted.
+    """Search on for at most ``max_nodes`` nodes, or enter the supports on one path from the root.
 
-    With ``rank`` (one per column) it goes down one path instead, from the root, before the search
-    starts: drop the column of highest rank, among equals the cheapest one, until one is left, and
-    enter every support on the way.
+    rank, shape (0,) or (p,): ``SEARCH`` to search. Otherwise, one rank per column, the member of
+    highest rank is dropped, of members of equal rank the member that adds the least loss, until one
+    member is left; every support on the way is entered.
+    Returns: Whether the tree is exhausted.
     """
     tree = st.tree
     p, n = st.Z.shape
-    walking = rank.shape[0] > 0
-    cursor, fixed, step, want = tree.cursor, tree.fixed, tree.step, tree.want
-    loss, keep, cut, tolerance = st.loss, st.keep, st.cut, tree.options[0].tolerance
-    level = 0 if walking else tree.counts[0].level
+    one_path = rank.shape[0] > 0
+    cursor, fixed, added_loss, wanted = tree.cursor, tree.fixed, tree.added_loss, tree.next_wanted
+    loss, max_kept, max_searched = st.loss, st.max_loss_kept, st.max_loss_searched
+    tolerance = tree.options[0].tolerance
+    level = 0 if one_path else tree.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
         size = p - level - 1
         j = cursor[level]
-        if walking:
+        if one_path:
             if size == 0:
                 return False
             j = highest_rank(tree, level, rank)
@@ -360,10 +376,12 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
             level -= 1
             continue
         else:
-            if n == 0 and tolerance == 0.0:  # pass over children that are pruned
+            if n == 0 and tolerance == 0.0:  # Children that are pruned are skipped.
                 last = max(j - max_nodes + done + 1, 0)
-                base, k, high = loss[level, 0], fixed[level], keep[size, 0]
-                while j > last and base + step[level, j] > max(high, cut[want[k + j], 0]):
+                base, k, high = loss[level, 0], fixed[level], max_kept[size, 0]
+                while j > last and base + added_loss[level, j] > max(
+                    high, max_searched[wanted[k + j], 0]
+                ):
                     j -= 1
                     done += 1
             cursor[level] = j - 1
@@ -371,24 +389,24 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
             if size < 1:
                 continue
         k = fixed[level] + j
-        low = want[k]
-        deeper = k < size and low < size  # something free is left, and a wanted size below
+        low = wanted[k]
+        deeper = k < size and low < size  # The child has a free member and reaches a wanted size.
         if not deeper:
             low = size
-        better, kept, value = 0, 0, 0.0
+        better, promising, value = 0, 0, 0.0
         if n == 0:
-            value = loss[level, 0] + step[level, j]
-            better += value <= keep[size, 0]
-            kept += value <= cut[low, 0]
+            value = loss[level, 0] + added_loss[level, j]
+            better += value <= max_kept[size, 0]
+            promising += value <= max_searched[low, 0]
         else:
-            better, kept = evaluate_rows(st, level, j, size, low)
+            better, promising = evaluate_rows(st, level, j, size, low)
         if better > 0:
             if n == 0:
-                st.child[0] = value
-            offer(st, level, j, size)
-        if walking:
-            kept = st.alive[level]
-        elif not deeper or kept == 0:
+                st.child_loss[0] = value
+            enter_child(st, level, j, size)
+        if one_path:
+            promising = st.n_open[level]
+        elif not deeper or promising == 0:
             if deeper and tolerance > 0.0:
                 for s in range(low, size):
                     st.pruned_bound[s] = min(st.pruned_bound[s], value)
@@ -397,23 +415,28 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
         if n == 0:
             loss[level + 1, 0] = value
         else:
-            some = compact(st, level, low, kept)
-        fresh = drop(tree, level, j, walking)
-        if not fresh:
+            some = list_open_problems(st, level, low, promising)
+        updated = drop(tree, level, j, one_path)
+        if not updated:
             factorise(tree, level + 1)
-        if n > 0 and fresh:
-            descend_rows(st, level, j, some)
+        if n > 0 and updated:
+            update_rows(st, level, j, some)
         elif n > 0:
             fit_rows(st, level + 1)
         level += 1
-    return pause(tree, level, done)
+    return interrupt(tree, level, done)
 
 
 @kernel
-def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
-    """Enter incumbents: those of backward elimination, and those on the way to known supports.
+def enter_incumbents(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
+    """Enter the supports of backward elimination, and the supports on paths to known supports.
 
-    The first ``known`` rows of ``supports`` hold ``sizes`` columns each; ``rank`` is work space.
+    A path drops the columns outside the known support first, and then the columns inside.
+
+    supports, int64 (≥ known, p); sizes, int (≥ known,): The first ``sizes[i]`` entries of row i are
+        known support i.
+    known: Number of known supports.
+    rank, int64 (p,): Work space.
     """
     tree = st.tree
     p = tree.A.shape[0]
@@ -443,20 +466,25 @@ def enter(st, supports, sizes, known, rank):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def answers(st, sizes, supports, near, wanted):  # type: ignore[no-untyped-def]
-    """The best support of every wanted size, and how many are within rounding of it."""
+def best_supports(st, sizes, supports, n_tied, wanted):  # type: ignore[no-untyped-def]
+    """Write the best support of every wanted size, and how many supports tie with it.
+
+    sizes, wanted, shape (τ,): Sizes, and which of these are wanted; other rows stay as they are.
+    supports, int64 (τ, p): Receives the columns of the support of ``sizes[i]`` in row i.
+    n_tied, int64 (τ,): Receives how many supports are equally good up to rounding.
+    """
     tree = st.tree
     p = tree.A.shape[0]
     for i in range(sizes.shape[0]):
         size = sizes[i]
         if not wanted[i]:
             continue
-        best, near[i] = 0, 0
+        best, n_tied[i] = 0, 0
         for t in range(tree.found_n[size, 0]):
             if tree.found_loss[size, 0, t] < tree.found_loss[size, 0, best]:
                 best = t
             if tree.found_loss[size, 0, t] <= st.best[size, 0] * (1.0 + 2.0 * tree.options[0].tie):
-                near[i] += 1
+                n_tied[i] += 1
         position = 0
         for column in range(p):
             word = tree.found[size, 0, best, column >> 6]

@@ -27,7 +27,7 @@ from .all_sizes import (
 from .open_nodes import Children, OpenNode, open_nodes, prediction_ranges
 from .tree_kernels import TREE, State, exclude
 
-# The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number: the
+# The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
 # division by 1 − h_i would lose more than five of sixteen digits. The problems without skipped rows
 # are solved one by one. Doubled, somewhat more rows are skipped. The value is a choice.
 LEAST_ONE_MINUS_LEVERAGE = 1e-5

@@ -216,7 +216,7 @@ class ProjectedSizes(EstimatorLearner):
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
         """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
-        table = clone(self.estimator)._checked_rows(self.X, self.y)
+        table = clone(self.estimator)._checked_rows(self.X, self.y, None)
         layout = Protocol("honest", "none", intercept=True)
         most = quiet_design(table.X[training], table.y[training], layout).p
         taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
@@ -241,7 +241,9 @@ def learner_of(
         and estimator.backend in ("auto", "native")  # another back end is asked for with a reason
         and estimator.time_limit is None
     ):
-        table = clone(estimator)._checked_rows(X, y)  # a clone, as the check notes the columns
+        table = clone(estimator)._checked_rows(
+            X, y, None
+        )  # a clone, as the check notes the columns
         return SparseRidgeLearner(
             table.X,
             table.y,

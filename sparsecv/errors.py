@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_NOT_THE_USER = ("sparsecv", "sklearn", "joblib")  # Warnings point at no line of these packages.
+_NOT_THE_USER = (
+    "sparsecv",
+    "sklearn",
+    "joblib",
+    "pysindy",
+)  # Warnings point at no line of these packages.
 
 
 class InputError(ValueError):

@@ -1,5 +1,8 @@
 """Sparse regression for PySINDy: the equations of a system, each proved to be the best of its size.
 
+:class:`SparseRidgeOptimizer` takes the sizes, as PySINDy's MIOSR does; in
+:class:`SparseRidgeCVOptimizer` cross-validation chooses the sizes.
+
 PySINDy is an extra: ``pip install "sparsecv[pysindy]"``.
 """
 
@@ -10,8 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from ..errors import InputError, UnprovedWarning
+from ..errors import InputError, UnprovedWarning, warn_caller
+from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..solvers.api import solve
 from ..solvers.budget import solve_budget
 from ..solvers.core.problem import SparseRidgeProblem
@@ -27,7 +32,79 @@ except ImportError as error:
 Array = NDArray[np.float64]
 
 
-class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
+class _Optimizer(BaseOptimizer):  # type: ignore[misc]
+    """What both optimizers share: checks before the fit, and scikit-learn's rules on parameters."""
+
+    initial_guess: Any
+
+    def _check(self) -> None:
+        """Raise an InputError where a parameter is out of range."""
+        raise NotImplementedError
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters and return the optimizer; PySINDy's own method returns nothing."""
+        super().set_params(**params)
+        return self
+
+    def fit(self, x_: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Find the coefficients of every equation.
+
+        Parameters
+        ----------
+        x_ : array-like, shape (n_samples, n_features)
+            Library terms. Rows with NaN are left out, here and in ``y``.
+        y : array-like, shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : float or array-like, shape (n_samples,), optional
+            Weights of the squared errors.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A parameter is out of range or does not fit the data.
+        """
+        self._check()
+        x, y = np.asarray(x_), np.asarray(y)
+        self._kept: Any = slice(None)
+        if x.ndim == 2 and 1 <= y.ndim <= 2 and x.shape[0] == y.shape[0]:
+            self._kept = ~(
+                np.isnan(x).any(axis=1) | np.isnan(y.reshape(y.shape[0], -1)).any(axis=1)
+            )
+            x, y = x[self._kept], y[self._kept]
+            if sample_weight is not None and np.ndim(sample_weight) > 0:
+                sample_weight = np.asarray(sample_weight)[self._kept]
+            zero = np.flatnonzero(~x.any(axis=0))
+            if self.normalize_columns and zero.size:
+                raise InputError(
+                    f"column {zero[0]} of the library is zero, and normalize_columns divides by "
+                    "its length: leave the column out"
+                )
+        guess = self.initial_guess
+        try:
+            # PySINDy asks for two dimensions; the parameter itself stays as it was given
+            self.initial_guess = None if guess is None else np.atleast_2d(np.asarray(guess, float))
+            super().fit(x, y, sample_weight=sample_weight)
+        finally:
+            self.initial_guess = guess
+            del self._kept
+        self.ind_ = self.coef_ != 0.0
+        return self
+
+    def _unbias(self, x: Array, y: Array) -> None:
+        self.ind_ = self.coef_ != 0.0  # PySINDy would lose coefficients below 1e-14
+        super()._unbias(x, y)
+
+    @property
+    def complexity(self) -> int:
+        """How many coefficients are not zero."""
+        check_is_fitted(self)
+        return int(np.count_nonzero(self.coef_))
+
+
+class SparseRidgeOptimizer(_Optimizer):
     """Best subsets of library terms for SINDy, with a proof and without a licence.
 
     Minimises Σ_i ‖y_i − X w_i‖² + α‖w_i‖² over coefficients w_i of each equation i, with at most
@@ -53,9 +130,10 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
         Whether columns of ``constraint_lhs`` run over the features of the first target first, or
         over the targets of the first feature.
     normalize_columns : bool
-        Divide the columns of X by their lengths first; α then weighs the scaled coefficients.
+        Divide the columns of X by their lengths first; α then weighs the scaled coefficients, and
+        constraints go on meaning the unscaled ones.
     copy_X : bool
-    initial_guess : array, shape (n_targets, n_features), optional
+    initial_guess : array, shape (n_targets, n_features) or (n_features,), optional
         Coefficients whose support the search starts from.
     verbose : bool
         Print how the fit ended.
@@ -103,12 +181,8 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
         verbose: bool = False,
         unbias: bool = False,
     ) -> None:
-        super().__init__(
-            normalize_columns=normalize_columns,
-            copy_X=copy_X,
-            initial_guess=initial_guess,
-            unbias=unbias,
-        )
+        super().__init__(normalize_columns=normalize_columns, copy_X=copy_X, unbias=unbias)
+        self.initial_guess = initial_guess  # as given: scikit-learn's clone compares
         self.target_sparsity = target_sparsity
         self.group_sparsity = group_sparsity
         self.alpha = alpha
@@ -117,19 +191,19 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
         self.constraint_rhs = constraint_rhs
         self.constraint_order = constraint_order
         self.verbose = verbose
-        if target_sparsity is not None and (
-            isinstance(target_sparsity, bool)
-            or not isinstance(target_sparsity, int | np.integer)
-            or target_sparsity <= 0
-        ):
-            raise InputError(f"target_sparsity must be a whole number > 0; got {target_sparsity!r}")
-        if constraint_order not in ("target", "feature"):
+        self._check()
+
+    def _check(self) -> None:
+        total = self.target_sparsity
+        if total is not None and (not _is_whole(total) or total <= 0):
+            raise InputError(f"target_sparsity must be a whole number > 0; got {total!r}")
+        if self.constraint_order not in ("target", "feature"):
             raise InputError(
-                f"constraint_order must be 'target' or 'feature'; got {constraint_order!r}"
+                f"constraint_order must be 'target' or 'feature'; got {self.constraint_order!r}"
             )
-        if not alpha >= 0:
-            raise InputError(f"alpha must be >= 0; got {alpha}")
-        if unbias and constraint_lhs is not None:
+        if not 0.0 <= self.alpha < np.inf:
+            raise InputError(f"alpha must be >= 0 and finite; got {self.alpha}")
+        if self.unbias and self.constraint_lhs is not None:
             raise InputError("unbias refits every coefficient: it excludes constraints")
 
     def _reduce(self, x: Array, y: Array) -> None:
@@ -164,11 +238,8 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
         if self.verbose:
             print(f"sparsecv: {self.status_}, objective {self.objective_}, gap {self.gap_}")
         if not all_proved:
-            warnings.warn(
-                f"not proved to be the best: {self.status_}, relative gap {self.gap_}",
-                UnprovedWarning,
-                stacklevel=4,
-            )
+            text = f"not proved to be the best: {self.status_}, relative gap {self.gap_}"
+            warn_caller(text, UnprovedWarning)
 
     def _jointly(self, equations: list[_Equation], target_sparsity: int) -> list[Proof]:
         """All equations with one budget."""
@@ -200,8 +271,8 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
             if self.target_sparsity is None:
                 raise InputError("target_sparsity or group_sparsity is needed")
             return [n_features] * n_targets
-        caps = [int(k) for k in np.ravel(self.group_sparsity)]
-        if len(caps) != n_targets or min(caps) < 0:
+        caps: list[int] = np.ravel(self.group_sparsity).tolist()
+        if len(caps) != n_targets or not all(_is_whole(k) and k >= 0 for k in caps):
             raise InputError(
                 f"group_sparsity needs a whole number >= 0 for each of {n_targets} equations; "
                 f"got {self.group_sparsity!r}"
@@ -209,13 +280,18 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
         return caps
 
     def _guess(self, t: int) -> Array | None:
-        return None if self.initial_guess is None else np.asarray(self.initial_guess)[t]
+        return None if self.initial_guess is None else self.initial_guess[t]
 
     def _fixed(self, n_features: int, n_targets: int) -> list[dict[int, float]]:
         """Per equation, the coefficients that the constraints fix."""
         fixed: list[dict[int, float]] = [{} for _ in range(n_targets)]
-        if self.constraint_lhs is None or self.constraint_rhs is None:
+        if self.constraint_lhs is None:
             return fixed
+        if self.constraint_rhs is None:
+            raise InputError("constraint_lhs needs constraint_rhs, one number for each of its rows")
+        scale = np.ones(n_features)
+        if self.normalize_columns:
+            scale = np.linalg.norm(self.Theta_, axis=0)
         left = np.atleast_2d(np.asarray(self.constraint_lhs, dtype=float))
         right = np.atleast_1d(np.asarray(self.constraint_rhs, dtype=float))
         if left.shape != (right.size, n_features * n_targets):
@@ -234,15 +310,10 @@ class SparseRidgeOptimizer(BaseOptimizer):  # type: ignore[misc]
             if self.constraint_order == "feature":
                 feature, target = divmod(int(at[0]), n_targets)
                 place = target, feature
-            wanted = float(value / row[at[0]])
+            wanted = float(value / row[at[0]] * scale[place[1]])
             if fixed[place[0]].setdefault(place[1], wanted) != wanted:
                 raise InputError(f"constraint {i} contradicts another one")
         return fixed
-
-    @property
-    def complexity(self) -> int:
-        """How many coefficients are not zero."""
-        return int(np.count_nonzero(self.coef_))
 
 
 class _Equation:
@@ -288,3 +359,154 @@ class _Equation:
         if self.problem is not None and proof.support.size:
             coef[self.free[proof.support]] = self.problem.fit(proof.support).coef
         return coef
+
+
+class SparseRidgeCVOptimizer(_Optimizer):
+    """Best subsets of library terms for SINDy, their sizes chosen by exact cross-validation.
+
+    Each equation has its own size and α, those that :class:`sparsecv.SparseRidgeCV` chooses from
+    the CV error over held-out trajectories, or over held-out stretches of one trajectory.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable
+        How many folds, or what :class:`sparsecv.SparseRidgeCV` takes.
+    groups : array-like, shape (n_samples,), optional
+        The trajectory of each row, in the order in which PySINDy stacks trajectories: the rows of a
+        trajectory are held out together. Without it, ``cv`` consecutive blocks of rows are folds.
+    max_size : int or None
+        Most terms in an equation; None means 10, or as many as there are.
+    alphas : sequence of float
+        Ridge weights α ≥ 0 to choose from.
+    rule : str
+        "one-se" takes the fewest terms whose CV error is within one standard error of the least,
+        "minimum" the least CV error; the other rules of :class:`sparsecv.SparseRidgeCV` work, too.
+    regression_timeout : float or None
+        Seconds for each equation; what is not proved by then is an estimate.
+    normalize_columns : bool
+        Divide the columns of X by their lengths first; α then weighs the scaled coefficients.
+    copy_X : bool
+    verbose : bool
+        Print what is done.
+    unbias : bool
+        Fit the chosen terms once more without α.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (n_targets, n_features)
+    ind_ : ndarray of bool, shape (n_targets, n_features)
+    sizes_ : list of int
+        How many terms each equation has.
+    alpha_, cv_error_, proved_ : list of float, float and bool, one for each equation
+        The ridge weight chosen, the CV error of the choice, and whether the choice and the terms
+        are proved.
+    models_ : list of SparseRidgeCV
+        The fits with all their attributes; None where a response is zero.
+
+    Raises
+    ------
+    InputError
+        Parameters out of range, or groups that do not fit the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.integrations.pysindy import SparseRidgeCVOptimizer  # doctest: +SKIP
+    >>> X = np.random.default_rng(0).standard_normal((50, 4))  # doctest: +SKIP
+    >>> SparseRidgeCVOptimizer().fit(X, X[:, :2]).sizes_  # doctest: +SKIP
+    [1, 1]
+    """
+
+    def __init__(
+        self,
+        cv: Any = 5,
+        groups: ArrayLike | None = None,
+        max_size: int | None = None,
+        alphas: ArrayLike = (0.0, 1e-5, 1e-2),
+        rule: str = "one-se",
+        regression_timeout: float | None = 60,
+        normalize_columns: bool = False,
+        copy_X: bool = True,
+        verbose: bool = False,
+        unbias: bool = False,
+    ) -> None:
+        super().__init__(normalize_columns=normalize_columns, copy_X=copy_X, unbias=unbias)
+        self.cv = cv
+        self.groups = groups
+        self.max_size = max_size
+        self.alphas = alphas
+        self.rule = rule
+        self.regression_timeout = regression_timeout
+        self.verbose = verbose
+        self._check()
+
+    def _check(self) -> None:
+        if self.max_size is not None and (not _is_whole(self.max_size) or self.max_size <= 0):
+            raise InputError(f"max_size must be a whole number > 0; got {self.max_size!r}")
+        if _is_whole(self.cv) and self.cv < 2:
+            raise InputError(f"cv must be at least 2; got {self.cv}")
+
+    def _reduce(self, x: Array, y: Array) -> None:
+        """Find the coefficients; PySINDy calls this with checked rows."""
+        n, n_targets = x.shape[0], y.shape[1]
+        cv, groups = self._folds(n)
+        there = int(x.any(axis=0).sum())
+        most = min(there, 10 if self.max_size is None else int(self.max_size))
+        self.models_: list[SparseRidgeCV | None] = []
+        self.proved_: list[bool] = []
+        coef = np.zeros((n_targets, x.shape[1]))
+        for t in range(n_targets):
+            if most == 0 or not y[:, t].any():
+                self.models_.append(None)
+                self.proved_.append(True)
+                continue
+            model = SparseRidgeCV(
+                cv=cv,
+                taus=np.arange(1, most + 1),
+                gammas=2.0 * np.atleast_1d(np.asarray(self.alphas, dtype=float)),
+                fit_intercept=False,
+                standardize=False,
+                rule=self.rule,
+                time_limit=self.regression_timeout,
+                verbose=int(self.verbose),
+            )
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model.fit(x, y[:, t], groups=groups)
+            unproved = [w for w in caught if issubclass(w.category, UnprovedWarning)]
+            for each in caught:
+                warn_caller(f"equation {t}: {each.message}", each.category)
+            self.models_.append(model)
+            self.proved_.append(not unproved)
+            coef[t] = model.coef_
+        self.coef_, self.ind_ = coef, coef != 0.0
+        self.sizes_ = [int(size) for size in np.count_nonzero(coef, axis=1)]
+        known = [(0.0, 0.0) if m is None else (m.gamma_ / 2.0, m.cv_error_) for m in self.models_]
+        self.alpha_ = [float(alpha) for alpha, _ in known]
+        self.cv_error_ = [float(error) for _, error in known]
+
+    def _folds(self, n: int) -> tuple[Any, Any]:
+        """The ``cv`` and ``groups`` of SparseRidgeCV."""
+        groups = None if self.groups is None else np.asarray(self.groups)
+        if groups is not None:
+            rows = n if isinstance(self._kept, slice) else self._kept.size
+            if groups.shape != (rows,):
+                raise InputError(
+                    f"groups needs one label per row ({rows}); got shape {groups.shape}"
+                )
+            groups = groups[self._kept]
+        if not _is_whole(self.cv):
+            return self.cv, groups
+        if groups is None:
+            return "loo", np.arange(n) * min(self.cv, n) // n
+        there = np.unique(groups).size
+        if there < 2:
+            raise InputError(
+                "groups holds one trajectory, so none can be held out: leave groups out, and "
+                "consecutive blocks of rows are folds"
+            )
+        return ("loo" if there <= self.cv else int(self.cv)), groups
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

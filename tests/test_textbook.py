@@ -1,0 +1,75 @@
+"""The page on the textbook's lab prints what the book prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "textbook.md"
+HITTERS = Path(os.environ.get("SPARSECV_DATA", "")) / "raw" / "hitters.csv"
+# what summary(regsubsets(Salary ~ ., Hitters, nvmax = 19)) prints, to its three digits
+R_SQUARED = (
+    "0.321 0.425 0.451 0.475 0.491 0.509 0.514 0.529 0.535 0.540 0.543 0.544 0.544 0.545 0.545 "
+    "0.546 0.546 0.546 0.546"
+)
+SIX = {"AtBat": -1.8685892, "Hits": 7.6043976, "Walks": 3.6976468, "CRBI": 0.6430169}
+SIX |= {"Division_W": -122.9515338, "PutOuts": 0.2643076}
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names that the page's code leaves."""
+    if not PAGE.is_file():
+        pytest.skip("no page beside the tests: this is not a checkout")
+    if not HITTERS.is_file():
+        pytest.skip("hitters is not in SPARSECV_DATA")
+    pytest.importorskip("pandas")
+    shutil.copy(HITTERS, tmp_path / "hitters.csv")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
+        exec(compile(block, str(PAGE), "exec"), names)
+    return names
+
+
+def test_the_lab_is_that_of_the_book(lab: dict[str, Any]) -> None:
+    table, found = lab["lab"], lab["found"]
+    assert found.proved.all()
+    printed = [float(value) for value in R_SQUARED.split()]
+    np.testing.assert_allclose(table["rsq"], printed, atol=6e-4)
+    chosen = table["adjr2"].idxmax(), table["cp"].idxmin(), table["bic"].idxmin()
+    assert chosen == (11, 10, 6)
+    six = lab["six"]
+    assert six.intercept_ == pytest.approx(91.5117981, abs=1e-6)
+    names = lab["X"].columns
+    assert {names[j]: six.coef_[j] for j in six.support_} == pytest.approx(SIX, abs=1e-6)
+    assert lab["model"].certified_
+
+
+def test_the_table_of_the_page_is_what_its_code_gives(lab: dict[str, Any]) -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+?) \| (\.\d+) \| \*{0,2}(-[\d.]+)", PAGE.read_text(), re.M)
+    assert len(rows) == 7
+    for size, terms, rsq, bic in rows:
+        row = lab["lab"].loc[int(size)]
+        assert set(row["terms"].split()) == set(terms.split())
+        assert row["rsq"] == pytest.approx(float(rsq), abs=5.1e-5)
+        assert row["bic"] == pytest.approx(float(bic), abs=5.1e-3)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17, 18, 19])
+def test_residual_sums_are_those_of_enumeration(lab: dict[str, Any], size: int) -> None:
+    X, y = np.asarray(lab["X"] - lab["X"].mean()), np.asarray(lab["y"] - lab["y"].mean())
+    sums = {
+        S: np.square(y - X[:, S] @ np.linalg.lstsq(X[:, S], y)[0]).sum()
+        for S in combinations(range(19), size)
+    }
+    best = min(sums, key=lambda S: sums[S])
+    assert lab["found"].supports[size - 1].tolist() == list(best)
+    assert lab["found"].objective[size - 1] == pytest.approx(sums[best], rel=1e-9)

@@ -87,7 +87,7 @@ class SharedTree:
     """The folds at the γ of row g, solved together at one τ after the other.
 
     left_out: The folds as rows left out of the Gram matrix of all rows.
-    open: Under (index of τ, fold) the incumbent and the open nodes of every fold that is not solved.
+    open: Under (index of τ, fold) the incumbent and the open nodes of a fold that is not solved.
     """
 
     def __init__(self, ledger: Ledger, g: int, left_out: LeftOut) -> None:

@@ -1,11 +1,12 @@
-"""Three exact ways to cross-validate agree on h(γ, τ): shared trees, fold trees, single solves.
+"""This script compares h(γ, τ) of three exact ways: shared trees, trees of folds, single solves.
 
     python -m experiments.paper.agreement [--all] [data set ...]
 
-Four data sets × leave-one-out, 10 folds, folds of size 10 × 7 γ × both protocols × both scalings;
-prints the largest relative difference of any entry. Grid means every MIO of every (γ, τ, fold) on
-its own; for leave-one-out, where that is up to 9,800 a γ, a random sample of folds is solved and
-their held-out errors are compared, unless --all is given.
+The cases are four data sets, leave-one-out, 10 folds and folds of 10 rows, seven γ, both protocols
+and both scales of the columns. The script prints the largest relative difference of any h(γ, τ). By
+single solves, every problem (γ, τ, fold) is solved by itself. For leave-one-out, with up to 9,800
+problems at each γ, only a random sample of folds is solved and the folds' held-out errors are
+compared, unless --all is given.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.solvers import solve
 
-SAMPLE = 25  # leave-one-out folds solved one by one
+# For leave-one-out, single solves are compared on this many random folds.
+SAMPLED_FOLDS = 25
 
 
 def apart(one: object, other: object) -> float:
@@ -35,7 +37,7 @@ def apart(one: object, other: object) -> float:
 def sampled(data: RowFolds, exact: CVResult) -> float:
     """Largest difference, relative to h, of held-out errors on sampled leave-one-out folds."""
     worst = 0.0
-    chosen = np.random.default_rng(0).choice(data.folds.k, size=SAMPLE, replace=False)
+    chosen = np.random.default_rng(0).choice(data.folds.k, size=SAMPLED_FOLDS, replace=False)
     for one in exact.by_gamma:
         for j in chosen:
             H, t = data.held_out(int(j))
@@ -75,7 +77,7 @@ def main() -> None:
                     found.append(("per fold", apart(exact, run(data, PAPER_GAMMAS))))
                     estimate.shares_a_tree = shares
                 if folds == "loo" and not everything:
-                    found.append((f"grid of {SAMPLE} folds", sampled(data, exact)))
+                    found.append((f"grid of {SAMPLED_FOLDS} folds", sampled(data, exact)))
                 else:
                     grid = run(data, PAPER_GAMMAS, Settings(method="grid"))
                     found.append(("grid", apart(exact, grid)))

@@ -1,4 +1,4 @@
-"""Alternating between γ and τ, from ten starts and by default, is compared with an exact grid.
+"""This script compares alternating minimisation over γ and τ, from several starts, with a grid.
 
 python -m experiments.paper.alternation
 """

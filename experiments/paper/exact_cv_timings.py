@@ -1,9 +1,9 @@
-"""Exact leave-one-out at every τ is timed against Table 1 of the first paper.
+"""This script times exact leave-one-out at every τ against Table 1 of the first paper.
 
     python -m experiments.paper.exact_cv_timings
 
-Tree time is what the solvers report (search, incumbents and final fits); total adds reading the
-folds and summing errors. One thread.
+The tree time is the time that the solvers report for search, incumbents and final fits. The total
+time also contains reading the folds and adding up the errors. Everything runs on one thread.
 """
 
 from __future__ import annotations

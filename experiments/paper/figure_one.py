@@ -1,9 +1,10 @@
-"""Figure 1 of the first paper is drawn again: bounds on the leave-one-out error, Algorithm 1.
+"""This script draws Figure 1 of the first paper: bounds on the leave-one-out error by Algorithm 1.
 
-n = 200, p = 20, τ_true = 10, ρ = 0.7, ν = 1, γ = 1/√n, τ = 2..19; the paper solved 1,694 of 3,600
-problems (53 % fewer). Its draw of the data is not known: five draws here.
+    python -m experiments.paper.figure_one
 
-python -m experiments.paper.figure_one
+The data have n = 200, p = 20, τ_true = 10, ρ = 0.7 and ν = 1; γ is 1/√n and τ is 2..19. The paper
+solved 1,694 of 3,600 problems (53 % fewer). The paper's draw of the data is not known, so the
+script draws five data sets.
 """
 
 from __future__ import annotations

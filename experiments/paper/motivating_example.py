@@ -1,12 +1,13 @@
-"""The stability paper's motivating example is run again: does the least CV error choose well?
+"""This script measures how good the models of least CV error are in the stability paper's example.
 
     python -m experiments.paper.motivating_example [seeds]     (default 50; some 20 minutes)
 
-n = 50, p = 10 and n = 10, p = 50, τ_true = 5, ρ = .3, ν = 1; 20 γ over the paper's [1e-3, 1e3]
-(2/γ in its convention), τ with τ log τ ≤ n; every problem solved to optimality; five folds and
-leave-one-out; 10,000 test rows. Printed: by how much the test error of the chosen model exceeds the
-least one over (γ, τ), for the plain minimum, the stability-regularised choice (λ by nested folds)
-and the bias-corrected one. Writes the heatmaps of seed 0 to results/.
+The data have n = 50, p = 10 or n = 10, p = 50, with τ_true = 5, ρ = .3 and ν = 1. There are 20 γ in
+the paper's range [1e-3, 1e3] (2/γ in the paper's notation), all τ with τ log τ ≤ n, five folds or
+leave-one-out, and 10,000 test rows. Every problem is solved to optimality. The script prints by how
+much the test error of the chosen model exceeds the least test error over (γ, τ), for the least CV
+error, for the stability-regularised choice (λ by nested folds) and for the least bias-corrected
+error. The script writes the heatmaps of seed 0 to results/.
 """
 
 from __future__ import annotations

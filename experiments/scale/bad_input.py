@@ -1,9 +1,9 @@
-"""Every kind of bad input is given to the command, and docs/bad-input.md lists the messages.
+"""This script runs the command on every kind of bad input, and lists the messages in a page.
 
     python -m experiments.scale.bad_input
 
-Every case is a command on small files in a folder of its own; each command must end with status 2
-and one line on standard error. This script runs all of them and writes the table.
+Every case is a command on small files in a folder of its own. The command must end with status 2
+and print one line on standard error. The script writes the messages to docs/bad-input.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GOOD = "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n"
 
 
 class Case(NamedTuple):
-    """What is wrong, the content of ``t.csv`` (or of another file) and the command."""
+    """One bad input: its description, the content of ``t.csv`` or another file, and the command."""
 
     what: str
     content: str | bytes

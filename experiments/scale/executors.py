@@ -1,9 +1,9 @@
-"""One job runs in one process and on a Dask cluster: speed-up, and overhead per unit of work.
+"""This script measures speed-up, and overhead per unit of work, of a Dask cluster.
 
     python -m experiments.scale.executors [columns] [workers] [folds]
 
-Starts and stops worker processes on this machine alone. With fewer columns (36 by default) or folds
-(20) the job is shorter; ``40 2 130`` takes about two minutes in one process.
+The script starts and stops worker processes on this machine alone. With fewer columns (36 by
+default) or folds (20) the job is shorter; ``40 2 130`` takes about two minutes in one process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from sparsecv.solvers import on_client
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.executor import run_units
 
-UNITS = 400
+# The overhead is measured on this many units of work that do nothing.
+EMPTY_UNITS = 400
 
 
 def job(p: int, folds: int) -> tuple[RowFolds, list[float], list[int]]:
@@ -72,10 +73,10 @@ def overhead(client: Any) -> tuple[float, float]:
     """Milliseconds per unit without work: on the wall, and of all processors."""
     clock = Clock(client)
     with on_client(client):
-        tasks = [(i,) for i in range(UNITS)]
+        tasks = [(i,) for i in range(EMPTY_UNITS)]
         assert sum(i for i, _ in run_units(nothing, None, tasks, allot=lambda _: Limits())) > 0
     seconds, _, processors = clock.read()
-    return 1e3 * seconds / UNITS, 1e3 * processors / UNITS
+    return 1e3 * seconds / EMPTY_UNITS, 1e3 * processors / EMPTY_UNITS
 
 
 def main() -> None:

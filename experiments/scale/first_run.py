@@ -1,10 +1,11 @@
-"""The compile time of every code path is measured, and a fresh install's first two commands.
+"""This script measures the compile time of every code path, and a fresh install's first commands.
 
     python -m experiments.scale.first_run            (some minutes)
-    python -m experiments.scale.first_run kernels    the longest compilations besides
+    python -m experiments.scale.first_run kernels    also prints the longest compilations
 
-Every path runs in a process of its own with an empty cache, which says how long its first call
-takes, and then in a cache that all share, which says how long everything takes. CPU seconds.
+Every path runs first in a process of its own with an empty cache, which gives the time of the
+path's first call. Then all paths run with a shared cache, which gives the time of all of them.
+Times are CPU seconds.
 """
 
 from __future__ import annotations

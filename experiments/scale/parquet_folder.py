@@ -81,7 +81,7 @@ def write(folder: Path, n: int, p: int, files: int) -> float:
 
 
 def run(code: str, *arguments: str) -> tuple[dict[str, float], str]:
-    """What a script prints last, as JSON, and what the script writes to standard error."""
+    """Run a script; return its last line of output, read as JSON, and its standard error."""
     return last_json([sys.executable, "-c", code, *arguments])
 
 

@@ -1,20 +1,22 @@
-"""Other weights of the grid's models are tried: is there a better average to project?
+"""This script compares test errors of the grid's average of models under other weights.
 
     python -m experiments.selection.average_weights [--splits 20] CSV [data set ...]
     python -m experiments.selection.average_weights --table CSV
 
-Splits, folds and γ as in projection.py. On each split one study of all sizes gives the averages
+Splits, folds and γ are those of projection.py. On each split one study of all sizes gives these
+averages of models, and the projections of the averages:
 
-    T=5, 10, 20, 40   weights h^(−n/T), h averaged over six partitions; 10 is the package's
-    loo               h^(−n/10) with h by leave-one-out
-    confidence        exp(−t²/2), t how far a model's fold errors lie above those of the best model,
-                      in standard errors of their paired differences
+    T=5, 10, 20, 40   weights h^(−n/T), h averaged over six partitions; sparsecv has T = 10
+    loo               weights h^(−n/10) with h by leave-one-out
+    confidence        weights exp(−t²/2), t the difference of a model's fold errors from those of
+                      the best model, in standard errors of the paired differences
     half ridge        half T=10, half the ridge fit of all columns with the γ of least h
     ε=.003, ε=.03     T=10 projected onto the least size within .3 % or 3 % of its CV error, not 1 %
 
-and their projections. ``signal`` is 1 − h̄/var(y), h̄ the CV error of the average. Rows are appended
-split by split; ``--table`` prints errors relative to those of T=10, the development sets apart from
-the others, and of T chosen by signal, its threshold tuned on the development sets.
+``signal`` is 1 − h̄/var(y), where h̄ is the CV error of the average. The script appends rows to CSV
+after every split. ``--table`` prints errors relative to T=10, for the development sets and for the
+other sets, and the errors of a T chosen by ``signal`` with a threshold tuned on the development
+sets.
 """
 
 from __future__ import annotations

@@ -1,18 +1,21 @@
-"""Each reported error is divided by the error on new data: which figure should a user quote?
+"""This script divides each reported error by the error on new data, to find an unbiased figure.
 
     python -m experiments.selection.error_to_expect [--quick] [--draws N] [setting ...]
 
-A draw is a table; what is reported on it is compared with the error of the same model on fresh
-rows: for made tables its exact expectation, for real ones the error on the half of the rows that
-was not drawn. Every figure is the mean over draws of what is reported, divided by the mean of the
-fresh errors (a ratio of means; 1 is unbiased). Five folds, ten γ from 1e-4 to 1e4, every size.
-Columns: the CV error of every rule's choice, over the fresh error of that choice; the
-bias-corrected criterion ("criterion") of the rule corrected; the outer cross-validation of the rule
-minimum by 5 folds, by 10 and by as many as is the default, over the fresh error of its choice, with
-the standard error of the last ratio; the least CV error of LassoCV over its own fresh error. Beyond
-45 columns the nested figures are those of the rule projected.
+A draw is a table, on which models are chosen and errors are reported. The error of a model on fresh
+rows is its exact expectation for made tables; for real tables it is the error on the half of the
+rows that was not drawn. Every figure is the mean over draws of the reported errors, divided by the
+mean of the errors on fresh rows (1 is unbiased). There are five folds, ten γ from 1e-4 to 1e4, and
+every size. The columns are:
 
-A made table has normal columns with correlations ρ^|i−j|; y has three true columns, or all
+    the CV error of every rule's choice, over the fresh error of that choice
+    the bias-corrected criterion ("criterion") of the rule corrected
+    the outer cross-validation of the rule minimum (beyond 45 columns, of the rule projected) by 5
+    folds, by 10 folds and by the default number, over the fresh error of the rule's choice, with
+    the standard error of the last ratio
+    the least CV error of LassoCV over its own fresh error
+
+A made table has normal columns with correlations ρ^|i−j|; y depends on three columns, or on all
 ("dense"). --quick draws a tenth of the tables, --draws at most N.
 """
 
@@ -37,7 +40,8 @@ from sparsecv.selection.nested import NESTED, nested_error
 from sparsecv.selection.study import Study
 from sparsecv.solvers.leaps.all_sizes import TREE_ONLY
 
-MADE = {  # n, p, ρ, signal to noise, true columns, draws
+# Each made table is (n, p, ρ, ratio of signal to noise, number of true columns, draws).
+MADE = {
     "20 × 8": (20, 8, 0.0, 0.5, 3, 100),
     "20 × 8 dense": (20, 8, 0.7, 2.0, 8, 100),
     "50 × 8": (50, 8, 0.7, 0.5, 3, 100),
@@ -49,8 +53,10 @@ MADE = {  # n, p, ρ, signal to noise, true columns, draws
     "100 × 21": (100, 21, 0.7, 2.0, 3, 30),
     "50 × 60": (50, 60, 0.0, 2.0, 3, 10),
 }
-REAL = {"prostate": 50, "diabetes10": 30, "steam": 30}  # draws
-Fresh = Any  # from coefficients and an intercept to the error on fresh rows
+# The number of draws of every real table.
+REAL = {"prostate": 50, "diabetes10": 30, "steam": 30}
+# A function of coefficients and an intercept, which returns their error on fresh rows.
+Fresh = Any
 
 
 def made(name: str, draw: int) -> tuple[np.ndarray, np.ndarray, Fresh]:
@@ -82,7 +88,7 @@ def halved(name: str, draw: int) -> tuple[np.ndarray, np.ndarray, Fresh]:
 
 
 def figures(X: np.ndarray, y: np.ndarray, fresh: Fresh, seed: int) -> dict[str, tuple]:
-    """What is reported, and the fresh error of the same model."""
+    """A reported error, and the error of the same model on fresh rows."""
     design = design_of(X, y)
     data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
     rule = "minimum" if design.p <= TREE_ONLY else "projected"

@@ -1,12 +1,13 @@
-"""Fits by sparsecv, scikit-learn, glmnet and abess are timed in one run.
+"""This script times fits by sparsecv, scikit-learn, glmnet and abess in one run.
 
     python -m experiments.selection.fit_times [data sets] [--wide]
 
-Least of several warm fits, in seconds, on one thread: ``SparseRidgeCV`` with rule="minimum" over
-20 γ (five folds, every τ, every problem exact), leave-one-out at one γ beside its tree alone, and
-the default ``fit()``; LassoCV and RidgeCV of scikit-learn, and glmnet and abess where they are
-installed (requirements-peers.txt). Ratios are to LassoCV. ``--wide`` instead fits the wide sets by
-default: seconds to the estimates of the whole surface, to the end, and what is proved.
+A time is the least of several fits after a first fit, in seconds, on one thread. The fits are
+``SparseRidgeCV`` with rule="minimum" over 20 γ (five folds, every τ, every problem exact),
+leave-one-out at one γ beside the time of its tree alone, the default ``fit()``, LassoCV and RidgeCV
+of scikit-learn, and glmnet and abess where they are installed (requirements-peers.txt). Ratios are
+to LassoCV. ``--wide`` fits the wide data sets with default settings, and prints the seconds to the
+estimates of the whole surface, the seconds to the end, and what is proved.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ from sparsecv.tables.datasets import load_dataset
 SETS = ("diabetes", "housing", "servo", "autompg", "wine", "hitters")
 WIDE = ("bardet", "vessel", "topgear", "riboflavin")
 GAMMAS = np.geomspace(2e-3, 2e3, 20)
+# The least time of this many runs counts.
 RUNS = 5
 
 
 def least(run: Callable[[], Any]) -> float:
-    """Least seconds of several runs after a first one."""
+    """The least seconds of ``RUNS`` runs, after a first run that compiles."""
     run()
     found = []
     for _ in range(RUNS):

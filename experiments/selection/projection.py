@@ -1,4 +1,4 @@
-"""The projection of an average of models is compared with other linear models by test error.
+"""This script compares test errors of the projection of an average of models with other models.
 
     python -m experiments.selection.projection [--splits 20] CSV [data set ...]
     python -m experiments.selection.projection --quick [--splits 5] CSV
@@ -7,27 +7,30 @@
     python -m experiments.selection.projection --time data set ...
     python -m experiments.selection.projection --weights data set ...
 
-Every split keeps 20 % of the rows for the test; "name:N" fits to at most N of the others. All
-models use five folds. One study of the default grid of γ (ten in 1e-4..1e4, and on past an end that
-is best) and all sizes (exact to 45 columns, good supports beyond) gives
+Every split holds out 20 % of the rows as test rows; "name:N" fits to at most N of the other rows.
+All models use five folds. One study of the default grid of γ (ten values in 1e-4..1e4, and further
+values where an end is best) and of all sizes (exact up to 45 columns, heuristic supports beyond)
+gives these models:
 
     minimum      the pair of least CV error
-    repeated     that of least CV error over six partitions into five folds
-    average      all models, weighted by that error to the power −n/10: nearly every column
-    projected    the average projected onto the least size that stays close to it
-    projected@k  the same at size k
-    subset@k     the best subset of k columns, γ by that error
+    repeated     the pair of least CV error averaged over six partitions into five folds
+    average      all models, weighted by the averaged CV error to the power −n/10
+    projected    the average projected onto the least size whose predictions stay close to it
+    projected@k  the average projected onto size k
+    subset@k     the best subset of k columns, with γ of least averaged CV error
 
-beside ridge regression, the models of experiments/references.py and, where they are installed,
-abess and glmnet's lasso, each but the last also with at most k columns. Rows are appended to CSV
-split by split over all data sets, and a run goes on where another was cut. ``--table`` prints
-errors relative to the lasso's (or those of ``--base``), at a size to those of the lasso with at
-most as many columns: geometric means over splits, then over data sets, with 95 % intervals from the
-spread of a set's splits; ``--quick`` runs seven sets of more than 45 columns and prints that table;
-``--picture`` draws accuracy against columns. ``--nested`` compares ``cv_error_`` with an outer CV
-around the whole chain on the same folds; ``--time`` measures whole fits by the rules repeated and
-projected; ``--weights`` the CV errors of the average and of its projection with the weights of all
-rows in every fold, and with those of inner folds ("noise": 20 draws of 40 rows and 10 columns).
+Other models are ridge regression, the models of experiments/references.py and, where they are
+installed, abess and glmnet's lasso; all but glmnet's lasso also with at most k columns. The script
+appends rows to CSV after every split of all data sets, and continues an interrupted run.
+
+``--table`` prints errors relative to the lasso's (or those of ``--base``); at size k, relative to
+the lasso with at most k columns. The table has geometric means over splits, then over data sets,
+with 95 % intervals from the spread over splits. ``--quick`` runs seven data sets of more than 45
+columns and prints the table. ``--picture`` draws accuracy against the number of columns.
+``--nested`` compares ``cv_error_`` with an outer cross-validation of the whole fit on the same
+folds. ``--time`` measures whole fits by the rules repeated and projected. ``--weights`` measures CV
+errors of the average and of its projection with the weights of all rows in every fold, and with
+weights of inner folds ("noise": 20 draws of 40 rows and 10 columns).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Test errors of glmnet, MCP and SCAD are measured on the splits of selection_rules.py.
+"""This script measures test errors of glmnet, MCP and SCAD on the splits of selection_rules.py.
 
     python -m experiments.selection.selection_peers CSV [splits [data set ...]]
 
-Needs an environment with sparsecv, skglm and python-glmnet (skglm 0.5 and python-glmnet 2.6.1 with
-numpy 2.4 gave results/selection_peers.csv). Every model chooses its λ (glmnet also its α) by the
-same five folds as the rules, on columns scaled to unit variance. Rows are appended to CSV as they
-come; ``selection_rules.py --table`` joins them.
+The script needs sparsecv, skglm and python-glmnet in one environment (skglm 0.5 and python-glmnet
+2.6.1 with numpy 2.4 gave results/selection_peers.csv). Every model chooses its λ (glmnet also its
+α) by the same five folds as the rules, on columns of unit variance. The script appends a row to CSV
+for every fit, and ``selection_rules.py --table`` reads the rows.
 
-glmnet: 100 λ, α of .1, .3, .5, .7, .9, 1. MCP (γ = 3) and SCAD (γ = 3.7), ncvreg's defaults, by
-skglm's coordinate descent along 100 λ from the largest down, to λ_max/1000 (λ_max/20 where columns
-are more than rows, as ncvreg has it).
+glmnet has 100 λ and the α .1, .3, .5, .7, .9, 1. MCP (γ = 3) and SCAD (γ = 3.7), with ncvreg's
+defaults, use skglm's coordinate descent along 100 λ from the largest λ down to λ_max/1000, or to
+λ_max/20 where there are more columns than rows, as in ncvreg.
 """
 
 from __future__ import annotations

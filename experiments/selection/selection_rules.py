@@ -1,22 +1,22 @@
-"""Test errors of sparse ridge under every rule that chooses (τ, γ) are compared.
+"""This script compares the test errors of sparse ridge under every rule that chooses (τ, γ).
 
     python -m experiments.selection.selection_rules CSV [splits [data set ...]]
 
-Every split keeps 20 % of the rows for the test. On the others: five folds, 20 γ over the stability
-paper's range, all τ with τ log τ ≤ n (exact to 20 columns, heuristic supports beyond), and one fit
-of the whole surface gives every rule its choice:
+Every split holds out 20 % of the rows as test rows. The other rows get five folds, 20 γ over the
+stability paper's range, and all τ with τ log τ ≤ n (exact up to 20 columns, heuristic supports
+beyond). One fit of the whole surface gives every rule its choice:
 
-    minimum      least CV error
-    one-se       least τ at any γ within one standard error of it
-    stability    least CV error + λ·stability, λ by nested folds
-    λ=0.1, λ=1   the same at a fixed λ
-    corrected    least bias-corrected CV error
-    repeated     least CV error averaged over six partitions into five folds
-    averaged     no choice: all models, weighted by that error to the power −n/10
+    minimum      the least CV error
+    one-se       the least τ, at any γ, within one standard error of the least CV error
+    stability    the least CV error + λ·stability, λ by nested folds
+    λ=0.1, λ=1   the least CV error + λ·stability at a fixed λ
+    corrected    the least bias-corrected CV error
+    repeated     the least CV error averaged over six partitions into five folds
+    averaged     all models, weighted by the averaged CV error to the power −n/10
 
-beside scikit-learn's LassoCV, RidgeCV and ElasticNetCV on standardised columns. Rows are appended
-to CSV as they come; ``--table CSV ...`` prints the summary of one or more such files, joined with
-those of selection_peers.py (glmnet, MCP, SCAD).
+The table also has scikit-learn's LassoCV, RidgeCV and ElasticNetCV on standardised columns. The
+script appends a row to CSV for every fit. ``--table CSV ...`` prints the summary of several such
+files, together with the rows of selection_peers.py (glmnet, MCP, SCAD).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def halves(name: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 def choices(
     learner: SparseRidgeLearner, n: int, seed: int, tau_count: int
 ) -> tuple[dict[str, int], np.ndarray]:
-    """What each rule chooses, by candidate, and the weights of all candidates."""
+    """The candidate that each rule chooses, and the weights of all candidates."""
     label = make_folds("5", n, seed=seed).label
     errors = partial_errors(learner, label, learner.size)
     cv = errors.cv_error

@@ -1,9 +1,9 @@
-"""The best support of every size is proved where half of all columns are true and nearly tie.
+"""This script times the proof of the best support of every size where many supports nearly tie.
 
     python -m experiments.solvers.all_sizes [--noise 1] [--limit 600] [--only 30 50] [P ...]
 
-1000 rows of independent normal columns, the first p/2 with coefficient 1, γ = 0.001: sizes in the
-middle have huge numbers of supports that nearly tie.
+The data are 1000 rows of P independent normal columns, of which the first P/2 have coefficient 1;
+γ is 0.001. Of the middle sizes, huge numbers of supports have nearly equal objectives.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Random problems attack everything that sparsecv prints as a bound or as optimal.
+"""This script counts wrong claims of sparsecv, bounds or optimal supports, on random problems.
 
     python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
 
-The families are those of the tests (``tests/support/attacks.py``), judged by
-rational arithmetic, enumeration or a second search. A line per family: problems drawn, those of
-which something said was wrong, CPU seconds. Wrong ones are printed with their number, which
-``--first`` takes. Ctrl-C goes on to the next family.
+The families of problems are those of the tests (``tests/support/attacks.py``). Rational arithmetic,
+enumeration or a second search judges the claims. For every family the script prints the number of
+problems, the number of problems with a wrong claim, and CPU seconds. Every problem with a wrong
+claim is printed with its number, which the option ``--first`` takes. Ctrl-C continues with the next
+family.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Hard problems of one (γ, τ) are run for 30 s: this prints the gap left, or the time to proof.
+"""This script measures the gap left after 30 s, or the time to proof, on hard problems (γ, τ).
 
     python -m experiments.solvers.frontier [--limit 30] [--only NAME ...] [--peers PYTHON] [--roots]
 
-The gap is (best known − bound)/best known, the best known objective being the one found here. With
---peers the last five are given to other exact solvers as well, as solver_benchmark.py does it, and
-the least of their gaps stands beside ours; PYTHON is an interpreter with their packages. With
---roots the bound at the root is compared with the certified bound of the relaxation alone, over
-every data set at hand, five γ and six τ.
+The gap is (objective − bound) / objective, where the objective is the best that this script finds.
+With --peers, other exact solvers also solve the last five problems, as in solver_benchmark.py, and
+their least gap is printed, too; PYTHON is an interpreter that has the solvers' packages. With
+--roots the bound at the root is compared with the certified bound of the relaxation alone, on every
+data set at hand, for five γ and six τ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""This process runs one other package's heuristic on one problem, for incumbents.py.
+"""This script runs one other package's heuristic on one problem, for incumbents.py.
 
     python -m experiments.solvers.incumbent_peers SOLVER instance.npz
 
-Prints one JSON object: seconds and the supports found (at most τ columns each; the best counts).
+The script prints one JSON object, with the seconds and the supports that were found. Each support
+has at most τ columns, and incumbents.py takes the best of them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The heuristic of sparsecv is compared with the heuristics of OKRidge, abess and L0Learn.
+"""This script compares the heuristic of sparsecv with those of OKRidge, abess and L0Learn.
 
     python -m experiments.solvers.incumbents [--peers PYTHON] [--seeds 1]
 
-The instances of solver_benchmark.py, and Bardet, Topgear, Vessel and Riboflavin at γ ∈ {1, 10, 100}
-and τ ∈ {5, 10, 20}. Every support is refitted and compared by its objective. Prints how much each
-peer's best is above ours, in percent (negative: it is better), and seconds.
+The instances are those of solver_benchmark.py, and Bardet, Topgear, Vessel and Riboflavin at
+γ ∈ {1, 10, 100} and τ ∈ {5, 10, 20}. Every support is fitted again and judged by its objective. For
+every peer the script prints the seconds, and by how many percent the peer's best objective exceeds
+that of sparsecv (a negative number means that the peer is better).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from experiments.instances import Instance, benchmark
 from sparsecv.solvers import heuristic_support
 
 PEERS = ("okridge", "abess", "fastsparsegams")
-LIMIT = 300.0
+# A peer that takes longer on an instance is stopped and has no result.
+PEER_SECONDS = 300.0
 
 
 def instances(seeds: int) -> list[Instance]:
@@ -44,7 +46,7 @@ def instances(seeds: int) -> list[Instance]:
 def peer(solver: str, python: str, path: str) -> tuple[float, list[list[int]]]:
     command = [python, str(Path(__file__).with_name("incumbent_peers.py")), solver, path]
     try:
-        found, _ = last_json(command, LIMIT, **ONE_THREAD)
+        found, _ = last_json(command, PEER_SECONDS, **ONE_THREAD)
     except (subprocess.TimeoutExpired, ValueError):
         return float("nan"), []
     return float(found["seconds"]), found["supports"]

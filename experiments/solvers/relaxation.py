@@ -1,13 +1,14 @@
-"""The perspective relaxation is compared with cvxpy and Clarabel on random problems.
+"""This script compares the perspective relaxation with cvxpy and Clarabel on random problems.
 
     python -m experiments.solvers.relaxation [instances] [large]
 
-First (default 200 instances) p from 10 to 60 at EVERY τ = 1..p, ours by the warm-started path, then
-(default 60) p from 50 to 500 at one τ each. n from p/4 to 2p, correlated columns, γ from 1e-4 to
-1e4, ε = 0 and ε > 0 in turn. Timed from rows in memory to the value: cvxpy and Clarabel together
-with the perspective written as one term per column (at three τ of every small instance) and
-as one block of cones, and Clarabel's solve alone. Where the values differ, Clarabel is asked again
-for more digits.
+The first 200 instances (or ``instances``) have p from 10 to 60, at EVERY τ = 1..p; sparsecv solves
+them as a path in which each τ starts from the solution before. The next 60 instances (or ``large``)
+have p from 50 to 500, at one τ each. n is from p/4 to 2p, the columns are correlated, γ is from
+1e-4 to 1e4, and ε = 0 and ε > 0 alternate. The times count from rows in memory to the value. cvxpy
+with Clarabel is timed with the perspective as one term per column (at three τ of every small
+instance) and as one block of cones; Clarabel's own time is also printed. Where the values differ,
+Clarabel solves the problem again with a smaller tolerance.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Leave-one-out on wide tables is timed three ways: one shared tree, Algorithm 1, one by one.
+"""This script times leave-one-out on wide tables: one shared tree, Algorithm 1, single solves.
 
-python -m experiments.solvers.shared_tree        (some four minutes, most of them the grid's)
+    python -m experiments.solvers.shared_tree
+
+The script takes some four minutes, most of them for the single solves of the grid.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""One training problem is solved to proof by sparsecv and by the other available solvers.
+"""This script times the proof of one training problem by sparsecv and by other exact solvers.
 
     python -m experiments.solvers.solver_benchmark [--peers PYTHON] [--limit 60] [--again] [--table]
 
-Every solver gets every instance in a process of its own, one thread, 60 s, the same incumbent
-(forward selection with swaps) where it takes one, and is timed without its imports and compilation;
-what takes less than half a second is run five times, less than 0.05 s fifty times (R's clock counts
-milliseconds: the mean), and the least time counts.
-sparsecv proves a relative gap of 1e-6, the others 1e-4. Rows are kept in
-results/solver_benchmark.csv and not run again (--again: sparsecv's are); --table only prints.
-PYTHON is an interpreter with the packages of requirements-peers.txt.
+Every solver runs on every instance in a process of its own, with one thread and 60 s. Solvers that
+take an incumbent get the same one (forward selection with swaps). Imports and compilation are not
+timed. A solve of less than 0.5 s is repeated five times, a solve of less than 0.05 s fifty times,
+and the least time counts; of solvers in R, whose clock counts milliseconds, the mean counts.
+sparsecv proves a relative gap of 1e-6, the other solvers 1e-4. Results are kept in
+results/solver_benchmark.csv and not computed again; --again repeats those of sparsecv, and --table
+only prints the results. PYTHON is an interpreter that has the packages of requirements-peers.txt.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ FIELDS = ["instance", "solver", "seconds", "proved", "objective", "lower_bound"]
 PEERS = ("gurobi", "l0bnb", "el0ps", "okridge", "leaps")
 NAMES = {"gurobi": "Gurobi", "l0bnb": "l0bnb", "el0ps": "El0ps", "okridge": "OKRidge"}
 PENALISED = ("l0bnb", "el0ps")
-SHORT = 0.5  # seconds below which the least of five runs counts, for every solver
-VERY_SHORT = 0.05  # and below which there are fifty
-WRONG = 1e-4  # relative: an answer this much above ours is wrong
+# A solve that takes less time is run five times, and the least time counts.
+SHORT_SECONDS = 0.5
+# A solve that takes less time is run fifty times, and the least time counts.
+VERY_SHORT_SECONDS = 0.05
+# An objective that exceeds that of sparsecv by more than this share counts as a wrong answer.
+WRONG_RELATIVE = 1e-4
 
 
 def applies(solver: str, problem: SparseRidgeProblem) -> bool:
@@ -55,7 +58,7 @@ def applies(solver: str, problem: SparseRidgeProblem) -> bool:
 
 
 def case_of(problem: SparseRidgeProblem, rows: tuple[np.ndarray, np.ndarray]) -> dict[str, Any]:
-    """What the solvers are handed: the data, an incumbent, the λ of the penalised form and an M."""
+    """The input of the solvers: data, an incumbent, λ of the penalised form, and a big-M."""
     X, y = rows
     G, b, ridge, p = problem.G, problem.b, problem.gamma / 2.0, problem.p
     search = LocalSearch(G, b, ridge, problem.tau)
@@ -101,7 +104,7 @@ def worker(path: str, limit: float) -> None:
         )
         found = solve(problem, time_limit=limit, warm_start=np.flatnonzero(case["start"]))
         seconds = min(seconds, time.perf_counter() - started)
-        if seconds > SHORT or (number >= 4 and seconds > VERY_SHORT):
+        if seconds > SHORT_SECONDS or (number >= 4 and seconds > VERY_SHORT_SECONDS):
             break
     document = {
         "seconds": seconds,
@@ -154,7 +157,7 @@ def settle(
     penalty = float(case["penalty"])
     own = float(row["objective"]) / 2.0 + penalty * len(found["support"])
     at_tau = float(ours["objective"]) / 2.0 + penalty * int(case["tau"])
-    if own <= at_tau * (1.0 + WRONG):
+    if own <= at_tau * (1.0 + WRONG_RELATIVE):
         row["objective"] = ours["objective"]
 
 
@@ -191,7 +194,9 @@ def measure(peers: str, limit: float, again: bool, only: tuple[str, ...]) -> Non
                 found = run(solver, peers, path, limit)
                 row = entry(instance, solver, found, problem, limit)
                 ours = stored().get((instance.name, "sparsecv"))
-                wrong = ours and float(row["objective"]) > float(ours["objective"]) * (1 + WRONG)
+                wrong = ours and float(row["objective"]) > float(ours["objective"]) * (
+                    1 + WRONG_RELATIVE
+                )
                 if solver == "el0ps" and row["proved"] == "1" and wrong:
                     found = run("el0ps-safe", peers, path, limit)
                     row = entry(instance, solver, found, problem, limit)
@@ -209,7 +214,7 @@ def gap_of(row: dict[str, str], best: float) -> float:
 
 
 def print_table(limit: float) -> None:
-    """A line per setting: geometric means over seeds, gaps in percent where not proved."""
+    """Print a line per setting, with geometric means over seeds; gaps in percent if not proved."""
     rows, ratios, slower, loose = stored(), [], [], []
     groups: dict[str, list[Instance]] = {}
     for instance in benchmark():
@@ -225,7 +230,7 @@ def print_table(limit: float) -> None:
             others = {s: rows[one.name, s] for s in PEERS if (one.name, s) in rows}
             best = float(ours["objective"])
             for solver, row in {"sparsecv": ours, **others}.items():
-                correct = float(row["objective"]) <= best * (1 + WRONG)
+                correct = float(row["objective"]) <= best * (1 + WRONG_RELATIVE)
                 proved = row["proved"] == "1" and correct
                 gap = 0.0 if proved else gap_of(row, best)
                 seconds = float(row["seconds"]) if proved else limit

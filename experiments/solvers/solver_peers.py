@@ -1,14 +1,14 @@
-"""This process runs one other solver on one problem, for solver_benchmark.py.
+"""This script runs one other solver on one problem, for solver_benchmark.py.
 
     python -m experiments.solvers.solver_peers SOLVER instance.npz seconds
 
-Prints one JSON object: seconds, support, lower_bound of ||y−Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ,
-and whether the solver says it has proved its own problem. Needs the packages of
-experiments/requirements-peers.txt, not sparsecv. Compilation is done on a tiny problem before the
-clock starts.
+The script prints one JSON object: the seconds, the support, the lower bound of ||y−Xβ||² +
+(γ/2)||β||² over ||β||₀ ≤ τ, and whether the solver claims to have proved its problem. The script
+needs the packages of experiments/requirements-peers.txt, but not sparsecv. A tiny problem is solved
+first, so that compilation is not timed.
 
-Penalised solvers (l0bnb, El0ps) minimise ½||r||² + λ||β||₀ + (γ/4)||β||²: they are handed the λ for
-which τ is the best size, which a user would have to search for.
+Penalised solvers (l0bnb, El0ps) minimise ½||r||² + λ||β||₀ + (γ/4)||β||². They get the λ for which
+τ is the best size, which a user would have to search for.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from typing import Any
 
 import numpy as np
 
-GAP = 1e-4
-SHORT = 0.5  # seconds below which the least of five runs counts, for every solver
+# Solvers stop at this relative gap.
+RELATIVE_GAP = 1e-4
+# A solve that takes less time is repeated, and the least time counts.
+SHORT_SECONDS = 0.5
 
 Answer = dict[str, Any]
 
@@ -54,7 +56,7 @@ def gurobi(case: Any, limit: float) -> Answer:
         beta.Start = case["start"]
         model.Params.Threads = 1
         model.Params.TimeLimit = limit
-        model.Params.MIPGap = GAP
+        model.Params.MIPGap = RELATIVE_GAP
         model.optimize()
         seconds = time.perf_counter() - started
         proved = model.Status == gp.GRB.OPTIMAL
@@ -68,7 +70,9 @@ def l0bnb(case: Any, limit: float) -> Answer:
 
     def run(X: Any, y: Any, penalty: float, ridge: float, M: float, start: Any, most: float) -> Any:
         tree = BNBTree(X, y)
-        return tree.solve(penalty, ridge, M, gap_tol=GAP, warm_start=start, time_limit=most)
+        return tree.solve(
+            penalty, ridge, M, gap_tol=RELATIVE_GAP, warm_start=start, time_limit=most
+        )
 
     rng = np.random.default_rng(0)
     run(rng.standard_normal((20, 5)), rng.standard_normal(20), 0.5, 0.1, 10.0, None, 20.0)
@@ -77,7 +81,7 @@ def l0bnb(case: Any, limit: float) -> Answer:
     started = time.perf_counter()
     found = run(X, y, penalty, ridge, M, case["start"], limit)
     seconds = time.perf_counter() - started
-    proved = bool(found.gap <= GAP)
+    proved = bool(found.gap <= RELATIVE_GAP)
     certain = float(found.cost) * (1.0 - min(float(found.gap), 1.0))  # a gap > 1: no bound yet
     bound = 2.0 * (certain - penalty * tau)
     return answer(seconds, np.flatnonzero(found.beta), bound, proved)
@@ -90,7 +94,7 @@ def el0ps(case: Any, limit: float, screening: bool = True) -> Answer:
     from el0ps.solver import BnbSolver
 
     def run(X: Any, y: Any, penalty: float, ridge: float, start: Any, most: float) -> Any:
-        solver = BnbSolver(relative_gap=GAP, time_limit=most, screening=screening)
+        solver = BnbSolver(relative_gap=RELATIVE_GAP, time_limit=most, screening=screening)
         inner, kept = solver.solver.solve, []  # it keeps its bound to itself: listen in
 
         def listening(*arguments: Any, **options: Any) -> Any:
@@ -124,9 +128,11 @@ def okridge(case: Any, limit: float) -> Answer:
     X, y, tau = case["X"], case["y"], int(case["tau"])
     started = time.perf_counter()
     tree = BNBTree(X, y, lambda2=float(case["gamma"]) / 2.0)
-    _, beta, gap, bound, _ = tree.solve(tau, gap_tol=GAP, time_limit=limit)
+    _, beta, gap, bound, _ = tree.solve(tau, gap_tol=RELATIVE_GAP, time_limit=limit)
     seconds = time.perf_counter() - started
-    return answer(seconds, np.flatnonzero(beta), float(bound) + float(y @ y), bool(gap <= GAP))
+    return answer(
+        seconds, np.flatnonzero(beta), float(bound) + float(y @ y), bool(gap <= RELATIVE_GAP)
+    )
 
 
 LEAPS = """
@@ -185,6 +191,6 @@ if __name__ == "__main__":
     instance = np.load(sys.argv[2])
     solver, limit = SOLVERS[sys.argv[1]], float(sys.argv[3])
     found = solver(instance, limit)
-    for _ in range(4 if found["seconds"] < SHORT else 0):  # R repeats short runs by itself
+    for _ in range(4 if found["seconds"] < SHORT_SECONDS else 0):  # R repeats short runs by itself
         found = min(found, solver(instance, limit), key=lambda one: one["seconds"])
     print("\n" + json.dumps(found))

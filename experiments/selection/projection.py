@@ -248,7 +248,7 @@ def compared(found: Found, way: str, base: str) -> Ratio | None:
 
 
 def _mean(columns: list[float]) -> float:
-    """Of what is known."""
+    """The mean of the finite values; NaN if there are none."""
     known = [c for c in columns if np.isfinite(c)]
     return float(np.mean(known)) if known else np.nan
 

@@ -28,7 +28,14 @@ class StopFlag:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self.set, self.is_set = self._event.set, self._event.is_set
+
+    def set(self) -> None:
+        """Ask every search that holds this flag to stop."""
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Whether the flag has been raised."""
+        return self._event.is_set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StopFlag, ()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConstantColumnWarning, InputError, warn_caller
-from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.problem import SparseRidgeProblem, response_problems
 
 Array = NDArray[np.float64]
 
@@ -74,10 +74,10 @@ def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a design is made from: moments and extremes of the columns of n rows of [X y].
+    """What a design is made from: moments and extremes of the columns of n rows of [X Y].
 
-    All arrays have shape (p + 1,), and their last entry belongs to y. ``scatter`` is the sum of
-    squares about the mean; ``low`` and ``high`` are the smallest and the largest value.
+    All arrays have shape (p + q,), and their last q entries belong to the responses. ``scatter`` is
+    the sum of squares about the mean; ``low`` and ``high`` are the smallest and largest value.
 
     total: Sum of the rows' weights, which is n where rows have no weights.
     """
@@ -91,7 +91,7 @@ class Summary:
 
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
-        """Summarise rows X (n, p), y (n,) in memory; rows whose weight is 0 do not count."""
+        """Summarise rows X (n, p), y (n,) or (n, q) in memory; rows of weight 0 do not count."""
         rows = np.column_stack([X, y])
         if weights is not None:
             rows, weights = rows[weights > 0.0], weights[weights > 0.0]
@@ -119,11 +119,14 @@ class Summary:
 class Design:
     """The affine map from raw columns to the columns that are solved.
 
+    A design of q > 1 responses makes the training problems of all responses; the design of a
+    response alone (:meth:`of_response`) maps rows and coefficients.
+
     p_raw: Number of columns before the constant ones were left out.
     kept, shape (p,): Raw columns that are solved.
-    shift, scale, shape (p + 1,): The solved values of the kept columns and of y, which comes last,
-        are (raw − shift) / scale.
-    mean, shape (p + 1,): Means of the kept raw columns and of y.
+    shift, scale, shape (p + q,): The solved values of the kept columns and of the responses, which
+        come last, are (raw − shift) / scale.
+    mean, shape (p + q,): Means of the kept raw columns and of the responses.
     """
 
     protocol: Protocol
@@ -137,6 +140,11 @@ class Design:
     def p(self) -> int:
         """Number of columns that are solved."""
         return int(self.kept.size)
+
+    def of_response(self, t: int) -> Design:
+        """The design of response t alone."""
+        at = [*range(self.p), self.p + t]
+        return replace(self, shift=self.shift[at], scale=self.scale[at], mean=self.mean[at])
 
     @property
     def y_scale(self) -> float:
@@ -162,13 +170,19 @@ class Design:
 
         weights, shape (n,), optional: A row's squared error is multiplied by its weight.
         """
-        rows = np.column_stack([self.columns(X), y])
+        return self.problems(X, y, weights)[0]
+
+    def problems(
+        self, X: Array, Y: Array, weights: Array | None = None
+    ) -> list[SparseRidgeProblem]:
+        """The training problems of all responses Y (n,) or (n, q), from one table [X Y]."""
+        rows = np.column_stack([self.columns(X), Y])
         if self.protocol.intercept:
             centre(rows, weights)
         rows /= self.scale
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
-        return SparseRidgeProblem.from_rows(rows)
+        return response_problems(rows, self.p)
 
     def coefficients(self, beta: Array) -> tuple[Array, float]:
         """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
@@ -192,28 +206,37 @@ def make_design(
     out.
 
     summary: Moments and extremes of all rows.
-    names: Names of the raw columns, for messages.
+    names: Names of the raw columns, for messages; all columns after them are responses.
     warn: False where the rows are a part of the data, in which a column may happen to be constant.
     Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, or
-        the response is constant in the protocol "paper".
+        a response is constant in the protocol "paper".
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
     p, kept, constant = len(names), _varying(summary, protocol, names, warn), summary.constant
     wild = np.flatnonzero(~np.isfinite(summary.scatter * max(1.0, float(summary.n))))
     if wild.size:
-        name = repr(names[wild[0]]) if wild[0] < p else "of the response"
-        raise InputError(f"column {name} holds values too large to square: rescale it")
+        name = _called(names, summary, int(wild[0]))
+        raise InputError(f"{name} holds values too large to square: rescale it")
     divisor = {"unit-variance": summary.total, "unit-norm": 1.0}.get(protocol.scale)
-    scale = np.ones(p + 1) if divisor is None else np.sqrt(summary.scatter / divisor)
+    width = summary.mean.size
+    scale = np.ones(width) if divisor is None else np.sqrt(summary.scatter / divisor)
     scale[:p][constant[:p]] = 1.0
     if protocol.name == "honest":
-        scale[p] = 1.0
-    elif constant[p]:
+        scale[p:] = 1.0
+    elif constant[p:].any():
         raise InputError("the response is constant: the paper protocol cannot scale it")
-    shift = summary.mean if protocol.intercept else np.zeros(p + 1)
-    at = np.append(kept, p)
+    shift = summary.mean if protocol.intercept else np.zeros(width)
+    at = np.append(kept, np.arange(p, width))
     return Design(protocol, p, kept, shift[at], scale[at], summary.mean[at])
+
+
+def _called(names: Sequence[str], summary: Summary, column: int) -> str:
+    """What messages call a column of [X Y]; the only response needs no number."""
+    p, q = len(names), summary.mean.size - len(names)
+    if column < p:
+        return f"column {names[column]!r}"
+    return "the response" if q == 1 else f"response {column - p + 1} of {q}"
 
 
 def _varying(
@@ -227,8 +250,7 @@ def _varying(
             spread**2 < LEAST_SQUARED_SPREAD
         )
     if faint.any():
-        column = int(faint.argmax())
-        name = f"column {names[column]!r}" if column < p else "the response"
+        name = _called(names, summary, int(faint.argmax()))
         raise InputError(f"{name} holds values too small to square: rescale it")
     useless = constant if protocol.intercept else summary.largest == 0.0
     what = "constant" if protocol.intercept else "all-zero"
@@ -239,7 +261,7 @@ def _varying(
         listed = ", ".join(repr(names[c]) for c in dropped[:8])
         plural, more = "s" * (dropped.size > 1), ", …" * (dropped.size > 8)
         warn_caller(f"{what} column{plural} dropped: {listed}{more}", ConstantColumnWarning)
-    if constant[p] and protocol.refit_intercept and warn:
-        text = f"the response is {summary.low[p]:g} in every row: there is nothing to explain"
-        warn_caller(text, ConstantColumnWarning)
+    for t in np.flatnonzero(constant[p:] & (protocol.refit_intercept and warn)) + p:
+        text = f"is {summary.low[t]:g} in every row: there is nothing to explain"
+        warn_caller(f"{_called(names, summary, int(t))} {text}", ConstantColumnWarning)
     return np.flatnonzero(~useless[:p]).astype(np.intp)

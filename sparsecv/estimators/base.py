@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
 from ..design.model import FittedModel
@@ -22,14 +24,26 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+# Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
+LISTS = ("support_", "status_", "certified_")
+
+
 class CheckedRows(NamedTuple):
-    """What was passed to ``fit``, checked, and how columns are centred and scaled."""
+    """What was passed to ``fit``, checked, and how columns are centred and scaled.
+
+    y, shape (n,), or (n, q) for q > 1 responses.
+    """
 
     X: Array
     y: Array
     weights: Array | None
     groups: NDArray[Any] | None
     design: Design
+
+    @property
+    def q(self) -> int:
+        """Number of responses."""
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,15 +54,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     """
 
     coef_: Array
-    intercept_: float
+    intercept_: Any
     fit_intercept: bool
     standardize: bool
     gamma: float
-    tau_: int
-    status_: str
+    tau_: Any
+    status_: Any
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict the response.
+        """Predict the response, or every response.
 
         Parameters
         ----------
@@ -56,7 +70,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
         Returns
         -------
-        ndarray, shape (n,)
+        ndarray, shape (n,), or (n, q) for q responses
 
         Raises
         ------
@@ -72,12 +86,17 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             values = validate_data(self, X, reset=False, dtype=np.float64)
         if given is not None and fitted is not None and given != list(fitted):
             raise InputError("the feature names should match those passed to fit, in their order")
-        return np.asarray(values @ self.coef_ + self.intercept_)
+        return np.asarray(values @ self.coef_.T + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self.support_] = True
+        mask[self.support_ if self.coef_.ndim == 1 else np.concatenate(self.support_)] = True
         return mask
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -90,11 +109,14 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            The file cannot be written.
+            The file cannot be written, or the model has several responses.
         NotFittedError
             There is no model yet.
         """
         check_is_fitted(self)
+        if self.coef_.ndim > 1:
+            how = "save each of estimators_" if hasattr(self, "estimators_") else "fit each alone"
+            raise InputError(f"a file holds one response and this model has several: {how}")
         names = getattr(self, "feature_names_in_", None)
         features = [f"x{j}" for j in range(self.coef_.size)] if names is None else map(str, names)
         proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
@@ -138,9 +160,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         given = frame_names(X)
         if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
             raise InputError("y holds dates: it must be numeric")
+        if issparse(y):
+            raise InputError("y must be dense: pass y.toarray()")
         checks = {"y_numeric": True, "ensure_min_samples": 2, "ensure_all_finite": False}
-        X, y = validate_data(self, X, y, dtype=np.float64, **checks)
-        y = y.astype(np.float64)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, **checks)
+        y = y.astype(np.float64) if y.shape[1:] > (1,) else column_or_1d(y, dtype=float, warn=True)
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         names = getattr(self, "feature_names_in_", None)
@@ -150,10 +174,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             raise InputError(f"Input X contains {found}: drop or impute those rows")
         if not np.isfinite(y).all():
             raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")
-        weights = checked_weights(weights, y.size)
+        weights = checked_weights(weights, len(y))
         groups = None if groups is None else np.asarray(groups)
-        if groups is not None and groups.shape != y.shape:
-            raise InputError(f"groups needs one entry per row ({y.size}); got shape {groups.shape}")
+        if groups is not None and groups.shape != y.shape[:1]:
+            raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
         design = make_design(Summary.of(X, y, weights), self._protocol(), labels)
         return CheckedRows(X, y, weights, groups, design)
 
@@ -165,6 +189,22 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_ = model.objective, model.lower_bound
         self.gap_ = model.gap
+
+    def _join(self, each: Sequence[Any], *more: str) -> None:
+        """Keep the models of several responses, each fitted alone: one entry for every response.
+
+        more: Names of attributes besides those that every estimator has.
+        """
+        bounds = "objective_", "lower_bound_", "gap_"
+        for name in ("coef_", "intercept_", "support_", *bounds, "tau_", "status_", *more):
+            values = [getattr(one, name) for one in each]
+            setattr(self, name, values if name in LISTS else np.array(values))
+        self.n_nodes_ = sum(one.n_nodes_ for one in each)
+
+    def _forget(self) -> None:
+        """Drop what the last fit has found: this fit may set other attributes."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
 
 def _not_finite(values: Array) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cv.progress import Report
+
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
     from sklearn.callback import with_callbacks as with_callbacks
@@ -50,6 +52,10 @@ class Progress:
             unit = stage.subcontext(task_name=what)
             unit.call_on_fit_task_begin(**about).call_on_fit_task_end(**about)
         self._done = done
+
+    def named(self, name: str) -> Report:
+        """This progress, with stages whose names begin with ``name``."""
+        return lambda what, done, total: self(name + what, done, total)
 
     def _end_stage(self) -> None:
         if self._stage is not None:

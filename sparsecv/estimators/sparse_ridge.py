@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..cv.settings import Settings, checked_gammas
@@ -11,23 +14,28 @@ from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..solvers.api import solve
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.result import Status
+from ..solvers.budget import solve_budget
+from ..solvers.core.result import Proof, Status, relative_gap, worst
 from .base import SparseLinearModel
-from .validation import cut_tau
+from .validation import sizes_of_responses
 
 
 class SparseRidge(SparseLinearModel):
     """Best-subset ridge regression, solved to proven optimality.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, main paper) on centred columns of
-    unit variance.
+    unit variance. Each of several responses gets a support of its own.
 
     Parameters
     ----------
-    tau : int or None
-        Largest number of features; None means min(p, 10).
+    tau : int, sequence of int or None
+        Largest number of features of each response, or one number for every response; None means
+        min(p, 10), and p with ``total``.
     gamma : float
         Ridge weight γ ≥ 0; scikit-learn's Ridge ``alpha`` is γ/2. 0 is least squares.
+    total : int or None
+        Largest number of coefficients of all responses together, at the least sum of their
+        objectives; ``tau`` holds besides. Searches are native.
     fit_intercept : bool
         Centre X and y first.
     standardize : bool
@@ -36,8 +44,8 @@ class SparseRidge(SparseLinearModel):
     backend : str
         "auto" or a name from :func:`sparsecv.solvers.available_backends`.
     time_limit : float or None
-        Seconds. When it is reached the best model so far is kept, ``lower_bound_`` still holds
-        and ``status_`` says so.
+        Seconds for each response, with ``total`` for all. When it is reached the best model so far
+        is kept, ``lower_bound_`` still holds and ``status_`` says so.
     tol : float
         Relative gap at which the search may stop.
     n_jobs : int or None
@@ -46,7 +54,8 @@ class SparseRidge(SparseLinearModel):
     Attributes
     ----------
     coef_ : ndarray, shape (p,)
-        Coefficients in original units.
+        Coefficients in original units. With q ≥ 2 responses the shape is (q, p), and attributes
+        below have an entry for each response: lists of ``support_`` and ``status_``, else arrays.
     intercept_ : float
     support_ : ndarray of int
         Selected columns, increasing.
@@ -56,8 +65,11 @@ class SparseRidge(SparseLinearModel):
         Training objective on the scaled columns, its proved lower bound, their relative gap.
     status_ : str
         "optimal" or the limit that was reached.
+    total_objective_, total_lower_bound_, total_gap_, total_status_ : float and str
+        Only with ``total``: of the sum over the responses. The sum can be proved where a response's
+        own search was left open.
     n_nodes_ : int
-        Branch-and-bound nodes.
+        Branch-and-bound nodes, of all responses.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had column names.
@@ -70,13 +82,18 @@ class SparseRidge(SparseLinearModel):
     >>> model = SparseRidge(tau=1, gamma=0.1).fit(X, 2.0 * X[:, 0] + 1.0)
     >>> model.support_
     array([0])
+    >>> Y = np.column_stack([X[:, 0] + 3.0 * X[:, 1], 2.0 * X[:, 0]])
+    >>> both = SparseRidge(total=3, gamma=0.1).fit(X, Y)  # three coefficients for two responses
+    >>> both.coef_.shape, both.support_
+    ((2, 2), [array([0, 1]), array([0])])
     """
 
     def __init__(
         self,
-        tau: int | None = None,
+        tau: int | Sequence[int] | None = None,
         gamma: float = 1.0,
         *,
+        total: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = True,
         backend: str = "auto",
@@ -86,6 +103,7 @@ class SparseRidge(SparseLinearModel):
     ) -> None:
         self.tau = tau
         self.gamma = gamma
+        self.total = total
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.backend = backend
@@ -102,7 +120,7 @@ class SparseRidge(SparseLinearModel):
         ----------
         X : array-like, shape (n, p)
             Numbers; a pandas or polars frame gives its column names.
-        y : array-like, shape (n,)
+        y : array-like, shape (n,), or (n, q) for q responses
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors; a whole number counts as that many copies of a row.
 
@@ -116,24 +134,44 @@ class SparseRidge(SparseLinearModel):
         InputError
             A ValueError with one line that names the column or parameter at fault.
         """
+        self._forget()
         table = self._checked_rows(X, y, sample_weight)
         gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
+        if self.total is not None and self.backend not in ("auto", "native"):
+            raise InputError(f"total goes with the native backend alone; got {self.backend!r}")
         Settings(backend=self.backend, **checked)
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
-        design, p = table.design, table.X.shape[1]
-        tau = min(design.p, 10) if self.tau is None else cut_tau(self.tau, p, design.p)
-        problem = design.problem(table.X, table.y, table.weights).replace(gamma=gamma, tau=tau)
-        try:
-            solution = solve(problem, backend=self.backend, **checked)
-        except SolverUnavailable as error:
-            raise InputError(str(error)) from error
-        proved = solution.status is Status.OPTIMAL
-        self._keep(fitted_model(design, problem, solution.support, solution.lower_bound, proved))
-        self.tau_, self.status_ = tau, str(solution.status)
-        self.n_nodes_ = solution.n_nodes
-        if solution.status is not Status.OPTIMAL:
-            gap = f"{solution.status} reached with a relative gap of {self.gap_:.2g}"
-            warn_caller(f"{gap}: the support may not be the best one", UnprovedWarning)
+        design, q = table.design, table.q
+        sizes = sizes_of_responses(self.tau, self.total, q, table.X.shape[1], design.p)
+        made = design.problems(table.X, table.y, table.weights)
+        problems = [m.replace(gamma=gamma, tau=tau) for m, tau in zip(made, sizes, strict=True)]
+        proofs: Sequence[Proof]
+        if self.total is None:
+            try:
+                proofs = [solve(each, backend=self.backend, **checked) for each in problems]
+            except SolverUnavailable as error:
+                raise InputError(str(error)) from error
+            status = worst(proof.status for proof in proofs)
+        else:
+            shared = solve_budget(problems, int(self.total), **checked)
+            proofs, status = shared.proofs, shared.status
+        models = [self] if q == 1 else [copy(self) for _ in problems]
+        for t, (model, problem, proof) in enumerate(zip(models, problems, proofs, strict=True)):
+            found = proof.support, proof.lower_bound, proof.status is Status.OPTIMAL
+            model._keep(fitted_model(design.of_response(t), problem, *found))
+            model.tau_, model.status_ = problem.tau, str(proof.status)
+            model.n_nodes_ = proof.n_nodes
+        if q > 1:
+            self._join(models)
+        gap = float(np.max(self.gap_))
+        if self.total is not None:
+            self.total_objective_ = float(np.sum(self.objective_))
+            self.total_lower_bound_ = min(shared.lower_bound, self.total_objective_)
+            self.total_gap_ = gap = relative_gap(self.total_objective_, self.total_lower_bound_)
+            self.total_status_, self.n_nodes_ = str(status), shared.n_nodes
+        if status is not Status.OPTIMAL:
+            text = f"{status} reached with a relative gap of {gap:.2g}"
+            warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self

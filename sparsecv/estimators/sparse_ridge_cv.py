@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Iterator
+from copy import copy, deepcopy
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ..cv.progress import Report
 from ..cv.results import bounds_text
 from ..cv.settings import Settings, checked_gammas
-from ..design.design import Design
+from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
-from ..design.folds import make_folds
+from ..design.folds import Folds, make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.choice import choose, chosen_model
@@ -27,6 +29,7 @@ from .base import SparseLinearModel
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
 from .validation import frame_names
 
+Tables = Iterator[tuple[Design, FoldData]]  # one for each response
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
 
@@ -34,7 +37,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
 
     Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the main paper's eq. (2)
-    is exact wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always.
+    is exact wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always. Each of
+    several responses gets a pair and a support of its own, on the same folds.
 
     Parameters
     ----------
@@ -60,7 +64,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     time_limit : "auto", float or None
         Seconds for everything, compiling not counted; what is not proved by then is estimated and
         bracketed. 0 proves nothing. "auto": no limit up to 45 columns, beyond 60 s of proving once
-        the estimates are there.
+        the estimates are there. Each of several responses has so many.
     prove : str
         Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
@@ -137,6 +141,11 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     gamma_edge_ : str
         Where ``gammas`` is None: why the grid of γ could go no further although its best value is
         at an end; empty otherwise.
+    estimators_ : list of SparseRidgeCV
+        Only with q ≥ 2 responses: the fit of each, with every attribute above. Of these the whole
+        has ``rule_``, ``folds_`` and, with an entry for each response, ``tau_``, ``gamma_``,
+        ``cv_error_``, ``cv_error_bounds_``, ``tau_1se_``, ``nested_error_``, ``nested_std_error_``
+        (arrays) and ``certified_`` (a list).
     coef_, intercept_, support_, objective_, lower_bound_, gap_
         Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN, that of a
         projection has the average's predictions in place of y.
@@ -153,7 +162,14 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     >>> model = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0], rule="minimum").fit(X, 2.0 * X[:, 0])
     >>> model.certified_, float(model.gamma_)
     (True, 0.1)
+    >>> Y = np.column_stack([2.0 * X[:, 0], X[:, 0] + 5.0 * X[:, 1]])
+    >>> both = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0], rule="minimum").fit(X, Y)
+    >>> both.coef_.shape, both.tau_, both.certified_
+    ((2, 2), array([1, 2]), [True, True])
     """
+
+    rule_: str
+    folds_: Folds
 
     def __init__(
         self,
@@ -211,7 +227,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         X : array-like, shape (n, p)
             A dask.array or dask.dataframe of more than 200 MB is read once, by chunks, and never
             held: K folds, drawn by a hash of the row number.
-        y : array-like, shape (n,)
+        y : array-like, shape (n,), or (n, q) for q responses
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors, in training and held out. A whole number counts as
             that many copies of a row that stay in one fold.
@@ -230,48 +246,79 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         ClusterError
             The cluster has no workers, or loses every one that a unit of work is sent to.
         """
+        self._forget()
         told = Progress(self, bool(self.verbose), X, y)
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings = Settings(**{name: getattr(self, name) for name in named})
         gammas = None if self.gammas is None else checked_gammas(self.gammas)
+        each: list[SparseRidgeCV] = []
         with on_client(self.client):
-            folds = self._lazy_folds if is_lazy(X) else self._folds
-            design, data = folds(X, y, sample_weight, groups)
-            allowed_rule(self.rule, data, settings)
-            refuse_nested(data, self.cv, self.nested)
-            options = {"rule": self.rule, "repeats": self.repeats, "seed": self.random_state}
-            study = Study(data, design, gammas, self.taus, settings, progress=told, **options)
-            self.rule_, self.choices_ = study.rule, choose(study, compare=self.compare)
-        if gammas is None:
-            self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
-        self._choose(study)
-        if self.nested:
-            with on_client(self.client):
-                found = nested_error(study, self.cv, self.nested, groups)
-            self.nested_error_, self.nested_std_error_ = found.error, found.std_error
+            tables = self._lazy_folds if is_lazy(X) else self._folds
+            q, responses = tables(X, y, sample_weight, groups)
+            for t, (design, data) in enumerate(responses):
+                one, name = self, ""
+                if q > 1:
+                    one, name = copy(self), f"response {t + 1} of {q}, "
+                    one.random_state = deepcopy(self.random_state)  # every response draws the same
+                one._fit_response(design, data, told.named(name), groups, settings, gammas, name)
+                each.append(one)
+        if q > 1:
+            names = ["gamma_", "cv_error_", "cv_error_bounds_", "tau_1se_", "certified_"]
+            self._join(each, *names, *(NESTED if self.nested else ()))
+            self.estimators_, self.rule_, self.folds_ = each, each[0].rule_, each[0].folds_
         told.end()
         return self
 
-    def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Design, FoldData]:
-        """Rows in memory, and their folds."""
-        X, y, weights, groups, design = self._checked_rows(X, y, sample_weight, groups)
-        folds = make_folds(self.cv, y.size, seed=self.random_state, X=X, y=y, groups=groups)
-        return design, RowFolds.of(design, X, y, folds, weights)
+    def _fit_response(
+        self,
+        design: Design,
+        data: FoldData,
+        told: Report,
+        groups: Any,
+        settings: Settings,
+        gammas: Array | None,
+        name: str,
+    ) -> None:
+        """Choose and keep the model of one response.
 
-    def _lazy_folds(self, X: Any, y: Any, weights: Any, groups: Any) -> tuple[Design, FoldData]:
+        name: Warnings begin with it; empty for a single response.
+        """
+        allowed_rule(self.rule, data, settings)
+        refuse_nested(data, self.cv, self.nested)
+        options = {"rule": self.rule, "repeats": self.repeats, "seed": self.random_state}
+        study = Study(data, design, gammas, self.taus, settings, progress=told, **options)
+        self.rule_, self.choices_ = study.rule, choose(study, compare=self.compare)
+        if gammas is None:
+            self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
+        self._choose(study, name)
+        if self.nested:
+            found = nested_error(study, self.cv, self.nested, groups)
+            self.nested_error_, self.nested_std_error_ = found.error, found.std_error
+
+    def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[int, Tables]:
+        """Rows in memory and their folds: the number of responses, and a table for each."""
+        rows = self._checked_rows(X, y, sample_weight, groups)
+        n, seed = len(rows.y), self.random_state
+        folds = make_folds(self.cv, n, seed=seed, X=rows.X, y=rows.y, groups=rows.groups)
+
+        def table(t: int) -> tuple[Design, FoldData]:
+            design, y = rows.design.of_response(t), rows.y.reshape(n, -1)[:, t]
+            return design, RowFolds.of(design, rows.X, y, folds, rows.weights)
+
+        return rows.q, map(table, range(rows.q))
+
+    def _lazy_folds(self, X: Any, y: Any, weights: Any, groups: Any) -> tuple[int, Tables]:
         """Rows that Dask holds: in memory where they fit, else the moments of every fold."""
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = LazySource(X, y)
-        if frame_names(X) is None:
-            self.__dict__.pop("feature_names_in_", None)
-        else:
+        if frame_names(X) is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p
         options: dict[str, Any] = {"seed": self.random_state, "n_jobs": self.n_jobs}
         announce = print if self.verbose else None
         prepared = prepare(source, self.cv, self._protocol(), announce=announce, **options)
-        return prepared.design, prepared.data
+        return 1, iter([(prepared.design, prepared.data)])
 
     def at_size(self, size: int) -> SparseRidgeCV:
         """The projected model of another size; nothing is fitted again.
@@ -301,6 +348,8 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         array([0, 1])
         """
         check_is_fitted(self)
+        if hasattr(self, "estimators_"):
+            raise InputError("at_size is asked of one response: call it on one of estimators_")
         sizes = getattr(self, "sizes_", None)
         if sizes is None:
             raise InputError(f"at_size goes with the rule projected; this is {self.rule_}")
@@ -308,7 +357,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         if at.size == 0:
             raise InputError(f"size must be one of {', '.join(map(str, sizes['tau']))}; got {size}")
         t, other = int(at[0]), copy(self)
-        other._keep(self._models[t])
+        other._keep(self._models_[t])
         other.tau_, other.gamma_ = int(sizes["tau"][t]), float(sizes["gamma"][t])
         other.cv_error_ = float(sizes["cv_error"][t])
         for name in NESTED:  # The nested figure belongs to the whole fit, not to this size.
@@ -316,7 +365,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         return other
 
     def _keep_sizes(self, found: Projection) -> None:
-        self.reference_error_, self._models = found.reference, found.models
+        self.reference_error_, self._models_ = found.reference, found.models
         self.sizes_: dict[str, Any] = {
             "tau": found.sizes,
             "columns": [model.support for model in found.models],
@@ -327,14 +376,11 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
             "proved": np.array([model.proved for model in found.models]),
         }
 
-    def _choose(self, study: Study) -> None:
+    def _choose(self, study: Study, name: str) -> None:
         choice = self.choices_[self.rule_]
         model = chosen_model(study, choice)
         result = study.surface
         best = result.best()
-        # Attributes that only some fits set must not outlive the next fit.
-        for name in ("sizes_", "reference_error_", "_models", *NESTED):
-            self.__dict__.pop(name, None)
         if choice.projection is not None:
             self._keep_sizes(choice.projection)
         self.tau_, self.gamma_, self.cv_error_ = choice.tau, choice.gamma, choice.cv_error
@@ -344,10 +390,10 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.folds_ = result.folds
         gammas, taus = result.gammas, result.taus
         names = ("cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau")
-        tables = {name: result.table(name) for name in (*names, "n_mio", "n_nodes", "seconds")}
+        tables = {key: result.table(key) for key in (*names, "n_mio", "n_nodes", "seconds")}
         self.surface_: dict[str, Any] = {"gamma": gammas, "tau": taus, **tables}
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
-        self.cv_results_: dict[str, Any] = pairs | {name: tables[name].ravel() for name in names}
+        self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in names}
         self._keep(model)
         self.status_ = str(study.status)
         self.n_nodes_ = study.n_nodes
@@ -357,10 +403,10 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
                 what = f"the pair of least estimated CV error, {best.cv_error:.6g}, is taken"
                 if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
                     what += f"; the least CV error on the grid: {known}"
-            warn_caller(f"not every fold and model was proved: {what}", UnprovedWarning)
+            warn_caller(f"{name}not every fold and model was proved: {what}", UnprovedWarning)
         elif not model.proved:
             warn_caller(
-                f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): its "
-                "support may not be the best one",
+                f"{name}the final model has a relative gap of {self.gap_:.2g} ({self.status_}): "
+                "its support may not be the best one",
                 UnprovedWarning,
             )

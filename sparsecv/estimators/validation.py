@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,32 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     return None if (values == 1.0).all() else values
 
 
-def cut_tau(tau: Any, p: int, varying: int) -> int:
-    """A sparsity from 1 to p, cut with a warning to the number of columns that vary."""
-    asked = int(checked_taus([tau], p)[0])
-    if asked > varying:  # as in a fold where a rare 0/1 column is constant
-        warn_caller(
-            f"tau = {tau}, but {varying} of the {p} columns vary: tau = {varying} is used",
-            ConstantColumnWarning,
-        )
-    return min(asked, varying)
+def sizes_of_responses(tau: Any, total: Any, q: int, p: int, varying: int) -> list[int]:
+    """τ of each of q responses, cut with a warning to the number of columns that vary.
+
+    tau: One whole number for all responses, one for each, or None: 10, with ``total`` every column.
+    total: One budget of coefficients for all responses, or None.
+    Raises InputError: A tau outside 1..p, not one for each response, or a total that is no budget.
+    """
+    asked = np.array(min(varying, 10) if total is None else p)
+    if tau is not None:
+        checked_taus(tau, p)
+        asked = np.asarray(tau)
+        if asked.ndim and asked.size != q:
+            raise InputError(f"tau needs one number, or one for each of {q} responses; got {tau!r}")
+        if (most := asked.max()) > varying:  # as in a fold where a rare 0/1 column is constant
+            warn_caller(
+                f"tau = {most}, but {varying} of the {p} columns vary: tau = {varying} is used",
+                ConstantColumnWarning,
+            )
+    sizes = np.broadcast_to(asked, q)
+    if total is not None:
+        if q == 1:
+            raise InputError("total is a budget of several responses: y is one, which tau limits")
+        whole = isinstance(total, Integral) and not isinstance(total, bool)
+        if not whole or not 1 <= total <= sizes.sum():
+            raise InputError(
+                f"total must be a whole number between 1 and {sizes.sum()}, the sum of tau over "
+                f"all responses; got {total!r}"
+            )
+    return [int(size) for size in np.minimum(sizes, varying)]

@@ -31,6 +31,7 @@ class Allocation(NamedTuple):
     objective: float
     lower_bound: float
     status: Status
+    n_nodes: int  # of all sizes that were tried
 
     @property
     def gap(self) -> float:
@@ -39,7 +40,11 @@ class Allocation(NamedTuple):
 
 
 class _Response:
-    """The best support and bounds of every size 0..most of one response."""
+    """The best support and bounds of every size 0..most of one response.
+
+    ``settled`` says of every size whether its objective is the least one up to rounding, which a
+    bound that holds in spite of rounding may not reach.
+    """
 
     def __init__(self, problem: SparseRidgeProblem, most: int, start: ArrayLike | None) -> None:
         self.problem = problem
@@ -47,6 +52,7 @@ class _Response:
         nothing = Proof(empty, problem.yy, 0.0, Status.UNPROVED, Work())
         self.proofs = [nothing] * (most + 1)
         self.proofs[0] = Proof(empty, problem.yy, problem.yy, Status.OPTIMAL, Work())
+        self.settled = [True] + [False] * most
         self.start = None if start is None else np.flatnonzero(start)
 
     def first(self, limits: Limits) -> None:
@@ -61,6 +67,7 @@ class _Response:
             limits=limits.within(nodes=None if self.problem.p <= TREE_ONLY else FIRST_NODES),
         )
         for i, size in enumerate(sizes.tolist()):
+            self.settled[size] = bool(found.proved[i])
             status = Status.OPTIMAL if found.proved[i] else found.status
             bound, work = float(found.lower_bound[i]), Work(found.n_nodes if i == 0 else 0)
             self._enter(
@@ -68,7 +75,7 @@ class _Response:
             )
         self._monotone()
 
-    def prove(self, size: int, tol: float, limits: Limits) -> None:
+    def prove(self, size: int, tol: float, limits: Limits, n_jobs: int | None) -> None:
         """Solve one size until its relative gap is ``tol``."""
         found = solve(
             self.problem.replace(tau=size),
@@ -76,9 +83,17 @@ class _Response:
             tol=tol,
             time_limit=limits.remaining(),
             stop=limits.stop,
+            n_jobs=n_jobs,
         )
+        self.settled[size] = found.status is Status.OPTIMAL and found.gap > tol
         self._enter(size, found)
         self._monotone()
+
+    @property
+    def bounds(self) -> list[float]:
+        """For every size the least objective where it is settled, else its lower bound."""
+        cells = zip(self.proofs, self.settled, strict=True)
+        return [proof.objective if known else proof.lower_bound for proof, known in cells]
 
     def _enter(self, size: int, found: Proof) -> None:
         known = self.proofs[size]
@@ -109,6 +124,7 @@ def solve_budget(
     tol: float = 1e-6,
     time_limit: float | None = None,
     warm_starts: Sequence[ArrayLike | None] | None = None,
+    n_jobs: int | None = None,
 ) -> Allocation:
     """Minimise the sum of all responses' objectives with at most ``total`` coefficients in all.
 
@@ -116,6 +132,7 @@ def solve_budget(
 
     problems: One for each response; τ is the most columns of that response.
     warm_starts: A coefficient vector for each response, or None.
+    n_jobs: Threads of the search for one size, as in :func:`~sparsecv.solvers.solve`.
     """
     limits = Limits(time_limit)
     starts = [None] * len(problems) if warm_starts is None else warm_starts
@@ -127,28 +144,31 @@ def solve_budget(
         response.first(limits.share(2.0 * (len(responses) - t)))
     tried: dict[tuple[int, int], float] = {}
     while True:
-        lower, sizes = _allocate([[p.lower_bound for p in r.proofs] for r in responses], total)
+        lower, sizes = _allocate([response.bounds for response in responses], total)
         upper, chosen = _allocate([[p.objective for p in r.proofs] for r in responses], total)
         open_cells = []
         for t, size in enumerate(sizes):
             proof = responses[t].proofs[size]
             # a bound this large on the cell rules the cheapest allocation out
-            enough = upper * (1.0 - tol) - (lower - proof.lower_bound)
+            enough = upper * (1.0 - tol) - (lower - responses[t].bounds[size])
             needed = max(
                 0.5 * tol, 1.0 - enough / proof.objective if proof.objective > 0.0 else 0.0
             )
-            if proof.gap > needed and tried.get((t, size), np.inf) > needed:
+            known = responses[t].settled[size]
+            if not known and proof.gap > needed and tried.get((t, size), np.inf) > needed:
                 open_cells.append((proof.objective - proof.lower_bound, t, size, needed))
         if lower >= upper * (1.0 - tol) or limits.reached(0) is not None or not open_cells:
             break
         _, t, size, needed = max(open_cells)
         tried[t, size] = needed
-        responses[t].prove(size, needed, limits)
+        responses[t].prove(size, needed, limits, n_jobs)
     proofs = [responses[t].proofs[size] for t, size in enumerate(chosen)]
     status = Status.OPTIMAL
     if lower < upper * (1.0 - tol):
         status = limits.reached(0) or worst([Status.UNPROVED, *(p.status for p in proofs)])
-    return Allocation(proofs, upper, min(lower, upper), status)
+    n_nodes = sum(proof.n_nodes for response in responses for proof in response.proofs)
+    bound, _ = _allocate([[p.lower_bound for p in r.proofs] for r in responses], total)
+    return Allocation(proofs, upper, min(bound, upper), status, n_nodes)
 
 
 def _allocate(values: Sequence[Sequence[float]], total: int) -> tuple[float, list[int]]:

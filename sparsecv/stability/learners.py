@@ -240,6 +240,7 @@ def learner_of(
         and not fit_params
         and estimator.backend in ("auto", "native")  # another back end is asked for with a reason
         and estimator.time_limit is None
+        and estimator.total is None
     ):
         table = clone(estimator)._checked_rows(
             X, y, None

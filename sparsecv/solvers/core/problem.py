@@ -481,6 +481,30 @@ class SparseRidgeProblem:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
 
 
+def response_problems(rows: Array, p: int) -> list[SparseRidgeProblem]:
+    """The problem of every response of rows of [X Y], with placeholders for γ and τ.
+
+    Where several responses have more rows than [X Y] has columns, one QR factorisation serves all
+    responses: the triangle of [X y] is that of [X Y] without the columns of other responses, and
+    with the length of what X leaves of y in its last place.
+
+    rows, shape (n, p + q): In C order, finite; nobody may change them.
+    """
+    n, columns = rows.shape
+    if columns == p + 1:
+        return [SparseRidgeProblem.from_rows(rows)]
+    problems, whole = [], _Rows(rows)
+    for t in range(p, columns):
+        own = whole.triangle[:, [*range(p), t]]
+        if n > columns:
+            own = own[: p + 1]
+            own[p, p] = np.linalg.norm(whole.triangle[p:, t])
+        problem = SparseRidgeProblem.from_rows(np.ascontiguousarray(own))
+        problem.n, problem._data.lost = n, max(whole.lost, problem._data.lost)
+        problems.append(problem)
+    return problems
+
+
 def gram_root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
     """A square matrix with rootᵀ·root = ``joint``, and what :class:`_Rows` keeps as ``given``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.settings import checked_gammas, log_grid
+from ..cv.settings import checked_gammas
 from ..design.design import Array
 from ..errors import InputError
 
@@ -41,7 +41,7 @@ def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
         raise InputError(f"{option} LO:HI:N takes N from 1 to {MAX_RANGE_VALUES}; got {text!r}")
     if count == 1 and low != high:
         raise InputError(f"{option} LO:HI:1 is one value: give LO alone; got {text!r}")
-    return log_grid(low, high, count)
+    return np.geomspace(low, high, count)
 
 
 def parse_weights(text: str) -> Array:

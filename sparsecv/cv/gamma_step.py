@@ -16,13 +16,17 @@ Array = NDArray[np.float64]
 
 
 class StepSettings(NamedTuple):
-    """Where the γ step looks (EC.1.1, main paper)."""
+    """Where the γ step searches (EC.1.1, main paper)."""
 
-    # γ stays in this interval unless a grid went further: beyond it h hardly changes.
+    # The γ step goes no lower than this γ unless a grid did, as h hardly changes below; twice the
+    # value would cut off γ from 1e-4 to 2e-4.
     low: float = 1e-4
+    # The γ step goes no higher than this γ unless a grid did, as h hardly changes above; twice the
+    # value would add one more slope.
     high: float = 1e4
-    # The slope of h is computed at γ no further apart than this factor; a larger factor could miss
-    # two of its roots between neighbours.
+    # The slope of h is computed at γ whose ratio is at most this factor, and roots are searched
+    # between neighbours where the slope changes sign. A factor of 4 takes half as many slopes, and
+    # may miss two roots between neighbours.
     max_ratio: float = 2.0
 
 
@@ -33,8 +37,12 @@ STEP = StepSettings()
 class FixedSupports:
     """Predictions of all held-out rows as functions of γ, supports fixed: eq. (24), main paper.
 
-    Row i is predicted Σ_m coef[i, m] / (squares[i, m] + γ/2): one singular value decomposition of
-    each fold's training rows on its support. ``targets`` are the responses.
+    The prediction of row i is Σ_m coef[i, m] / (squares[i, m] + γ/2), where ``squares`` are the
+    squared singular values of the fold's training rows on its support.
+
+    coef, squares, shape (rows, columns of the largest support).
+    targets: Responses of the held-out rows.
+    rows: Number of rows, or the sum of their weights.
     """
 
     coef: Array
@@ -44,18 +52,15 @@ class FixedSupports:
 
     @classmethod
     def of(cls, data: FoldData, supports: Sequence[NDArray[np.intp]]) -> FixedSupports:
-        """Decompose every fold on its support.
-
-        supports, sequence of k arrays of int.
-        """
+        """Decompose the training rows of every fold j on the columns ``supports[j]``."""
         k, most = len(supports), max(support.size for support in supports)
         bases = []
         for j, support in enumerate(supports):
             problem = data.training(j)
-            few = 4 * support.size < data.p  # a long table need not be factored for them
+            few = 4 * support.size < data.p  # A long table is not factored for few columns.
             base = problem._rows if few else problem._base
             bases.append(base[:, np.append(support, problem.p)])
-        # Rows and columns of zeros make all folds one stack, and change no singular value but by 0.
+        # Rows and columns of zeros give all folds one shape; they only add singular values of 0.
         stack = np.zeros((k, max(base.shape[0] for base in bases), most))
         y = np.zeros(stack.shape[:2])
         for j, base in enumerate(bases):
@@ -73,17 +78,17 @@ class FixedSupports:
         return cls(np.vstack(coefs), squares, np.concatenate(targets), data.total)
 
     def error(self, gamma: float) -> float:
-        """h(γ) with the supports fixed."""
+        """The CV error h(γ) of the fixed supports."""
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[0]) / self.rows
 
     def slope(self, gamma: float) -> float:
-        """Its derivative with respect to γ."""
+        """The derivative of h(γ) with respect to γ for the fixed supports."""
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
 
 
 @kernel
 def _error_and_slope(coef, squares, targets, gamma):  # type: ignore[no-untyped-def]
-    """Σ (t − Σ_m c_m/(d_m + γ/2))² and its derivative."""
+    """Σ_i (t_i − Σ_m c_im/(d_im + γ/2))² and its derivative with respect to γ."""
     error, slope, half = 0.0, 0.0, 0.5 * gamma
     for i in range(targets.shape[0]):
         residual, change = targets[i], 0.0
@@ -100,15 +105,15 @@ def _error_and_slope(coef, squares, targets, gamma):  # type: ignore[no-untyped-
 def gamma_step(
     fixed: FixedSupports, previous: float, *, low: float = STEP.low, high: float = STEP.high
 ) -> tuple[float, float]:
-    """Minimise h over [low, high] with the supports fixed, by roots of its exact derivative.
+    """Minimise h over [low, high] with the supports fixed, by roots of its derivative.
 
-    The derivative is computed at the previous γ, at the ends and at values between them that are
-    spread evenly in the logarithm; wherever it turns from negative to positive the root in between
-    is found by Brent's method. The best of all is kept (EC.1.1, main paper).
+    The derivative is computed at the previous γ, at the ends and at values between the ends that
+    are spaced evenly in log γ. Wherever the derivative turns from negative to positive, Brent's
+    method finds the root in between. The best root or end is returned (EC.1.1, main paper).
 
-    previous: γ of the iteration before; projected to the interval.
+    previous: γ of the iteration before, which is projected to the interval.
     Returns: The best γ, and h there.
-    Raises ValueError: Not 0 < low < high.
+    Raises ValueError: The ends do not satisfy 0 < low < high.
     """
     if not 0.0 < low < high:
         raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")

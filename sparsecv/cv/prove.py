@@ -1,9 +1,10 @@
 """Proofs beyond 45 columns: cells (γ, τ) in the order in which they matter for the choice.
 
-Algorithm 1's idea on the whole surface. The cell of least estimate comes first; after it every cell
-whose lower bound is still below that estimate, the nearest first. No cell may take all the time: in
-each round a problem gets four times the seconds it had in the round before. Where one tree for all
-sizes of a fold ends within a short trial, the folds of that γ get such trees, which prove every τ.
+The idea of Algorithm 1 is applied to the whole surface. The cell of least estimate comes first, and
+then every cell whose lower bound is below that estimate, in increasing order of the estimates. No
+cell may take all the time: in every round a problem gets four times the seconds of the round
+before. Where a tree for all sizes of a fold ends within a short trial, the folds of that γ get such
+trees, which prove every τ.
 """
 
 from __future__ import annotations
@@ -36,24 +37,28 @@ from .shared_tree import SharedTree, rows_left_out
 
 
 class ProofSettings(NamedTuple):
-    """How the time for proofs is dealt out; the values were chosen by timing tables of data/."""
+    """How the time for proofs is divided; the values were chosen by timing tables of data/."""
 
-    # A problem has so many seconds in the first round; with twice as many a hard cell delays the
-    # rest twice as long.
+    # A problem gets this many seconds in the first round, and is left for the next round when they
+    # are over. With twice the seconds, a hard cell delays all other cells twice as long.
     first_round_seconds: float = 0.05
-    # A later round gives a problem so many times the seconds of the round before.
+    # Every later round gives a problem this many times the seconds of the round before. At 8 there
+    # are fewer rounds, and a hard cell delays the other cells longer.
     round_growth: float = 4.0
-    # Folds of at most so many rows, where they are many, share one tree: with more rows a node's
-    # bound for all rows says too little about a fold.
+    # Where folds are many, folds of at most this many rows share one tree. With 8 rows, the bounds
+    # that a node has for all rows would be too weak for most folds.
     max_rows_left_out: int = 4
-    # Within a cell, progress is reported after so many seconds without a report.
+    # Within a cell, progress is reported after this many seconds without a report; twice the
+    # seconds would report half as often.
     report_seconds: float = 0.5
-    # A tree for all sizes is first tried once cells have taken so many seconds, and after a tree
-    # that did not end again once they have taken ``trial_growth`` times as long.
+    # A tree for all sizes of a fold is first tried once the proofs have taken this many seconds.
+    # Twice the seconds would let easy tables wait twice as long for trees that prove everything.
     first_trial_seconds: float = 0.1
+    # After a tree that did not end, the next tree is tried once the proofs have taken this many
+    # times the seconds they had taken then. At 8 trees are tried less often.
     trial_growth: float = 4.0
-    # A trial tree may have so many nodes for every second of proofs so far, which takes an eighth
-    # of that second; twice as many spend a quarter of the time on trials.
+    # A trial tree may have this many nodes for every second of proofs so far, which take an eighth
+    # of that second. With twice as many nodes trials would take a quarter of the time.
     trial_nodes_per_second: int = 3_000_000
 
 
@@ -61,7 +66,10 @@ PROOFS = ProofSettings()
 
 
 class FoldForms:
-    """The folds, and of each what every γ and τ share; another process makes that anew."""
+    """Gram forms and eigenvalues of the folds' problems, which every γ and τ share.
+
+    The forms are computed at their first use, and are computed again in another process.
+    """
 
     def __init__(self, data: FoldData) -> None:
         self.data = data
@@ -72,13 +80,13 @@ class FoldForms:
         return FoldForms, (self.data,)
 
     def gram(self, j: int, problem: SparseRidgeProblem) -> GramForm | None:
-        """XᵀX of problem j's rows, where that serves."""
+        """XᵀX of problem j's rows; None where the rows themselves are used (``wants_gram``)."""
         if j not in self._grams and wants_gram(problem):
             self._grams[j] = GramForm.of(problem)
         return self._grams.get(j)
 
     def spectrum(self, j: int, problem: SparseRidgeProblem) -> Spectrum:
-        """Eigenvalues of problem j's XᵀX."""
+        """Eigenvalues and eigenvectors of problem j's XᵀX."""
         if j not in self._spectra:
             self._spectra[j] = Spectrum.of(problem)
         return self._spectra[j]
@@ -93,12 +101,15 @@ def prove_fold(
     full_bound: float,
     limits: Limits,
 ) -> tuple[Proof, float, float] | None:
-    """Search one training problem by branch and bound; None where the time is up.
+    """The unit of one cell and fold j: branch and bound on the fold's training problem.
 
-    at: γ and τ.
-    objective: Of the incumbent.
-    full_bound: Lower bound on the optimum of all rows; 0 where the fold's rows are not all rows.
-    Returns: What was found, and an interval of the fold's error where that is not proved.
+    at: γ and τ of the cell.
+    objective: Objective of the fold's incumbent.
+    starts: Supports that the search starts from.
+    full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
+        rows are not all rows.
+    Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
+        support is proved optimal; None where the time is up.
     """
     if limits.reached(0) is not None:
         return None
@@ -124,7 +135,11 @@ def prove_sizes(
     most_nodes: int,
     limits: Limits,
 ) -> BestSubsets | None:
-    """Search one tree for all sizes of problem j; None where the time is up."""
+    """The unit of problem j at one γ: a tree for all sizes; None where the time is up.
+
+    starts: The best known support for every τ.
+    most_nodes: The tree ends after this many nodes.
+    """
     if limits.reached(0) is not None:
         return None
     problem = folds.data.full() if j == folds.data.folds.k else folds.data.training(j)
@@ -133,10 +148,11 @@ def prove_sizes(
 
 
 class Prover:
-    """Proves rows of a ledger, in which every fold has an incumbent at every τ.
+    """Proves cells of a ledger's rows, in which every fold has an incumbent at every τ.
 
-    settings: Whether every cell is proved, or what the least error needs; and the threads.
-    save: Told which rows have changed for good.
+    settings: ``prove`` says whether every cell is proved or what the least error needs, ``n_jobs``
+        the number of threads.
+    save: Takes the rows whose proofs have changed.
     """
 
     def __init__(
@@ -154,13 +170,13 @@ class Prover:
         self.beyond_precision = np.zeros((len(ledger.gammas), ledger.taus.size), dtype=bool)
         self._trees: dict[int, SharedTree | None] = {}
         self._forms = FoldForms(ledger.data)
-        self._since_report = Limits()  # since something was told
-        # Seconds of proofs after which a tree for all sizes is tried, and the nodes of the largest
-        # of these trees that has ended.
+        self._since_report = Limits()  # Its clock shows the time since the last report.
+        # Seconds of proofs after which a tree for all sizes is tried, and the number of nodes of
+        # the largest of these trees that has ended.
         self._next_trial, self._largest_tree = PROOFS.first_trial_seconds, 0
 
     def batches(self) -> Iterator[Batch]:
-        """Prove until the choice, or everything, is proved, or the time is up."""
+        """Batches of units until the choice, or everything, is proved, or the time is up."""
         ledger, k = self.ledger, self.k
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
@@ -183,7 +199,7 @@ class Prover:
             ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
 
     def prove_model(self, g: int, t: int) -> None:
-        """The problem of all rows at the chosen cell, with all the time that is left."""
+        """Prove the model of all rows at the cell (g, t) in all the time that is left."""
         ledger = self.ledger
         if not ledger.exact[g, t, self.k]:
             self._report_cell(g, t, "the model of all rows")
@@ -193,13 +209,13 @@ class Prover:
             self.save([g])
 
     def best(self) -> tuple[int, int]:
-        """Row of the ledger and index of τ of the least estimate."""
+        """The cell of least estimate: its row of the ledger and its index of τ."""
         error = self.ledger.sums("error")[self.rows]
         i, t = divmod(int(np.argmin(error)), int(error.shape[1]))
         return int(self.rows[i]), t
 
     def _report_cell(self, g: int, t: int, part: str) -> None:
-        """The cell and the part of it worked on, the gap of the least error, the time left."""
+        """Report the current cell, a part of it, the gap of the least error and the time left."""
         ledger, rows = self.ledger, self.rows
         error = float(ledger.sums("error")[rows].min())
         gap = (error - float(ledger.sums("lower")[rows].min())) / error if error > 0.0 else 0.0
@@ -215,7 +231,7 @@ class Prover:
         )
 
     def _open_cells(self) -> list[tuple[int, int]]:
-        """Row and index of τ of the cells still to be proved, the most urgent first."""
+        """Row and index of τ of the cells that are still to be proved, the least estimate first."""
         ledger, rows = self.ledger, self.rows
         error, lower = ledger.sums("error")[rows], ledger.sums("lower")[rows]
         wanted = ~ledger.exact[rows, :, : self.k].all(axis=2) & ~self.beyond_precision[rows]
@@ -228,9 +244,12 @@ class Prover:
         return [(int(rows[i]), t) for i, t in cells if wanted[i, t]]
 
     def _try_all_sizes(self, g: int, t: int, spent: float) -> Iterator[Batch]:
-        """One tree for all sizes of every fold at one γ, as far as they end.
+        """Batches of one tree for all sizes of every fold at the γ of row g.
 
-        The first fold may have some nodes; where its tree ends, the others have four times as many.
+        The tree of the first fold has a limit of nodes. Where it ends, the trees of the other folds
+        have four times the limit; otherwise no further tree is searched.
+
+        spent: Seconds of proofs so far.
         """
         nodes = max(int(PROOFS.trial_nodes_per_second * spent), 2 * self._largest_tree)
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
@@ -247,7 +266,10 @@ class Prover:
     def _all_sizes(
         self, g: int, problems: list[int], most_nodes: int, statuses: list[Status]
     ) -> Batch:
-        """One tree for all sizes of some problems at one γ; ``statuses`` gets how each ended."""
+        """The batch of a tree for all sizes for each of some problems at the γ of row g.
+
+        statuses: Takes OPTIMAL for every tree that ended, else NODE_LIMIT.
+        """
         ledger = self.ledger
 
         def enter(index: int, found: BestSubsets | None) -> None:
@@ -275,11 +297,11 @@ class Prover:
     def _until_one_fails(
         self, statuses: list[Status], seconds: float | None
     ) -> Callable[[float], Limits]:
-        """So many seconds for every unit; none once a unit has not ended, for the next round."""
+        """Limits of some seconds for every unit, and of 0 s after a unit that reached a limit."""
         return lambda _: self.limits.within(0.0 if set(statuses) - {Status.OPTIMAL} else seconds)
 
     def _prove(self, g: int, t: int, seconds: float) -> Iterator[Batch]:
-        """Every fold of one cell, each within so many seconds."""
+        """Batches of the folds of one cell, each with a limit of some seconds."""
         ledger, shared = self.ledger, self._shared_tree(g)
         self._model(g, t, self.limits.within(seconds))
         if shared is not None:
@@ -295,7 +317,7 @@ class Prover:
         ledger.narrow_by_objective(g, t)
 
     def folds(self, g: int, t: int, seconds: float, statuses: list[Status]) -> Batch:
-        """Branch and bound of every open fold of a cell; ``statuses`` gets how each ended."""
+        """The batch of the open folds of a cell; ``statuses`` takes the status of every fold."""
         ledger, tau = self.ledger, int(self.ledger.taus[t])
         left = np.flatnonzero(~ledger.exact[g, t, : self.k]).tolist()
 
@@ -323,7 +345,10 @@ class Prover:
         return Batch([g], prove_fold, self._forms, tasks, enter, allot, report_done)
 
     def _model(self, g: int, t: int, limits: Limits) -> None:
-        """The problem of all rows at one cell: its bound serves every fold (Corollary 3)."""
+        """Search the problem of all rows at one cell, whose bound u* bounds every fold's error.
+
+        Corollary 3: h_j ≥ u* − u_j, with the objective u_j of fold j's incumbent.
+        """
         ledger, k = self.ledger, self.k
         if ledger.exact[g, t, k] or limits.reached(0) is not None:
             return
@@ -334,7 +359,7 @@ class Prover:
         ledger.take_proof((g, t, k), found)
 
     def _shared_tree(self, g: int) -> SharedTree | None:
-        """One tree for all folds of few rows, where folds are many."""
+        """The tree that the folds of a γ share; None where folds are few or hold out many rows."""
         if g not in self._trees:
             ledger, folds = self.ledger, self.ledger.data.folds
             few = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= PROOFS.max_rows_left_out

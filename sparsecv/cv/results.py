@@ -13,20 +13,24 @@ from ..solvers.core.result import Status, worst
 from ..solvers.supports.rounding import stacked
 
 Array = NDArray[np.float64]
-TIE = 1e-9  # relative difference of CV errors that counts as none
-MAX_BOUND_RATIO = 2.0  # a bound further than this factor from the estimate says nothing to a reader
+# CV errors whose relative difference is at most this number count as equal, as rounding may have
+# caused the difference. Twice the number would also tie errors that differ by 2e-9 of their value.
+TIE = 1e-9
+# A bound that differs from the estimate by more than this factor is not shown. Twice the factor
+# would also show bounds up to 4 times, or down to a quarter of, the estimate.
+MAX_BOUND_RATIO = 2.0
 
 
 class GammaResult:
-    """Cross-validation at one γ for every wanted τ: what a :class:`CVResult` tells of that γ.
+    """Cross-validation at one γ for every wanted τ: the tables of a :class:`CVResult` at that γ.
 
     gamma, taus: The γ, and the sizes, shape (τ,).
     cv_error: h(γ, τ) of eq. (2), main paper, the mean squared error of the answers, shape (τ,).
-    std_error: Standard error of that mean over folds.
-    lower, upper: ``lower`` ≤ h ≤ ``upper``, always.
-    exact: Whether every fold is proved, so that the three agree.
-    n_mio, n_nodes, seconds: Mixed-integer problems, nodes and seconds.
-    mio_by_tau: Mixed-integer problems of every τ.
+    std_error: Standard error of ``cv_error`` over folds, shape (τ,).
+    lower, upper: Bounds on the error of optimal supports, shape (τ,).
+    exact: Whether every fold is proved, so that ``cv_error`` and both bounds agree, shape (τ,).
+    n_mio, n_nodes, seconds: Number of mixed-integer problems, of nodes, and seconds at this γ.
+    mio_by_tau: Number of mixed-integer problems of every τ, shape (τ,).
     supports, choice: ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, in solved
         columns.
     fold_error: Squared errors of every fold, summed over its rows, shape (τ, k).
@@ -53,10 +57,9 @@ class GammaResult:
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:
-    """Position (γ, τ) of the least value; of equal ones the smaller τ, then the larger γ.
+    """Position (γ, τ) of the least value of a surface, shape (γ, τ).
 
-    surface, shape (γ, τ).
-    taus, gammas, shape (τ,) and (γ,).
+    Of values that differ by rounding alone, the smaller τ and then the larger γ is taken.
     """
     smallest = surface.min()
     tied = np.argwhere(surface <= smallest + TIE * abs(smallest))
@@ -65,11 +68,11 @@ def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, i
 
 
 def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
-    """Mean over folds, weighted by their rows as the CV error is, and its standard error.
+    """The mean over all rows of sums by folds, and its standard error over folds.
 
-    sums, shape (..., k): Sums over the rows of every fold.
-    weight, shape (k,): Rows of every fold, or the sums of their weights.
-    Returns mean, std_error, shape (...).
+    sums, shape (..., k): Sums of squared errors over the rows of every fold.
+    weight, shape (k,): Number of rows of every fold, or the sum of their weights.
+    Returns mean, std_error, shape (...): The mean is Σ sums / Σ weight.
 
     Examples
     --------
@@ -85,14 +88,14 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
-    """Bounds on CV errors; NaN in place of those that are too far from the estimate to be shown."""
+    """Bounds on CV errors, with NaN in place of bounds too far from the estimate to be shown."""
     low = np.where(np.multiply(lower, MAX_BOUND_RATIO) >= estimate, lower, np.nan)
     high = np.where(upper <= np.multiply(estimate, MAX_BOUND_RATIO), upper, np.nan)
     return low, high
 
 
 def bounds_text(lower: float, estimate: float, upper: float) -> str:
-    """Bounds on a CV error as a reader sees them; nothing where they say nothing."""
+    """Bounds on a CV error as text; empty where both are too far from the estimate."""
     low, high = bounds_to_show(lower, estimate, upper)
     if np.isnan(low) and np.isnan(high):
         return ""
@@ -147,12 +150,14 @@ class Step:
 class CVResult:
     """Cross-validation over a grid of γ and τ.
 
-    ``tables`` has for every name of :class:`GammaResult` its values along γ. ``tolerance`` is a
-    relative one of the least CV error at each γ where only that was searched
-    for; h(γ, τ) then is an interval where τ could be ruled out early. Where τ and γ were minimised
-    in turn ``trace`` has the iterations and ``ended`` says how they did: "converged", "cycle",
-    "iterations" or "time limit". Where the best γ is at the end of the default grid and the grid
-    could not go on, ``edge`` says why, in words.
+    tables: For every attribute of :class:`GammaResult` its values along γ.
+    tolerance: Where only the least CV error at every γ was searched for, the relative tolerance of
+        that error; h(γ, τ) then is an interval where τ was ruled out early.
+    prove: What was to be proved ("choice" or "all", :class:`~sparsecv.cv.settings.Settings`).
+    trace, ended: Where τ and γ were minimised in turn, the iterations and how they ended:
+        "converged", "cycle", "iterations" or "time limit".
+    edge: Where the best γ is at the end of the default grid and the grid could not be extended, a
+        text that says why.
     """
 
     folds: Folds
@@ -185,23 +190,23 @@ class CVResult:
 
     @property
     def by_gamma(self) -> list[GammaResult]:
-        """What is told of every γ."""
+        """The results at every γ."""
         return [GammaResult(self.tables, g) for g in range(self.gammas.size)]
 
     def at(self, positions: NDArray[np.intp]) -> CVResult:
         """The result at some of the γ."""
-        tables = {name: [told[g] for g in positions] for name, told in self.tables.items()}
+        tables = {name: [along[g] for g in positions] for name, along in self.tables.items()}
         return replace(self, gammas=self.gammas[positions], tables=tables)
 
     def table(self, name: str) -> Array:
-        """What :class:`GammaResult` calls by that name, for every γ: shape (γ, τ), or (γ,)."""
+        """An attribute of :class:`GammaResult` at every γ, as an array: (γ, τ) or (γ,)."""
         return np.asarray(self.tables[name])
 
     def best(self) -> Best:
-        """Least CV error; of equal ones the smaller τ, then the larger γ.
+        """The pair of least CV error; of equal errors the smaller τ, then the larger γ.
 
-        What is not proved counts by its estimate, the error at the best supports known. A search
-        that ended knows more: the τ of least upper bound is within the tolerance of every other.
+        An error that is not proved counts by its estimate. After a search that ended at its
+        tolerance, the pair of least upper bound is taken.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What a cross-validation is asked to do, and checks of it."""
+"""The settings of a cross-validation, and checks of its parameters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# Seconds of proofs beyond 45 columns where no time limit is named.
+# Beyond 45 columns, proofs end after this many seconds where the user names no time limit; what is
+# not proved by then stays estimated. Twice the seconds would double the time of such runs.
 PROVING_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to search.
+    """How h(γ, τ) is computed, and for how long.
 
     method: "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
         problem per fold and τ, the main paper's Grid. "search": the best τ alone, by the main
@@ -58,7 +59,10 @@ class Settings:
             if getattr(self, name) not in known:
                 given = getattr(self, name)
                 raise InputError(f"{name} must be one of {', '.join(known)}; got {given!r}")
-        solver = known_backend(self.backend)
+        try:
+            solver = checked_backend(self.backend)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         if solver != "native" and self.method in ("exact", "bounds"):
             raise InputError(
                 f"method {self.method} has trees of its own and calls no backend: "
@@ -90,14 +94,6 @@ class Settings:
         return self.method in ("search", "bounds")
 
 
-def known_backend(name: str) -> str:
-    """What a name of a solver stands for; InputError where it is unknown or cannot run here."""
-    try:
-        return checked_backend(name)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
 def checked_jobs(n_jobs: Any) -> None:
     """Validate a number of threads: None or a whole number other than 0, as in joblib.
 
@@ -121,10 +117,14 @@ def checked_limit(limit: Any) -> None:
 
 
 def _flat(name: str, values: Any, kind: str, kinds: str) -> NDArray[Any]:
-    """Numbers of some kinds (NumPy's letters), at least one, as a flat array."""
+    """A number, or a list of at least one number, as a flat array.
+
+    name, kind: What messages call the parameter and its numbers.
+    kinds: The kinds of NumPy dtypes that are allowed, such as "iuf".
+    """
     try:
         found = np.atleast_1d(np.asarray(values))
-    except ValueError:  # lists of several lengths
+    except ValueError:  # The lists have several lengths.
         found = np.array([None])
     if found.ndim == 1 and found.size == 0:
         raise InputError(f"{name} must be a {kind} or a list of {kind}s; got none")
@@ -158,12 +158,10 @@ def checked_taus(taus: Any, p: int) -> NDArray[np.intp]:
 
 
 def default_taus(n: int, p: int) -> NDArray[np.intp]:
-    """Sparsities searched when none are named.
+    """The sparsities of n rows and p columns where the user names none.
 
-    All of 1..p while trees can be searched; beyond that the main paper's largest τ with
-    τ log τ ≤ min(n, p) (Section 4.2).
-
-    n, p: Rows and columns.
+    They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
+    with τ log τ ≤ min(n, p) (Section 4.2, main paper).
     """
     top = p
     if p > MAX_COLUMNS:
@@ -172,12 +170,5 @@ def default_taus(n: int, p: int) -> NDArray[np.intp]:
     return np.arange(1, top + 1, dtype=np.intp)
 
 
-def log_grid(low: float, high: float, count: int) -> Array:
-    """``count`` values spaced evenly in the logarithm from ``low`` to ``high``.
-
-    Returns, shape (count,).
-    """
-    return np.geomspace(low, high, count)
-
-
-DEFAULT_GAMMAS = log_grid(1e-4, 1e4, 10)  # Section 4.2, main paper
+# The γ of the main paper (Section 4.2): ten values from 1e-4 to 1e4, spaced evenly in log γ.
+DEFAULT_GAMMAS = np.geomspace(1e-4, 1e4, 10)

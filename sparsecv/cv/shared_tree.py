@@ -1,4 +1,4 @@
-"""All folds of one τ by the tree of all rows; what it leaves open by the fold's own relaxations."""
+"""All folds at one γ and τ by the tree of all rows; open folds by relaxations of their own."""
 
 from __future__ import annotations
 
@@ -27,16 +27,21 @@ from .ledger import Cell, Ledger
 
 Array = NDArray[np.float64]
 # A fold is solved from its own rows where rounding may change its objective, computed from the Gram
-# matrix of all rows, by more than this share. Twice as large, the tree would be trusted with
-# objectives of which one digit fewer is known.
+# matrix of all rows, by more than this share. Twice the share would accept the tree's results for
+# folds whose objectives have twice the rounding error.
 MAX_ROUNDING_SHARE = 1e-6
-# An incumbent counts as optimal where a lower bound is within this share of its objective, which is
-# what the solvers take off their bounds for rounding. Twice as large, ties would count as proofs.
+# An incumbent counts as optimal where a lower bound is within this share of its objective, as the
+# solvers take such a share off their bounds for rounding. Twice the share would count supports as
+# optimal that are worse than the optimum by up to 2e-9 of the objective.
 PROOF_GAP = 1e-9
 
 
 def rows_left_out(data: FoldData) -> LeftOut | None:
-    """The folds as rows left out of one Gram matrix; None where that form does not serve."""
+    """The folds as rows left out of the Gram matrix of all rows; None without rows in memory.
+
+    The result is also None where the Gram matrix costs more than the rows (``wants_gram``), and
+    where the folds are no partition.
+    """
     problem = data.full()
     if not isinstance(data, RowFolds) or not wants_gram(problem):
         return None
@@ -46,7 +51,7 @@ def rows_left_out(data: FoldData) -> LeftOut | None:
 def solve_problem(
     ledger: Ledger, at: Cell, limits: Limits, backend: str = "auto", tol: float = 0.0
 ) -> Status:
-    """Solve one problem from its own rows to proven optimality, and enter the proof."""
+    """Solve one problem from its own rows, enter the proof, and return the status."""
     g, t, j = at
     problem, start = ledger.problem(g, j).replace(tau=int(ledger.taus[t])), ledger.support(*at)
     options: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
@@ -64,11 +69,11 @@ def close_fold(
     branch: bool,
     limits: Limits,
 ) -> PartialProof | None:
-    """The unit of one fold that the tree of all rows left open; None where the time is up.
+    """The unit of fold j, which the tree of all rows left open; None where the time is up.
 
-    problem: Of all rows.
-    found: What that tree found of the fold.
-    branch: Branch where the fold's relaxations do not end it.
+    problem: The problem of all rows.
+    found: The fold's incumbent and open nodes in the tree of all rows.
+    branch: Whether nodes are branched on that the fold's own relaxations do not close.
     """
     if limits.reached(0) is not None:
         return None
@@ -79,10 +84,10 @@ def close_fold(
 
 
 class SharedTree:
-    """The folds at one γ, solved together τ by τ, with what is still open of each.
+    """The folds at the γ of row g, solved together at one τ after the other.
 
-    g: Row of the ledger.
-    open: By τ's index and fold: the incumbent and the nodes of a fold that is not solved.
+    left_out: The folds as rows left out of the Gram matrix of all rows.
+    open: Under (index of τ, fold) the incumbent and the open nodes of a fold that is not solved.
     """
 
     def __init__(self, ledger: Ledger, g: int, left_out: LeftOut) -> None:
@@ -92,10 +97,12 @@ class SharedTree:
         self._spectra: dict[int, Spectrum] = {}
 
     def solve_tau(self, t: int, limits: Limits, *, branch: bool) -> Generator[Batch, None, Status]:
-        """One tree for all folds; then each open fold's relaxations, and its branching if wanted.
+        """Search one tree for all folds at one τ; then close its open nodes, fold by fold.
 
         t: Index of τ.
-        branch: Solve every fold; otherwise what relaxations leave open is bracketed.
+        branch: Whether every fold is solved; otherwise a fold that its own relaxations leave open
+            gets an interval.
+        Yields: The batch of the open folds.
         Returns: OPTIMAL, or the limit that was reached.
         """
         ledger, g, k = self.ledger, self.g, self.ledger.k
@@ -138,7 +145,7 @@ class SharedTree:
         return worst(statuses)
 
     def _imprecise(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
-        """Folds whose objectives the Gram matrix of all rows cannot tell apart well enough."""
+        """Folds whose objectives, computed from the Gram matrix of all rows, are too imprecise."""
         fresh = self.ledger.best_objective[self.g, t, : self.ledger.k]
         known, rounding = np.array([(one.objective, one.rounding) for one in found]).T
         off = ~(fresh <= known * (1.0 + MAX_ROUNDING_SHARE) + rounding)
@@ -148,7 +155,7 @@ class SharedTree:
     def _bracket_open(
         self, t: int, problem: SparseRidgeProblem, found: dict[int, PartialProof]
     ) -> None:
-        """Bracket folds for which there was no time around the relaxation of all rows."""
+        """Give intervals, from the relaxation of all rows, to folds that the time limit left."""
         gram = self.left_out.gram
         relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
         if self.ledger.data.folds.leave_one_out:
@@ -165,24 +172,29 @@ class SharedTree:
 
     @cached_property
     def held_out(self) -> tuple[Array, Array]:
-        """Leave-one-out: every fold's row and response."""
+        """For leave-one-out the held-out row and response of every fold, shape (n, p) and (n,)."""
         held = [self.ledger.data.held_out(j) for j in range(self.ledger.k)]
         return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
 
     def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
-        """Leave-one-out: Theorem 2 for all folds at once around coefficients that follow them.
+        """For leave-one-out: intervals of all folds at once, by Theorem 2 of the main paper.
 
-        relaxation: Of all rows.
-        extract: Move a share of the least eigenvalue of XᵀX into the perspective (ε < 0).
+        The theorem puts fold j's optimal coefficients into an ellipsoid around coefficients that
+        follow from the relaxation of all rows by deleting row j; the ellipsoid bounds the
+        prediction of row j.
+
+        relaxation: The perspective relaxation of all rows.
+        extract: Whether a share of the least eigenvalue of XᵀX is moved into the perspective
+            (ε < 0).
         """
         left_out, ledger, g = self.left_out, self.ledger, self.g
-        everyone = np.arange(ledger.k)
+        every_fold = np.arange(ledger.k)
         H, targets = self.held_out
         half, least = ledger.gammas[g] / 2.0, left_out.least
         shares = BOUND_SETTINGS.eigenvalue_shares if extract else (0.0,)
         if extract and not least.any():
             return
-        # One value for all folds, the least of what they allow, keeps the spreads to one pass.
+        # A single ε for all folds, the least that any fold allows, needs one pass over the rows.
         shifts = [-share * float(least.min()) for share in shares]
         if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
             shifts = [share * half for share in BOUND_SETTINGS.gamma_shares]
@@ -190,7 +202,7 @@ class SharedTree:
         for shift in shifts:
             every = np.full(ledger.k, shift)
             beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
-            spread = left_out.spreads(H, shift, everyone)
+            spread = left_out.spreads(H, shift, every_fold)
             gap = np.maximum(best - bound, 0.0) * (1 + 1e-9)
             radius = np.sqrt((gap + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
             predicted = np.einsum("ij,ij->i", H, beta)
@@ -199,19 +211,19 @@ class SharedTree:
             low, high = squared_error_bounds(low - targets, high - targets)
             finite = np.isfinite(radius)
             low, high = np.where(finite, low, 0.0), np.where(finite, high, np.inf)
-            ledger.narrow(g, t, everyone, low, high)
+            ledger.narrow(g, t, every_fold, low, high)
             solved = bound >= best * (1.0 - PROOF_GAP)
             ledger.prove(g, t, np.flatnonzero(solved & ~ledger.exact[g, t, : ledger.k]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
-        """Branch on what is open of one fold until it is solved."""
+        """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""
         problem = self.full.replace(tau=int(self.ledger.taus[t]))
         found = settle(self.left_out, problem, j, self.open[t, j], limits, branch=True)
         self.ledger.n_nodes[self.g] += found.n_nodes
         self.enter(t, j, found)
 
     def enter(self, t: int, j: int, found: PartialProof) -> None:
-        """Take over a fold's incumbent, and bracket its error where nodes are open."""
+        """Enter a fold's incumbent, and its proof or an interval from its open nodes."""
         ledger, g, n = self.ledger, self.g, self.left_out.n
         ledger.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)

@@ -174,7 +174,7 @@ def test_seconds_are_work_alone(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     real, pauses = estimate.support_path, []
 
     def compiled_first(*arguments: Any, **options: Any) -> Any:
-        with compiled._compiling:
+        with compiled._compiling():
             time.sleep(0.2)
         pauses.append(0.2)
         return real(*arguments, **options)

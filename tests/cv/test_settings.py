@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv.cv.settings import Settings, checked_gammas, checked_taus, default_taus, log_grid
+from sparsecv.cv.settings import Settings, checked_gammas, checked_taus, default_taus
 from sparsecv.errors import InputError
 
 
@@ -17,7 +17,6 @@ def test_default_taus_and_grids() -> None:
     top = int(large[-1])
     assert large.tolist() == list(range(1, top + 1))
     assert top * np.log(top) <= 100 < (top + 1) * np.log(top + 1)
-    np.testing.assert_allclose(log_grid(0.1, 10.0, 3), [0.1, 1.0, 10.0])
 
 
 @pytest.mark.parametrize(

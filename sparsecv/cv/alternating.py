@@ -22,22 +22,31 @@ from .settings import DEFAULT_GAMMAS, Settings
 
 
 class AlternationSettings(NamedTuple):
-    """How far the alternation goes. Values without another origin were chosen on data/."""
+    """How far the alternation goes. Where no origin is named, the value was chosen on data/."""
 
-    # The default grid goes no lower: a ridge so small changes nothing in double precision.
+    # The default grid goes no lower than this γ, as so small a ridge changes hardly a
+    # digit. Twice the value would end the grid at 2e-10.
     min_gamma: float = 1e-10
-    # So many iterations at most from one starting γ; most descents end after three.
+    # An alternation from one starting γ ends after this many iterations; most alternations end
+    # after three. Twice the number would let alternations that have not ended take twice the time.
     max_iterations: int = 10
-    # Two γ whose relative difference is no larger count as the same: the root finder's accuracy.
+    # Two γ whose relative difference is at most this number count as equal, which is the accuracy
+    # of the root finder. Twice the number would end alternations at γ that differ by 2e-6.
     same_gamma: float = 1e-6
-    # So many local minima of the default grid are started from where trees are quick.
+    # Up to 45 columns, the alternation starts from at most this many local minima of the default
+    # grid. Twice the number takes up to twice the time and may find a lower minimum.
     max_starts: int = 3
-    # The γ step is taken at so many τ, those of least error.
+    # The γ step is taken at this many τ, at which the CV error is least. Twice the number takes
+    # twice the γ steps, which cost little beside the trees.
     max_taus: int = 5
-    # Between visited γ no closer than this ratio at most so many more are visited, while that may
-    # lower the least error by this share.
+    # Between two visited γ whose ratio is at most this number no other γ is visited. Twice the
+    # distance from 1, a ratio of 1.04, would stop the search between γ earlier.
     min_ratio: float = 1.02
+    # At most this many γ between visited γ are visited up to 45 columns. Twice the number takes up
+    # to twice the time of this last phase.
     max_between: int = 40
+    # A γ is visited between others, or past the end of the grid, only if that can lower, or has
+    # lowered, the least CV error by this share. Twice the share would visit fewer γ.
     min_gain: float = 1e-4
 
 
@@ -56,10 +65,10 @@ def alternate(
 ) -> CVResult:
     """Minimise h(γ, τ) over τ and γ in turn.
 
-    The τ step is exact at the current γ (or a search, as ``settings`` say). The γ step holds every
-    fold's support and minimises over γ in [1e-4, 1e4], or between the ends of a grid that went
-    further, for the best few τ: the pair with the least predicted error is next. It ends when a γ
-    comes back, when nothing is gained, or after ``iterations``.
+    The τ step evaluates h at the current γ and every τ (or searches for the best τ, as ``settings``
+    say). The γ step keeps every fold's support and minimises over γ in [1e-4, 1e4], or between the
+    ends of a grid that went further, for the best few τ; the pair with the least predicted error is
+    next. The alternation ends when a γ comes back, when nothing is gained, or after ``iterations``.
 
     Parameters
     ----------
@@ -68,8 +77,8 @@ def alternate(
     settings : Settings, optional
     start : float, optional
         First γ. By default the best local minimum of :func:`visit_default_grid`; up to 45
-        columns, where one tree serves every τ, the best few, one after the other, and then up to 40
-        values between them where folds change their supports.
+        columns, where one tree serves every τ, the best few minima, one after the other, and then
+        up to 40 values of γ between them where folds change their supports.
     iterations : int
     checkpoint, progress
         As in :func:`~sparsecv.cv.engine.cross_validate`.
@@ -104,15 +113,16 @@ def alternate(
 def visit_default_grid(
     surface: Surface, score: Callable[[Array], float] = lambda errors: float(errors.min())
 ) -> str:
-    """Visit ten γ from 1e-4 to 1e4, and go on past an end while that improves the best of all.
+    """Visit ten γ from 1e-4 to 1e4, and further γ past an end as long as that lowers the score.
 
-    score: Gives one number for the CV errors of all τ at one γ; the least is the best.
-    Returns: Why the grid could go no further although the best γ is at its end, in words; else "".
+    score: A function of the CV errors of all τ at one γ; the γ of least score is the best.
+    Returns: A text that says why the grid could not be extended, where the best γ is at its end;
+        otherwise "".
     """
     start, ratio = DEFAULT_GAMMAS, float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
     surface.visit(start)
     scores = {g: score(surface.cv_error(g)) for g in start.tolist()}
-    timed = surface.settings.time_limit != 0  # 0 asks for estimates, whatever they take
+    timed = surface.settings.time_limit != 0  # A limit of 0 asks for estimates without a limit.
     for step in (1.0 / ratio, ratio):
         while len(scores) > 1:
             order = sorted(scores, reverse=step > 1.0)
@@ -133,12 +143,12 @@ def visit_default_grid(
 def alternation(
     surface: Surface, *, start: float | None = None, iterations: int = ALTERNATION.max_iterations
 ) -> CVResult:
-    """Alternating minimisation on a surface that nothing has been asked of yet.
+    """Alternating minimisation on a surface at which no γ has been visited yet.
 
-    start: The first γ.
-    iterations: At most.
-    Returns: Of the γ visited, increasing; ``trace`` has one entry per iteration.
-    Raises InputError: Fewer than 1 iteration.
+    start: The first γ; by default as in :func:`alternate`.
+    iterations: Largest number of iterations from one starting γ.
+    Returns: The result at all visited γ, in increasing order; ``trace`` has its iterations.
+    Raises InputError: ``iterations`` is less than 1.
     """
     if iterations < 1:
         raise InputError(f"alternating minimisation needs at least 1 iteration; got {iterations}")
@@ -151,7 +161,12 @@ def alternation(
 
 
 class _Alternation:
-    """The search along γ; ``errors`` has the CV errors (τ,) of every γ visited."""
+    """The search along γ.
+
+    errors: The CV errors (τ,) at every visited γ.
+    fixed: Decompositions of the folds' training rows on the supports of past γ steps.
+    edge: Why the default grid could not be extended, or "".
+    """
 
     def __init__(self, surface: Surface, iterations: int) -> None:
         self.surface, self.iterations = surface, iterations
@@ -161,7 +176,7 @@ class _Alternation:
         self.edge = ""
 
     def run(self, start: float | None) -> str:
-        """From one γ, or the best few minima of the default grid; how it ended."""
+        """Alternate from one γ, or from the best minima of the default grid; return the end."""
         trees = self.surface.data.p <= TREE_ONLY
         if start is None:
             self.edge = visit_default_grid(self.surface)
@@ -172,7 +187,7 @@ class _Alternation:
         ended = "iterations"
         for gamma in starts:
             if any(step.gamma == gamma for step in self.trace):
-                continue  # another start led here
+                continue  # The alternation from another start has been here.
             ended = self.descend(gamma)
             if ended == "time limit":
                 break
@@ -181,12 +196,12 @@ class _Alternation:
         return ended
 
     def visit(self, gamma: float) -> None:
-        """Have the surface visit one γ and remember the errors there."""
+        """Have the surface visit one γ, and keep the CV errors there."""
         self.surface.visit([gamma])
         self.errors[gamma] = self.surface.cv_error(gamma)
 
     def descend(self, gamma: float) -> str:
-        """Alternate from one γ; how that ended."""
+        """Alternate from one γ; return how the alternation ended (``CVResult.ended``)."""
         seen: list[float] = []
         for _ in range(self.iterations):
             if gamma not in self.errors:
@@ -208,7 +223,7 @@ class _Alternation:
         return "iterations"
 
     def propose(self, gamma: float) -> tuple[float, int, float]:
-        """Take the γ step at the best few τ: γ, τ and the predicted error of the best step."""
+        """Take the γ step at the best few τ; return γ, τ and predicted error of the best step."""
         low, high = min(STEP.low, *self.errors), max(STEP.high, *self.errors)
         found: list[tuple[float, float, int]] = []
         order = np.argsort(self.errors[gamma], kind="stable")
@@ -223,10 +238,11 @@ class _Alternation:
         return best, tau, error
 
     def refine(self) -> None:
-        """Look between visited γ where folds keep different supports: h jumps with them.
+        """Visit γ between neighbouring γ at which folds have different supports, as h jumps there.
 
-        Were every fold to have the better of its two neighbours' errors, h would be as low as the
-        promise of a gap; the gap of the best promise is halved while that beats what is known.
+        If every fold had the smaller of its errors at two neighbouring γ, the CV error would be
+        their ``optimistic_error``. The pair of neighbours with the least such error gets a γ in
+        between, as long as that error is below the least known CV error.
         """
         for _ in range(ALTERNATION.max_between):
             order = sorted(self.errors)
@@ -236,8 +252,8 @@ class _Alternation:
                 for a, b in itertools.pairwise(order)
                 if b > ALTERNATION.min_ratio * a
             ]
-            promise, between = min(gaps, default=(np.inf, 0.0))
-            if promise > least * (1.0 - ALTERNATION.min_gain) or self.surface.spent:
+            optimistic, between = min(gaps, default=(np.inf, 0.0))
+            if optimistic > least * (1.0 - ALTERNATION.min_gain) or self.surface.spent:
                 break
             self.visit(between)
         best = min(self.errors, key=lambda gamma: float(self.errors[gamma].min()))
@@ -245,7 +261,7 @@ class _Alternation:
             self.descend(best)
 
     def _minima(self) -> list[float]:
-        """The best local minima of min_τ h over the γ visited, the best first."""
+        """The visited γ that are local minima of min_τ h(γ, τ), the best first."""
         order = sorted(self.errors)
         least = [float(self.errors[gamma].min()) for gamma in order]
         padded = [np.inf, *least, np.inf]
@@ -254,5 +270,5 @@ class _Alternation:
 
 
 def _same(a: float, b: float) -> bool:
-    """Whether two γ differ by no more than rounding."""
+    """Whether two γ differ by no more than the accuracy of the root finder."""
     return abs(a - b) <= ALTERNATION.same_gamma * max(a, b)

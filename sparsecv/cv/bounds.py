@@ -1,11 +1,11 @@
 """Bounds on one fold's held-out error without solving its problem (Section 2, main paper).
 
-h_j is the sum of squared errors of an optimal solution of the training problem on the rows held
-out. Each bound stands alone; :func:`fold_bounds` takes the best of all, and :func:`compute_bounds`
-is the main paper's Algorithm 2.
+h_j is the sum of squared errors of an optimal solution of fold j's training problem on the rows
+that the fold holds out. Every function bounds h_j; :func:`fold_bounds` takes the best of all
+bounds, and :func:`compute_bounds` is the main paper's Algorithm 2.
 
 Theorems 1 and 2 and Corollary 1 concern the training problem alone:
-:func:`sparsecv.solvers.ellipsoid` builds the ellipsoid of Theorem 1, and its methods
+:func:`sparsecv.solvers.ellipsoid` builds the ellipsoid of Theorem 1, and the ellipsoid's methods
 ``prediction_range`` (Theorem 2), ``spread_bound`` (Corollary 1) and ``error_range`` (problem 9)
 follow from it.
 """
@@ -31,16 +31,20 @@ Bounds = tuple[float, float]
 class BoundSettings(NamedTuple):
     """Which bounds are tried, and what is taken off them for rounding."""
 
-    # Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0), and shares
-    # of γ that are kept out of it (ε > 0): each gives an ellipsoid, and all are intersected. More
-    # values cost a factorisation each and narrow the intervals little (measured on data/).
+    # Shares of the least eigenvalue of XᵀX that are moved into the perspective (ε < 0). Every share
+    # gives an ellipsoid, and the intervals of all ellipsoids are intersected. Twice as many shares
+    # cost twice the factorisations and narrow the intervals little (measured on data/).
     eigenvalue_shares: tuple[float, ...] = (0.9, 0.6, 0.3)
+    # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
+    # gives an ellipsoid; twice as many cost twice the factorisations (measured on data/).
     gamma_shares: tuple[float, ...] = (1e-3, 0.1, 0.5, 0.9)
-    # With at most so many open nodes a fold of several rows is bounded as a whole (problem 9),
-    # which takes an optimisation for every node; with more open nodes, row by row.
+    # With at most this many open nodes a fold of several rows is bounded as a whole (problem 9),
+    # which takes an optimisation for every node; with more open nodes the fold is bounded row by
+    # row. Twice the number would let a fold take twice the optimisations.
     max_joint_nodes: int = 30
-    # Relative error of a square or a difference of two numbers: four roundings of half a unit in
-    # the last place, 2.2e-16, and as much again.
+    # Relative amount by which every bound is widened for rounding. A square or a difference of two
+    # numbers takes at most four roundings of relative error 1.1e-16, and the amount is twice their
+    # sum. Twice the amount would widen the intervals by 1e-15 more.
     rounding: float = 1e-15
 
 
@@ -80,7 +84,7 @@ def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds
     Parameters
     ----------
     region : Ellipsoid
-        Of the training problem (Theorem 1).
+        A region that contains the optimal coefficients of the training problem (Theorem 1).
     rows, targets : arrays, shape (m, p) and (m,)
         The fold's held-out rows and responses.
 
@@ -305,9 +309,12 @@ def fold_bounds(
 
 
 def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
-    """Values of ε worth trying: 0, shares of γ, and shares of the eigenvalue there is.
+    """The ε whose ellipsoids are intersected: 0, and shares of γ or of an eigenvalue.
 
-    spectrum: Of the training rows.
+    Where XᵀX is singular, ε > 0 are shares of γ; where its least eigenvalue λ is positive, ε < 0
+    are shares of −2λ, lowered for rounding.
+
+    spectrum: Eigenvalues of the training rows' XᵀX.
     """
     least = 2.0 * spectrum.least() * (1.0 - 1e-9)
     below = [] if least <= 0.0 else [-share * least for share in BOUND_SETTINGS.eigenvalue_shares]
@@ -323,16 +330,16 @@ def open_node_range(
     targets: Array,
     spectrum: Spectrum,
 ) -> Bounds:
-    """Bound h_j from the nodes still open: the union of one region of Theorem 1 per node.
+    """Bound h_j from the open nodes of a search, in the union of one ellipsoid for every node.
 
-    An optimal solution is the incumbent or lies below an open node, in the ellipsoid around that
-    node's coefficients; several ε give several ellipsoids to intersect. The bounds leave the error
-    of the incumbent itself out.
+    An optimal solution is the incumbent, or lies below an open node in the ellipsoid of Theorem 1
+    around the coefficients of the node; ellipsoids of several ε are intersected. The result does
+    not include the error of the incumbent.
 
-    gram, spectrum: Of the training rows.
+    gram, spectrum: Gram form and eigenvalues of the training rows.
     found: The incumbent and the open nodes.
-    problem: Gives γ and τ.
-    rows, targets: The fold, shape (m, p) and (m,).
+    problem: A problem that has the γ and τ of the search.
+    rows, targets: Held-out rows and responses of the fold, shape (m, p) and (m,).
     """
     tau, gamma = problem.tau, problem.gamma
     upper, beta = found.objective, found.beta

@@ -56,38 +56,40 @@ Run = Callable[[str, Unit, Any, Tasks], list[Any]]
 
 
 def _log_weights(errors: Array, n: int) -> tuple[Array, float]:
-    """log h − (the least log h), and the least log h; a CV error h of 0 counts as the least float.
+    """Logarithms of the weights (h / least h)^(−n/temperature) of CV errors h, and log(least h).
 
-    The first is multiplied by −n/temperature: the weight of the least error is 1.
+    A CV error of 0 counts as the smallest normal number.
     """
     logs = np.log(np.maximum(errors, np.finfo(np.float64).tiny))
     return np.asarray(-(logs - logs.min()) * (n / AVERAGE.temperature)), float(logs.min())
 
 
 def model_weights(surface: Array, gammas: Array, n: int) -> Array:
-    """Weights h^(−n/10) of every pair, uniform before that in τ and log γ; they sum to 1.
+    """Weights of the pairs (γ, τ), shape (γ, τ), which sum to 1.
+
+    The weight of a pair of CV error h is proportional to h^(−n/10) times the length of the interval
+    of log γ around the pair's γ; pairs of a small share of the largest weight get 0.
 
     surface, shape (γ, τ): CV errors ≥ 0.
-    gammas, shape (γ,): In any order; a γ counts by the stretch of log γ that it stands for.
-    n: Rows.
-    Returns, shape (γ, τ).
+    gammas, shape (γ,): Values of γ in any order.
+    n: Number of rows.
     """
-    weight = np.exp(_log_weights(surface, n)[0]) * _stretches(gammas)[:, None]
+    weight = np.exp(_log_weights(surface, n)[0]) * _interval_lengths(gammas)[:, None]
     weight[weight < AVERAGE.min_weight_share * weight.max()] = 0.0
     return np.asarray(weight / weight.sum())
 
 
 def soft_least(errors: Array, n: int) -> float:
-    """The CV error h whose weight h^(−n/10) is the mean weight of these CV errors ≥ 0 on n rows.
+    """A soft minimum of CV errors ≥ 0 on n rows: the h whose weight h^(−n/10) is their mean weight.
 
-    Returns: Between the least of the errors and the largest.
+    The result lies between the least and the largest of the errors.
     """
     weights, least = _log_weights(errors, n)
     return float(np.exp(least - np.log(np.mean(np.exp(weights))) * (AVERAGE.temperature / n)))
 
 
-def _stretches(gammas: Array) -> Array:
-    """Half the distance between the neighbours of every log γ; an end has its own half alone."""
+def _interval_lengths(gammas: Array) -> Array:
+    """Half the distance between the two neighbours of every log γ; at an end, to its neighbour."""
     order = np.argsort(gammas, kind="stable")
     steps = np.diff(np.log(gammas[order]))
     if steps.sum() == 0.0:  # All γ are equal.
@@ -100,11 +102,11 @@ def _stretches(gammas: Array) -> Array:
 def averaged_coefficients(
     problem: SparseRidgeProblem, result: CVResult, weights: Array, fold: int | None = None
 ) -> Array:
-    """Coefficients of the average of a fold's models, or with fold None of the models of all rows.
+    """Coefficients (p,) of a weighted average of models; 0 where no model has the column.
 
-    problem: The training rows of the fold, or all rows.
-    weights, shape (γ, τ).
-    Returns, shape (p,): 0 where no model has the column.
+    problem: The training problem of the fold, or of all rows.
+    weights, shape (γ, τ): Weights of the models.
+    fold: The fold whose models are averaged; with None the models of all rows are.
     """
     g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
     supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
@@ -118,12 +120,13 @@ def averaged_coefficients(
 def averaged_model(
     design: Design, full: SparseRidgeProblem, result: CVResult, weights: Array, proved: bool
 ) -> FittedModel:
-    """The average of the models of all rows.
+    """The weighted average of the models of all rows, in raw columns.
 
-    full: All rows.
-    weights, shape (γ, τ).
+    An average minimises no training objective, so its objective and its lower bound are NaN.
+
+    full: The training problem of all rows.
+    weights, shape (γ, τ): Weights of the models.
     proved: Whether every model and every CV error is proved.
-    Returns: The average minimises no training objective, so its objective and bound are NaN.
     """
     used = np.zeros(design.p, dtype=bool)
     for g, t in np.argwhere(weights > 0.0):
@@ -133,10 +136,12 @@ def averaged_model(
 
 
 def inner_weights(data: FoldData, gammas: Array, taus: Index, run: Run) -> tuple[list[Array], bool]:
-    """Weights (γ, τ) of every fold, and whether all models behind the weights are proved.
+    """Weights (γ, τ) of every fold's models, and whether all inner models are proved.
 
-    run: Does units of work: takes what is shown of the progress, a unit, what all units share and
-        the other arguments of every unit, and returns the results in the order of the units.
+    The weights of a fold come from errors of inner models that have not seen the fold's rows.
+
+    run: Runs units of work: takes the text of progress reports, a unit, what all units share and
+        the other arguments of every unit; returns the results in the order of the units.
     """
     folds, k = data.folds, data.folds.k
     fold_of = data.fold_of if k > 2 else None
@@ -191,7 +196,11 @@ def _inside_folds(folds: Folds) -> list[Split]:
 def _inner_errors(
     data: FoldData, train: Index, tests: list[Index], gammas: Array, taus: Index, limits: Limits
 ) -> tuple[list[Array], bool]:
-    """The unit of one inner model: squared errors (γ, τ) on every test part; whether proved."""
+    """The unit of one inner model: train on some units, judge the models on several sets of units.
+
+    Returns: Squared errors (γ, τ) on every set of units in ``tests``, and whether all models are
+        proved.
+    """
     folds = [data.one_fold(train, test) for test in tests]
     solver = solver_within(data.p, limits)
     path = support_path(folds[0].training(0), gammas, taus, solver=solver, limits=limits)
@@ -200,5 +209,5 @@ def _inner_errors(
 
 
 def solver_within(p: int, limits: Limits) -> str:
-    """The solver of a fold's path: beyond 45 columns and without limits nothing is proved."""
+    """The solver of a fold's models: without a proof beyond 45 columns where there is no limit."""
     return "heuristic" if p > TREE_ONLY and limits.remaining() is None else "auto"

@@ -1,4 +1,4 @@
-"""How every rule chooses a pair (τ, γ), an average of models or a projection, from a study."""
+"""How every rule chooses, from a study, a pair (τ, γ), an average of models or a projection."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .study import Study
 
 @dataclass(frozen=True)
 class Choice:
-    """What a rule chooses.
+    """What a rule chooses: a pair (γ, τ) with its CV error, an average or a projection.
 
+    gamma_index, tau_index: Position of the pair on the surface of the study.
     cv_error: h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
     lower, upper: Bounds on ``cv_error``.
-    criterion: What the rule minimises: h, h + λ·stability, the corrected error or the mean of h
-        over partitions. Of the rule averaged: Σ w·h.
-    certified: Whether no pair that the rule looked at can be better by the criterion. For one-se
-        and averaged, whether everything that the rule looked at is proved.
+    criterion: The number that the rule minimises: h, h + λ·stability, the corrected error or the
+        mean of h over partitions; for the rule averaged the weighted mean Σ w·h.
+    certified: Whether no evaluated pair can have a smaller criterion. For one-se and averaged,
+        whether all evaluated CV errors and models are proved.
     lambda_: λ of the rule stability, chosen by nested folds.
     weights, shape (γ, τ), or None: Weights of the models in the average of the rule averaged.
         ``tau`` then is the number of columns in the average, ``gamma`` is NaN, and ``cv_error`` is
@@ -56,7 +57,7 @@ class Choice:
 
 
 def _pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: bool) -> Choice:
-    """The choice of the pair at position (g, t) of a surface, whose criterion is ``value``."""
+    """The choice of the pair at position (g, t) of a surface; ``value`` is its criterion."""
     one = result.by_gamma[g]
     error, low, high = (float(values[t]) for values in (one.cv_error, one.lower, one.upper))
     gamma, tau = float(result.gammas[g]), int(result.taus[t])
@@ -64,40 +65,40 @@ def _pair(rule: str, result: CVResult, g: int, t: int, value: float, certified: 
 
 
 def _least(rule: str, result: CVResult, surface: Array) -> Choice:
-    """The pair where a criterion, shape (γ, τ), is least."""
+    """The choice of the pair at which a criterion, given as ``surface`` (γ, τ), is least."""
     g, t = least(surface, result.taus, result.gammas)
     proved = all(bool(one.model_proved.all()) for one in result.by_gamma)
     return _pair(rule, result, g, t, surface[g, t], result.complete and proved)
 
 
 def _minimum(study: Study) -> Choice:
-    """Least h; of equal values the smaller τ, then the larger γ."""
+    """The pair of least h; of equal values the smaller τ, then the larger γ."""
     best = study.surface.best()
     at = best.gamma_index, best.tau_index
     return _pair("minimum", study.surface, *at, best.cv_error, best.certified)
 
 
 def _one_se(study: Study) -> Choice:
-    """Least τ whose h, at the best γ for that τ, is within one standard error of the least h."""
+    """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
     result, best = study.surface, study.surface.best()
     g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
     return _pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], result.complete)
 
 
 def _stability(study: Study) -> Choice:
-    """Least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
+    """The pair of least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
     errors, selection = study.stability
     surface = criterion(errors, selection.lambda_).reshape(study.surface.gammas.size, -1)
     return replace(_least("stability", study.surface, surface), lambda_=selection.lambda_)
 
 
 def _corrected(study: Study) -> Choice:
-    """Least bias-corrected CV error (Burman 1989)."""
+    """The pair of least bias-corrected CV error (Burman 1989, ``Study.corrected``)."""
     return _least("corrected", study.surface, study.corrected)
 
 
 def _repeated(study: Study) -> Choice:
-    """Least h on average over several partitions; leave-one-out has one partition alone."""
+    """The pair of least mean h over several partitions; leave-one-out has a single partition."""
     result, at = study.surface, study.gamma_subset
     surface, low, high = study.mean_surface
     g, t = least(surface, result.taus, result.gammas[at])
@@ -106,7 +107,7 @@ def _repeated(study: Study) -> Choice:
 
 
 def _averaged(study: Study) -> Choice:
-    """The average of the grid's models, weighted by h averaged over partitions."""
+    """The average of all models, with weights from the mean of h over partitions."""
     result, at = study.surface, study.gamma_subset
     surface = study.mean_surface[0]
     weights = np.zeros((result.gammas.size, result.taus.size))
@@ -131,7 +132,7 @@ def _averaged(study: Study) -> Choice:
 
 
 def _projected(study: Study) -> Choice:
-    """The average, projected onto the least size that stays close to it on held-out rows."""
+    """The average, projected onto the least size that predicts held-out rows almost alike."""
     average, best = _averaged(study), study.surface.best()
     assert average.weights is not None
     found = project_average(study, average.weights, (best.tau, best.cv_error))
@@ -164,9 +165,10 @@ CHOOSERS: dict[str, Callable[[Study], Choice]] = {
 
 
 def choose(study: Study, *, compare: bool = False) -> dict[str, Choice]:
-    """What the study's rule chooses, and what other rules choose that need no more than that rule.
+    """The choice of the study's rule, and of other rules that need no further computations.
 
-    compare: Also evaluate what all other rules need.
+    compare: Whether the choices of all rules are computed.
+    Returns: Choices under the names of the rules.
     """
     choices = {study.rule: CHOOSERS[study.rule](study)}
     for name in RULES:
@@ -176,7 +178,7 @@ def choose(study: Study, *, compare: bool = False) -> dict[str, Choice]:
 
 
 def _shown(study: Study, name: str, compare: bool) -> bool:
-    """Whether what another rule chooses stands beside what the study's rule chooses."""
+    """Whether the choice of another rule is computed beside that of the study's rule."""
     try:
         allowed_rule(name, study.data, study.settings)
     except InputError:
@@ -188,7 +190,7 @@ def _shown(study: Study, name: str, compare: bool) -> bool:
 
 
 def chosen_model(study: Study, choice: Choice) -> FittedModel:
-    """Fit what a rule chooses to all rows."""
+    """The model of all rows that belongs to a choice."""
     if choice.projection is not None:
         return choice.projection.models[choice.projection.chosen]
     if choice.weights is None:

@@ -1,7 +1,8 @@
-"""Sparse ridge regression for subsets of folds without k² independent solves of every (γ, τ).
+"""Sparse ridge regression on many subsets of the rows, at all γ and τ of a subset together.
 
-On every subset one path gives the models of all γ and τ. It starts from the supports at the γ
-before, never from those of other rows: what is chosen without a fold must not have seen it.
+On every subset of the rows one path gives the models of all γ and τ. A model's search starts from
+the supports at the γ before on the same rows. The search does not start from supports of other
+rows, as a model that is chosen without a fold must not have seen the fold.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-# Up to this many columns the solver "auto" solves every problem to optimality, and beyond that by
-# heuristics. Twice the number makes searches of minutes likely.
+# Up to this many columns the solver "auto" solves every problem to optimality; with more columns
+# heuristics give good supports without a proof. At twice the number searches may take minutes.
 EXACT_COLUMNS = 20
 
 
@@ -47,7 +48,7 @@ def largest_tau(n: int, p: int) -> int:
 
 
 def quiet_design(X: Array, y: Array, protocol: Protocol, weights: Array | None = None) -> Design:
-    """The centring and scaling of some rows; nothing is said of columns that are constant there."""
+    """The centring and scaling of some rows, without a warning of columns constant there."""
     names = [f"column {j}" for j in range(X.shape[1])]
     return make_design(Summary.of(X, y, weights), protocol, names, warn=False)
 
@@ -127,7 +128,7 @@ class SparseRidgeLearner:
         return np.asarray((self.y - self.predictions(training, candidates)) ** 2)
 
     def predictions(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Predictions (c, n) on all rows of the models fitted to some.
+        """Predictions (c, n) on all n rows of c models that are fitted to some of the rows.
 
         Parameters
         ----------

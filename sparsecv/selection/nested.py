@@ -29,17 +29,23 @@ from .study import Study
 class NestedSettings(NamedTuple):
     """The number of outer folds where the user names none, and when a command nests unasked."""
 
-    # Outer folds up to the next number of rows; twice the folds take twice as many fits.
+    # Tables of 31 to 200 rows (or groups) have this many outer folds; twice the folds take twice as
+    # many fits.
     outer_folds: int = 10
-    # Beyond this many rows (or groups) there are fewer outer folds: models of five folds lack a
-    # fifth of the rows, which matters where rows are few.
+    # Tables of more rows (or groups) have fewer outer folds: models of five folds lack a fifth of
+    # the rows, which matters where rows are few. Twice the number would let tables of 201 to 400
+    # rows have ten folds.
     max_rows_of_ten_folds: int = 200
+    # Tables of more than 200 rows (or groups) have this many outer folds; twice the folds take
+    # twice as many fits.
     outer_folds_of_more_rows: int = 5
-    # With so many rows (or groups) or fewer each row is an outer fold: models of ten folds lack a
-    # tenth of the rows, which at 20 rows makes the error 11 to 14 % too large (docs/benchmarks.md).
+    # In tables of at most this many rows (or groups) every row is an outer fold: models of ten
+    # folds lack a tenth of the rows, which at 20 rows makes the error 11 to 14 % too large
+    # (docs/benchmarks.md). Twice the number would take up to 60 outer fits.
     max_rows_left_out_one_by_one: int = 30
-    # A command whose fit took more nodes does not nest the fit unasked. Every outer fit takes about
-    # as many nodes; so many take half a second, and twice as many a second.
+    # A command whose fit took more nodes than this does not nest the fit unless asked to. Every
+    # outer fit takes about as many nodes. Five million nodes take half a second, and twice as many
+    # take a second.
     max_nodes_unasked: int = 5_000_000
 
 
@@ -54,21 +60,22 @@ class NestedError(NamedTuple):
     folds: int
 
 
-# X, y, weights and groups of rows as the user gave them; there may be no weights and no groups.
+# X, y, weights and groups of rows as the user gave them; weights and groups may be None.
 Rows = tuple[Array, Array, Array | None, NDArray[Any] | None]
 
 
 def _some(rows: Rows, index: NDArray[np.intp]) -> Rows:
-    """Some of the rows."""
+    """The rows whose numbers are in ``index``."""
     X, y, *more = rows
     weights, groups = (None if values is None else values[index] for values in more)
     return X[index], y[index], weights, groups
 
 
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
-    """Refuse, before anything is computed, what no outer folds can be drawn for.
+    """Raise an InputError, before anything is computed, where no outer folds can be drawn.
 
-    cv: What the folds of ``data`` were made of.
+    cv: The folds as the user asked for them.
+    nested: As in :func:`nested_error`.
     """
     if isinstance(nested, (bool, np.bool_)):
         if not nested:
@@ -85,7 +92,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
 
 
 def nested_by_default(study: Study) -> bool:
-    """Whether outer fits are quick enough for a command that was not asked to nest the fit."""
+    """Whether outer fits take so little time that a command nests the fit without being asked."""
     settings = study.settings
     return (
         isinstance(study.data, RowFolds)
@@ -99,19 +106,19 @@ def nested_by_default(study: Study) -> bool:
 def nested_error(
     study: Study, cv: Any, nested: bool | int = True, groups: Any = None
 ) -> NestedError:
-    """Cross-validate what a study did to a table, from the rows as the user gave them.
+    """Cross-validate a whole study, its rule included, on the rows as the user gave them.
 
     The outer fits share the time that the study has left; what an outer fit does not prove is
     estimated from its training rows, as in any fit. The rule "auto" is resolved in every outer
     fold.
 
-    study: The study of all rows, done: its rule, protocol, γ, sizes, settings, repeats and seed are
-        used.
+    study: The finished study of all rows, whose rule, protocol, γ, sizes, settings, repeats and
+        seed every outer fit uses.
     cv: The folds as the user asked for them.
-    nested: The number of outer folds. With True the folds of a splitter, else the number of
-        :class:`NestedSettings`.
-    groups, shape (n,), optional.
-    Returns: In the units of the CV error.
+    nested: The number of outer folds. With True the outer folds are those of the splitter ``cv``,
+        or as many as :class:`NestedSettings` says.
+    groups, shape (n,), optional: Group of every row.
+    Returns: The error in the units of the CV error.
     Raises InputError: The rows of an outer fit are too few for the folds or the rule.
     """
     refuse_nested(study.data, cv, nested)
@@ -141,7 +148,7 @@ def nested_error(
 
 
 def _outer_folds(rows: Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
-    """The folds of a splitter, or the number asked for, drawn with the study's seed."""
+    """The outer folds, drawn with the study's seed; ``cv`` and ``nested`` as in nested_error."""
     X, y, _, groups = rows
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
@@ -167,7 +174,7 @@ def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> FittedModel:
         RowFolds.of(design, X, y, folds, weights),
         design,
         study.gammas,
-        # A rare 0/1 column may be constant in these rows: larger sizes are then cut.
+        # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
         np.minimum(study.sizes, design.p) if study.sizes_named else None,
         settings,
         rule=study.rule_asked,

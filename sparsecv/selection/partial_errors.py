@@ -1,8 +1,8 @@
 """Errors of models that leave out one fold, two folds or none, and Algorithm 1 on these errors.
 
-Partial k-fold errors h_j(θ), the empirical hypothesis stability μ̂_h(θ) (eq. 5 of the stability
-paper), and both inside every outer fold. A model without folds t and l is fitted once and serves
-both as (t, l) and as (l, t).
+The errors are the partial k-fold errors h_j(θ) of candidates θ and their empirical hypothesis
+stability μ̂_h(θ) (eq. 5 of the stability paper), on all rows and inside every outer fold. A model
+without folds t and l is fitted once, and counts for outer fold t and for outer fold l.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ DEFAULT_LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Subset = tuple[int, ...]  # The folds that are left out: none, one or two.
-# Rows that are fitted to, and candidates.
+# The rows that models are fitted to, and the numbers of the candidates that are fitted.
 Task = tuple[Index, list[int]]
-# Fits some tasks, and gives the number of a task with its losses (c, n) once they are there.
+# A function that fits some tasks, and yields the number of a task with its losses (c, n).
 Fit = Callable[[list[Task]], Iterable[tuple[int, Array]]]
 
 
@@ -76,19 +76,19 @@ class PartialErrors(NamedTuple):
 
 
 def subsets(k: int, nested: bool = True) -> list[Subset]:
-    """What is left out of the models Algorithm 1 needs: nothing, one fold, two folds.
+    """The sets of folds that models leave out in Algorithm 1: none, one fold, or two folds.
 
     k: Number of folds.
-    nested: With pairs of folds.
+    nested: Whether pairs of folds are among the sets.
     """
     single: list[Subset] = [(), *((t,) for t in range(k))]
     return single + (list(itertools.combinations(range(k), 2)) if nested else [])
 
 
 def checked_partition(label: Any, n: int, nested: bool) -> tuple[Index, int]:
-    """Fold of every row, shape (n,), and the number of folds.
+    """Checked folds of n rows: the fold of every row, shape (n,), and the number of folds.
 
-    nested: There must be a fold beside every pair of folds.
+    nested: Whether pairs of folds are left out, which needs at least 3 folds.
     Raises InputError: The folds do not hold out every row exactly once, or are too few.
     """
     if label is None:
@@ -107,28 +107,29 @@ def checked_partition(label: Any, n: int, nested: bool) -> tuple[Index, int]:
 def losses_of(
     learner: Learner, tasks: Sequence[Task], n_jobs: int | None = None
 ) -> Iterator[tuple[int, Array]]:
-    """Losses of models, every task a unit of work: the number of a task and its losses (c, n).
+    """Losses of models, where every task is a unit of work.
 
-    learner: Sent once to every process that fits.
-    Yields: As the units end, in any order.
+    learner: The learner, which is sent once to every process.
+    Yields: The number of a task and its losses (c, n), in the order in which the units end.
     """
     return run_units(_losses, learner, tasks, n_jobs, allot=lambda _: Limits())
 
 
 def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Limits) -> Array:
-    """The unit of some candidates fitted to some rows."""
+    """The unit of work that fits some candidates to some rows; returns their losses (c, n)."""
     return learner(training, candidates)
 
 
 class FoldLosses:
-    """Losses of models that leave out folds, fitted when they are asked for, and kept.
+    """Losses of models that leave out folds; models are fitted when asked for, and losses kept.
 
     The losses of models without two folds are reduced to means, so that (k + 1)·m·n numbers are
-    kept.
+    kept for m candidates, n rows and k folds.
 
     label, shape (n,): Fold of every row.
-    m: Candidates.
-    at_once: All candidates of some rows are one task; else every candidate is a task.
+    m: Number of candidates.
+    fit: Fits tasks and yields their losses.
+    at_once: Whether all candidates of some rows are one task; otherwise every candidate is a task.
     """
 
     def __init__(self, label: Index, m: int, fit: Fit, at_once: bool) -> None:
@@ -137,14 +138,15 @@ class FoldLosses:
         self.known: dict[Subset, set[int]] = defaultdict(set)
         self.full = np.full((m, label.size), np.nan)
         self.single = np.full((self.k, m, label.size), np.nan)
-        # Entries [t, l] belong to the model without folds t and l, judged for outer fold t.
+        # Entries [t, l] belong to the model without folds t and l: its mean loss on fold l, and the
+        # mean change of its losses outside fold t from those of the model without fold t alone.
         self.score = np.full((self.k, self.k, m), np.nan)
         self.change = np.full((self.k, self.k, m), np.nan)
-        # Losses of models without folds t and l wait for those of the model without fold t.
+        # The losses of models without folds t and l, until the model without fold t is fitted.
         self._waiting: dict[tuple[int, int], dict[int, Array]] = defaultdict(dict)
 
     def need(self, left_out: Iterable[Subset], candidates: Iterable[int]) -> None:
-        """Fit the candidates that are missing, without every one of these sets of folds."""
+        """Fit the candidates that are not fitted yet, without each of some sets of folds."""
         subsets: list[Subset] = []
         tasks: list[Task] = []
         for subset in left_out:
@@ -161,7 +163,7 @@ class FoldLosses:
             self._enter(subsets[index], tasks[index][1], losses)
 
     def _enter(self, left_out: Subset, candidates: list[int], losses: Array) -> None:
-        """Take over the losses (c, n) of some candidates, in any order."""
+        """Enter the losses (c, n) of candidates fitted without some folds."""
         if len(left_out) == 0:
             self.full[candidates] = losses
         elif len(left_out) == 1:
@@ -176,7 +178,7 @@ class FoldLosses:
                 self._compare(t, other)
 
     def _compare(self, t: int, other: int) -> None:
-        """How much leaving out ``other``, too, changes the losses outside fold t."""
+        """Enter how much losses outside fold t change where ``other`` is left out, too."""
         waiting = self._waiting[t, other]
         ready = [c for c in waiting if not np.isnan(self.single[t, c, 0])]
         if ready:
@@ -186,7 +188,11 @@ class FoldLosses:
             self.change[t, other, ready] = change.mean(axis=1)
 
     def inner(self, t: int, candidates: Sequence[int]) -> tuple[Array, Array]:
-        """s̃ and μ, shape (c,), of some candidates with outer fold t left out."""
+        """s̃ and μ, shape (c,), of some candidates with outer fold t left out of all models.
+
+        s̃ is the mean over the other folds of the held-out losses, and μ the largest mean change
+        of the losses when another fold is left out (lines 20 and 17 of Algorithm 1).
+        """
         others = [j for j in range(self.k) if j != t]
         score, change = self.score[t][:, candidates], self.change[t][:, candidates]
         return score[others].mean(axis=0), change[others].max(axis=0)
@@ -203,7 +209,7 @@ class FoldLosses:
     def errors(self, candidates: Sequence[int], nested: bool) -> PartialErrors:
         """All errors of candidates whose models are fitted.
 
-        nested: With the errors of models without two folds.
+        nested: Whether the errors of models without two folds are among them.
         """
         inner = inner_stability = None
         if nested:

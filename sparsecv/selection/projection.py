@@ -34,14 +34,14 @@ from .study import Study
 
 
 class ProjectionSettings(NamedTuple):
-    """Numbers that define which projections are computed and which size is chosen."""
+    """Which projections are computed, and which size is chosen."""
 
-    # The least size is chosen whose held-out distance to the average is at most this share of the
-    # average's CV error. Twice the value chooses fewer columns at up to 2 % more error. The value
-    # is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
+    # The chosen size is the least whose held-out distance to the average is at most this share of
+    # the average's CV error. Twice the value chooses fewer columns at up to 2 % more error. The
+    # value is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
     max_distance_share: float = 0.01
     # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
-    # Twice the values shrink the projections twice as much. The values are measured.
+    # Twice the values would shrink the projections more. The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -52,8 +52,8 @@ PROJECTION = ProjectionSettings()
 class Projection:
     """The average of a grid's models, projected onto every size.
 
-    sizes, shape (τ,).
-    gammas, shape (γ⊥,).
+    sizes, shape (τ,): Largest number of columns of every projection.
+    gammas, shape (γ⊥,): Ridge weights of the projections, increasing.
     distance, shape (γ⊥, τ): Mean squared distance of the projected predictions to the average's
         predictions on held-out rows.
     cv_error, std_error, shape (γ⊥, τ): Mean squared error of the projected models against y on the
@@ -80,7 +80,7 @@ class Projection:
     proved: bool
 
     def of_size(self, values: Array) -> Array:
-        """Entries (τ,) of a table (γ⊥, τ) at the γ⊥ of every size."""
+        """Entries (τ,) of a table (γ⊥, τ) at the γ⊥ of least distance of every size."""
         return np.asarray(values[self.at, np.arange(self.sizes.size)])
 
 
@@ -106,7 +106,7 @@ def projection_gammas(problem: SparseRidgeProblem, least: float) -> Array:
 
 
 class FoldAverages(NamedTuple):
-    """What the units of a projection share: coefs[j], shape (p,), is the average of fold j."""
+    """What all units of a projection share; ``coefs[j]``, shape (p,), is the average of fold j."""
 
     data: FoldData
     coefs: list[Array]
@@ -117,7 +117,7 @@ class FoldAverages(NamedTuple):
 def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, Array, bool]:
     """The unit of one fold: project its average, and measure the projections on held-out rows.
 
-    limits: Where they are reached, supports are good supports without a proof.
+    limits: Limits of the unit; once a limit is reached, supports are found without a proof.
     Returns, shape (γ⊥, τ) twice: Sums over the held-out rows of the squared distance to the average
         and of the squared error against y; and whether every support is proved.
     """
@@ -130,30 +130,32 @@ def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, 
 
 
 def choose_size(
-    distance: Array, near: float, allowed: NDArray[np.bool_] | None = None
+    distance: Array, max_distance: float, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.intp], int]:
-    """The γ⊥ of least distance for every size, and the least size whose distance is at most near.
+    """The γ⊥ of least distance for every size, and the chosen size.
 
-    distance, shape (γ⊥, τ).
-    allowed, shape (γ⊥, τ), optional: Sizes at a γ⊥ that may be chosen.
-    Returns: Positions, shape (τ,), of γ⊥; and among the allowed sizes the position of the least
-        size whose distance is at most ``near``, else of the size of least distance. Where no size
-        is allowed all sizes are.
+    The chosen size is the least allowed size whose distance is at most ``max_distance``, or else
+    the allowed size of least distance.
+
+    distance, shape (γ⊥, τ): Held-out distances of the projections to the average.
+    allowed, shape (γ⊥, τ), optional: Which sizes may be chosen at which γ⊥. A size counts by its γ⊥
+        of least distance; where no size is allowed all sizes are.
+    Returns: Positions, shape (τ,), of γ⊥, and the position of the chosen size.
     """
     at, least = distance.argmin(axis=0), distance.min(axis=0)
     if allowed is not None:
         here = allowed[at, np.arange(at.size)]
         least = np.where(here, least, np.inf) if here.any() else least
-    close = np.flatnonzero(least <= near)
+    close = np.flatnonzero(least <= max_distance)
     return at, int(close[0] if close.size else least.argmin())
 
 
 def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Projection:
-    """Project the average of a study's models onto the sizes asked for, in folds and on all rows.
+    """Project the average of a study's models onto the study's sizes, in folds and on all rows.
 
-    weights, shape (γ, τ): Of the models of all rows; the weights sum to 1.
-    most: Columns and CV error of another choice. A size that has both more columns and more CV
-        error than the other choice is not chosen.
+    weights, shape (γ, τ): Weights of the models of all rows, which sum to 1.
+    most: Number of columns and CV error of another choice. A size that has both more columns and
+        more CV error than the other choice is not chosen.
     """
     data, result, full = study.data, study.surface, study.data.full()
     sizes = checked_taus(study.sizes, data.p)

@@ -68,9 +68,7 @@ def _refuse(needs: frozenset[str], data: FoldData) -> None:
     if "corrected" in needs and not folds.is_partition:
         raise InputError("rule corrected needs folds that hold out every row once")
     if "averages" in needs:
-        if (
-            not isinstance(data, RowFolds) and folds.k < 3
-        ):  # The training rows of a fold have no folds.
+        if not isinstance(data, RowFolds) and folds.k < 3:  # A fold then trains on one other fold.
             raise InputError(
                 "a table that is read by chunks needs at least 3 folds for the rules averaged and "
                 "projected, whose weights come from inner folds: use more folds or rule minimum"
@@ -93,7 +91,7 @@ def _refuse(needs: frozenset[str], data: FoldData) -> None:
 
 
 def checked_repeats(repeats: Any) -> int:
-    """Validate a number of partitions."""
+    """A number of partitions, once it is known to be a whole number of at least 2."""
     if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 2:
         raise InputError(f"repeats must be a whole number >= 2; got {repeats!r}")
     return int(repeats)

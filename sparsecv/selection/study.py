@@ -1,4 +1,4 @@
-"""A run: data, folds, settings and one clock; it evaluates surfaces when they are asked for."""
+"""A run: its data, folds, settings and clock, and the surfaces h(γ, τ) that rules ask for."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ MAX_LOSSES = 25_000_000
 
 
 def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
-    """Another partition of the same kind, drawn with the same source of randomness.
+    """Another random partition of the rows into as many folds.
 
-    folds: Drawn with ``seed``.
-    number: 1, 2, ...: with a whole number as the seed every number has a partition of its own.
+    seed: What ``folds`` were drawn with. From a whole number every ``number`` gives a partition of
+        its own; a generator is used on.
+    number: 1 for the second partition, 2 for the third, and so on.
     Raises InputError: The folds were not drawn at random.
     """
     if not redrawn(folds):
@@ -62,16 +63,18 @@ def partition_again(folds: Folds, seed: Any, number: int) -> Folds:
 
 
 class Study:
-    """Cross-validations of one table, remembered; rules, estimators and commands ask it.
+    """The cross-validations of one table, which are computed when first asked for and kept.
 
-    data: The first partition.
-    gammas: With None the default grid; a rule that takes a pair then alternates between τ and γ.
-    taus: With None :func:`sparsecv.cv.settings.default_taus`.
-    rule: Plans the time and the sizes of the run. A rule that the folds do not allow is refused.
-    repeats: Partitions of the rules that average over several partitions, the first among them.
-    seed: The folds were drawn with this seed; other partitions are, too.
-    checkpoint: Folder that keeps what is proved.
-    progress: Takes what is being done, the units done and units in all.
+    data: The rows in the first partition into folds.
+    gammas: Values of γ. With None the default grid is visited, and a rule that takes a pair then
+        alternates between τ and γ.
+    taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
+    rule: The rule that chooses in the end, by which the time and the sizes of the run are planned.
+        A rule that the folds do not allow is refused.
+    repeats: For rules that average over partitions, the number of partitions, the first included.
+    seed: The seed that the folds were drawn with, and that other partitions are drawn with.
+    checkpoint: Folder of the files that keep proofs.
+    progress: Takes what is being done, the number of units done and the number of all units.
     """
 
     def __init__(
@@ -92,34 +95,35 @@ class Study:
         self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
         needs = RULES[self.rule].needs
         self.gammas = None if gammas is None else checked_gammas(gammas)
-        self.averages = "averages" in needs  # beyond 45 columns no proof of the least h is needed
+        self.averages = "averages" in needs  # Beyond 45 columns the least h then needs no proof.
         self.sizes_named = taus is not None
         default = default_taus(data.folds.n, data.p)
-        self.sizes = taus if self.sizes_named else default  # the sizes asked for
-        self.taus = self.sizes  # the sizes evaluated
+        self.sizes = taus if self.sizes_named else default  # The sizes that were asked for.
+        self.taus = self.sizes  # The sizes that are evaluated.
         if "projection" in needs:
             self.taus = np.union1d(default, checked_taus(self.sizes, data.p))
         self.repeats, self.seed = checked_repeats(repeats), seed
-        # Surfaces of other partitions that the rule asks for, and what takes about as long as
-        # surfaces: inner folds and projections.
+        # The number of other partitions that the rule asks for, and the work after them, inner
+        # folds and projections, in surfaces that take about as long.
         self._n_others = self.repeats - 1 if "partitions" in needs and self.redraws else 0
         self._n_after = 2.0 if self.averages else 0.0
         self.folder = checkpoint
         self._report: Report = progress or (lambda *_: None)
         self.limits = Limits(settings.seconds(data.p)[0])
-        self.n_nodes = 0  # of everything evaluated
-        self.reused: list[float] = []  # γ taken over from a checkpoint, once for every partition
+        self.n_nodes = 0  # Nodes of all surfaces so far.
+        # The γ that were read from a checkpoint, once for every partition.
+        self.reused: list[float] = []
         self._statuses: list[Status] = []
 
     @property
     def redraws(self) -> bool:
-        """Whether other partitions are drawn; for an average, where surfaces cost estimates alone.
+        """Whether other partitions can be drawn and the rule takes them.
 
-        An average takes the one partition of a table that is read by chunks, which would be read
-        again, and of problems that are solved one by one.
+        Rules that average models take a single partition of a table that is read by chunks, which
+        would have to be read again, and where every fold and τ is a problem of its own.
         """
-        dear = self.settings.grid or not isinstance(self.data, RowFolds)
-        return redrawn(self.data.folds) and not (self.averages and dear)
+        costly = self.settings.grid or not isinstance(self.data, RowFolds)
+        return redrawn(self.data.folds) and not (self.averages and costly)
 
     # surfaces
 
@@ -136,7 +140,7 @@ class Study:
 
     @cached_property
     def others(self) -> list[CVResult]:
-        """h(γ, τ) of other partitions at :attr:`gamma_subset`; shorter where time ran out."""
+        """h(γ, τ) of other partitions at :attr:`gamma_subset`, as many as the time allows."""
         found: list[CVResult] = []
         gammas = self.surface.gammas[self.gamma_subset]
         taus = self.surface.taus[: self.n_sizes]
@@ -154,13 +158,15 @@ class Study:
 
     @property
     def whole(self) -> bool:
-        """Whether the time sufficed for all partitions."""
+        """Whether the time has sufficed for all partitions."""
         return len(self.others) == (self.repeats - 1 if self.redraws else 0)
 
     @cached_property
     def gamma_subset(self) -> NDArray[np.intp]:
-        """Positions of γ for other partitions: γ of :attr:`weighted_pairs`, and of an alternation
-        those that are far enough from each other, beginning at the best γ.
+        """Positions of the γ at which other partitions are evaluated.
+
+        They are the γ of :attr:`weighted_pairs`. After an alternation, a γ is left out that is too
+        close to the γ kept before, on the way from the best γ to either end.
         """
         result, weighted = self.surface, np.flatnonzero(self.weighted_pairs.any(axis=1))
         if not result.trace:
@@ -179,15 +185,15 @@ class Study:
 
     @cached_property
     def n_sizes(self) -> int:
-        """Number of sizes for other partitions: up to the largest in :attr:`weighted_pairs`."""
+        """Number of sizes at which other partitions are evaluated, the first sizes of all."""
         return int(np.flatnonzero(self.weighted_pairs.any(axis=0))[-1]) + 1
 
     @cached_property
     def weighted_pairs(self) -> NDArray[np.bool_]:
-        """Pairs (γ, τ) that other partitions are asked about.
+        """Whether a pair (γ, τ) is evaluated on other partitions, shape (γ, τ).
 
-        All pairs; beyond 45 columns, where estimates are averaged, those with a weight in the first
-        partition.
+        Every pair is; beyond 45 columns, where models are averaged, only pairs whose weight in the
+        first partition is positive.
         """
         result = self.surface
         if not self.estimating:
@@ -197,13 +203,13 @@ class Study:
 
     @property
     def _estimates_serve(self) -> bool:
-        """Whether errors may stay estimates: beyond 45 columns, unless all proofs are asked for."""
+        """Whether CV errors may stay estimates beyond 45 columns, as no proof is asked for."""
         settings = self.settings
         return settings.prove == "choice" and not settings.grid and self.data.p > TREE_ONLY
 
     @property
     def estimating(self) -> bool:
-        """Whether estimates of the CV errors are all that the rule asks for."""
+        """Whether the rule needs no more than estimates of the CV errors."""
         return self.averages and self._estimates_serve
 
     @property
@@ -216,7 +222,7 @@ class Study:
     def mean_surface(self) -> tuple[Array, Array, Array]:
         """CV errors, lower and upper bounds at :attr:`gamma_subset`, averaged over partitions.
 
-        Of sizes that not all partitions were asked about 0 and infinity are the bounds.
+        At sizes that not all partitions have, the three numbers are ∞, 0 and ∞.
         """
         beyond, every = self.surface.taus.size - self.n_sizes, self.evaluated
 
@@ -230,7 +236,7 @@ class Study:
 
     @cached_property
     def stability(self) -> tuple[PartialErrors, Selection]:
-        """Errors of models without no, one and two folds, and Algorithm 1 on these errors."""
+        """Errors of models that leave out no, one and two folds, and Algorithm 1 on the errors."""
         data, result = self.data, self.surface
         assert isinstance(data, RowFolds)
         label, count = data.folds.label, result.gammas.size
@@ -274,7 +280,7 @@ class Study:
 
     @cached_property
     def inner(self) -> tuple[list[Array], bool]:
-        """Weights (γ, τ) of the first partition's folds; whether all their models are proved."""
+        """Weights (γ, τ) for every fold of the first partition, and whether they are proved."""
         found = inner_weights(self.data, self.surface.gammas, self.surface.taus, self.run)
         self.note_limit(found[1])
         return found
@@ -301,15 +307,18 @@ class Study:
 
     @contextmanager
     def interruptible(self) -> Iterator[Limits]:
-        """Limits of the time that is left, which Ctrl-C ends, and one thread of linear algebra."""
+        """A context with limits of the time that is left, for work that Ctrl-C can end.
+
+        Inside, the linear algebra library uses one thread.
+        """
         with interruptible(StopFlag()) as stop, one_blas_thread():
             yield Limits(self.limits.remaining(), None, stop)
 
     def run(self, what: str, unit: Unit, shared: Any, tasks: Tasks) -> list[Any]:
         """Results of units of work, in the order of their tasks.
 
-        what: Shown as the progress.
-        unit, shared, tasks: As in :func:`sparsecv.solvers.executor.run_units`.
+        what: The text of the progress reports.
+        unit, shared, tasks: Parameters of :func:`sparsecv.solvers.executor.run_units`.
         """
         report, found = TimedReport(self._report, self.limits), dict[int, Any]()
         jobs = self.settings.n_jobs
@@ -323,7 +332,7 @@ class Study:
         return [found[index] for index in range(len(tasks))]
 
     def note_limit(self, proved: bool) -> None:
-        """Remember the limit that was reached where something is not proved."""
+        """Remember the limit that was reached, if there is one and something is not proved."""
         if not proved and (reached := self.limits.reached(0)) is not None:
             self._statuses.append(reached)
 
@@ -344,17 +353,17 @@ class Study:
 
     @property
     def status(self) -> Status:
-        """Optimal, or the worst limit that was met."""
+        """Optimal, or the worst limit that was reached."""
         return worst([self.surface.status, *self._statuses])
 
     def _unvisited(
         self, data: FoldData, taus: Any, name: str, after: float, models: Surface | None
     ) -> Surface:
-        """The surface of one partition, of which nothing is known yet.
+        """The surface of one partition, at which no γ has been visited yet.
 
-        name: Put before what is shown of the progress.
-        after: Surfaces that take their share of the time after this one.
-        models: The surface of the first partition, which knows the models of all rows.
+        name: The name of the partition, with which progress reports begin.
+        after: Number of surfaces among which the time left after this surface is shared.
+        models: The surface of the first partition, whose models of all rows are taken over.
         """
         store = None
         if self.folder is not None:
@@ -387,7 +396,8 @@ class Study:
                     surface.order.sort()
                 else:
                     surface.visit(gammas)
-                if surface is self._first or not self.estimating:  # else nobody asks for bounds
+                # Other partitions need no bounds where estimates suffice.
+                if surface is self._first or not self.estimating:
                     surface.prove()
             result = replace(surface.result(), edge=edge)
         self.n_nodes += int(result.table("n_nodes").sum())
@@ -397,7 +407,7 @@ class Study:
         return result
 
     def progress_of(self, name: str) -> Report:
-        """Shows the progress of a part of the study, with the name of the part before it."""
+        """A function that reports progress with the name of a part of the study before it."""
         return lambda what, done, total: self._report(name + what, done, total)
 
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:

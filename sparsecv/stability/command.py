@@ -1,4 +1,4 @@
-"""What ``sparsecv stability`` runs: a ready-made learner on a table, and its results."""
+"""The work of ``sparsecv stability``: a selection for a ready-made learner, and its results."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .losses import checked_loss
 class Job:
     """A finished selection.
 
-    n_train, n_test: Rows chosen on, and rows held out for a test.
+    n_train, n_test: Number of rows that the selection used, and of rows held out for a test.
     test_error, plain_test_error: Mean test losses of the chosen model, and of the model chosen at
         λ = 0; None without a test.
-    surface, shape (candidates,), or None: Test losses of every candidate of sparse ridge, fitted to
-        all training rows.
+    surface, shape (candidates,), or None: Mean test losses of every candidate of sparse ridge,
+        fitted to all training rows.
     """
 
     search: StabilityCV
@@ -55,8 +55,9 @@ def recipe(
     Sparse ridge: τ with τ log τ ≤ n, and 20 γ whose 1/γ' = γ/2 runs over the paper's [1e-3, 1e3].
     Projected: the same τ, and the γ that :class:`sparsecv.SparseRidgeCV` visits.
 
-    taus, gammas: Grids of sparse ridge and of what is projected, in place of their own grids.
-    Raises InputError: A regression of labels, or τ and γ for a learner that has neither.
+    taus, gammas: Values of τ and γ in place of these grids.
+    Raises InputError: The learner is a regression and the response holds labels, or τ or γ is given
+        for a learner that has neither.
     """
     if learner not in ("sparse-ridge", "projected"):
         if taus is not None or gammas is not None:
@@ -88,22 +89,22 @@ def run(
     seed: int = 0,
     **settings: Any,
 ) -> Job:
-    """Select by stability-regularised nested cross-validation.
+    """Choose a learner's hyperparameters on a table, by stability-regularised cross-validation.
 
-    taus, gammas: Grids of sparse ridge and of what is projected.
-    search: "grid" or "coordinate"; by default a descent for trees, else a grid.
-    classify: The response holds labels.
+    taus, gammas: Grids of the learners "sparse-ridge" and "projected".
+    search: "grid" or "coordinate"; by default coordinate descent for trees, else a grid.
+    classify: Whether the response holds labels.
     test: Share of the rows that is held out for a test.
-    seed: Of the folds and the test rows.
-    **settings: Of :class:`StabilityCV`.
-    Raises InputError: Options that do not go together, or labels that are continuous.
+    seed: Seed of the folds and of the test rows.
+    **settings: Further parameters of :class:`StabilityCV`.
+    Raises InputError: Options contradict each other, or labels are continuous.
     """
     X, y = source.load()
     if not 0.0 <= test < 1.0:
         raise InputError(f"--test must be a share in [0, 1); got {test}")
     if classify and type_of_target(y) not in ("binary", "multiclass"):
         raise InputError("--classify needs a response of labels; this one is continuous")
-    if classify:  # Some learners take labels 0, 1, … alone.
+    if classify:  # Some learners accept no labels but 0, 1, ….
         y = np.unique(y, return_inverse=True)[1].astype(np.float64)
     order = np.random.default_rng(seed).permutation(y.size)
     n_test = round(test * y.size)
@@ -122,7 +123,10 @@ def run(
 
 
 def _test(job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index) -> None:
-    """Test losses of the chosen model, of the model chosen without stability, and of the grid."""
+    """Enter test losses of the chosen model, of the model chosen at λ = 0 and of all candidates.
+
+    rows, held: Numbers of the training rows and of the test rows.
+    """
     chosen, sparse = job.search, job.learner == "sparse-ridge"
     params = dict(chosen.params_without_stability_)
     if sparse:
@@ -138,7 +142,7 @@ def _test(job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index) 
 
 
 def document(job: Job) -> dict[str, Any]:
-    """The results as JSON has them."""
+    """The results as a JSON document."""
     found = job.search
     results, weights = found.cv_results_, found.lambda_results_
     names = ("cv_error", "stability", "corrected")

@@ -1,4 +1,4 @@
-"""Algorithm 1 with θ found by coordinate descent: fits are made when asked for, and kept."""
+"""Algorithm 1 with candidates θ found by coordinate descent, each fitted at its first use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from ..selection.partial_errors import (
 class Grid(Sequence[dict[str, Any]]):
     """Candidates θ as points of a product of lists, numbered in row-major order.
 
+    values: The values of every hyperparameter.
     start: Values that the descent starts from; a hyperparameter without a start begins at its first
-        value. Hyperparameters without a start are minimised over first.
-    Raises InputError: A hyperparameter without values, no hyperparameter at all, or a start of a
-        hyperparameter that is not there.
+        value. The descent minimises over hyperparameters without a start first.
+    Raises InputError: There is no hyperparameter, a hyperparameter has no values, or ``start``
+        names a hyperparameter that ``values`` does not have.
 
     Examples
     --------
@@ -57,19 +58,22 @@ class Grid(Sequence[dict[str, Any]]):
         return math.prod(self.shape)
 
     def __getitem__(self, number: Any) -> Any:
-        """Hyperparameters of a candidate."""
+        """The hyperparameters of the candidate with this number."""
         point = np.unravel_index(number, self.shape)
         return {name: each[i] for (name, each), i in zip(self.values.items(), point, strict=True)}
 
     def line(self, point: tuple[int, ...], axis: int) -> list[int]:
-        """Candidates that differ from a point in the hyperparameter at position ``axis``."""
+        """Numbers of the candidates that agree with a point in all but the hyperparameter ``axis``.
+
+        point: Positions of the values of all hyperparameters.
+        """
         points = [(*point[:axis], i, *point[axis + 1 :]) for i in range(self.shape[axis])]
         found: list[int] = np.ravel_multi_index(np.transpose(points), self.shape).tolist()
         return found
 
 
 def _nearest(values: Sequence[Any], wanted: Any) -> int:
-    """Position of a value, or of the nearest number."""
+    """Position of ``wanted`` among the values, or of the number that is nearest to it."""
     if wanted in values:
         return values.index(wanted)
     try:
@@ -79,11 +83,11 @@ def _nearest(values: Sequence[Any], wanted: Any) -> int:
 
 
 def descend(grid: Grid, value: Callable[[list[int]], Array], max_rounds: int = 10) -> int:
-    """Minimise over one hyperparameter after the other until nothing moves or a point comes back.
+    """Minimise over one hyperparameter after the other until a point stays or comes back.
 
-    value: Criterion of some candidates.
-    max_rounds: Rounds over all hyperparameters.
-    Returns: The best candidate found.
+    value: Returns the criterion of some candidates, given by their numbers.
+    max_rounds: Largest number of rounds over all hyperparameters.
+    Returns: The number of the best candidate that was evaluated.
     """
     point, seen = grid.start, set()
     best, least = int(np.ravel_multi_index(point, grid.shape)), np.inf
@@ -103,13 +107,13 @@ def descend(grid: Grid, value: Callable[[list[int]], Array], max_rounds: int = 1
 
 
 class Descent:
-    """Algorithm 1 with coordinate descent; every fit is kept by (folds left out, θ)."""
+    """Algorithm 1 with coordinate descent over a grid; fits are made and kept by ``losses``."""
 
     def __init__(self, losses: FoldLosses, grid: Grid) -> None:
         self.losses, self.grid = losses, grid
 
     def inside(self, t: int, weight: float) -> int:
-        """θ chosen with outer fold t left out, for the weight λ."""
+        """The candidate chosen with outer fold t left out, for the weight λ of the stability."""
         pairs: list[Subset] = [(min(t, j), max(t, j)) for j in range(self.losses.k) if j != t]
 
         def value(candidates: list[int]) -> Array:
@@ -120,7 +124,7 @@ class Descent:
         return descend(self.grid, value)
 
     def outside(self, weight: float) -> int:
-        """θ chosen on all rows, for the weight λ."""
+        """The candidate chosen on all rows, for the weight λ of the stability."""
 
         def value(candidates: list[int]) -> Array:
             self.losses.need(subsets(self.losses.k, nested=False), candidates)
@@ -132,7 +136,7 @@ class Descent:
     def select(self, lambdas: ArrayLike | None = None) -> Selection:
         """Algorithm 1: λ by nested cross-validation, then θ on all rows, for λ = 0 and the best λ.
 
-        Raises InputError: λ < 0.
+        Raises InputError: A λ is negative.
         """
         weights, folds = checked_lambdas(lambdas), range(self.losses.k)
         inner = np.array([[self.inside(t, weight) for t in folds] for weight in weights.tolist()])
@@ -146,7 +150,7 @@ class Descent:
         return found
 
     def visited(self) -> tuple[list[int], PartialErrors]:
-        """Candidates that are fitted to all rows and without every fold, and their errors."""
+        """Candidates fitted to all rows and without each fold, and their errors."""
         known = (self.losses.known[subset] for subset in subsets(self.losses.k, nested=False))
         at = sorted(set.intersection(*known))
         return at, self.losses.errors(at, nested=False)

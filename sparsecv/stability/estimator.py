@@ -36,13 +36,13 @@ from .learners import folds_for, learner_of
 from .losses import Loss, checked_loss
 
 SEARCHES = ("grid", "coordinate")
-# The final sparse ridge model is searched for at most so long where the folds' models were not
-# proved, which bounds the time of a fit. Twice the seconds prove few models more.
+# Where the folds' models were not proved, the search for the final sparse ridge model ends after
+# this many seconds, which limits the time of a fit. Twice the seconds prove few models more.
 REFIT_SECONDS = 10.0
 
 
 def _fitted(search: Any) -> Any:
-    """The chosen model; before a fit, or without ``refit``, an AttributeError says what to do."""
+    """The chosen model; raises scikit-learn's NotFittedError before a fit or without ``refit``."""
     check_is_fitted(search, "best_estimator_")
     return search.best_estimator_
 
@@ -245,7 +245,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _checked(self) -> tuple[Grid, Array, Loss]:
-        """Candidates, weights λ and the loss, once all parameters are validated."""
+        """The candidates, the weights λ and the loss, once all parameters are validated."""
         if self.solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
         if self.search not in SEARCHES:
@@ -262,7 +262,10 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _kept_losses(
         self, X: Any, y: Any, label: Index, grid: Grid, loss: Loss, fit_params: dict[str, Any]
     ) -> KeptLosses | None:
-        """The checkpoint, unless stored losses could not be told apart by it."""
+        """The folder of losses, or None without a checkpoint.
+
+        Raises InputError: Runs with these settings cannot be recognised by their settings alone.
+        """
         if self.checkpoint is None:
             return None
         random = isinstance(self.cv, (Integral, str)) and self.cv != "loo"
@@ -276,7 +279,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return KeptLosses(self.checkpoint, label.size, (X, y, label, settings))
 
     def _choose(self, losses: FoldLosses, grid: Grid, weights: Array) -> None:
-        """Choose λ and θ, and keep what is known of every candidate."""
+        """Choose λ and a candidate θ, and set the attributes that describe all candidates."""
         nested, selection = weights.size > 1, None
         if self.search == "grid":
             at = list(range(len(grid)))

@@ -1,4 +1,4 @@
-"""Losses of finished fits on disk: a run that is cut short goes on from them."""
+"""Losses of finished fits on disk, from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ..selection.partial_errors import Array, Learner, Task, losses_of
 class KeptLosses:
     """A folder of losses, one file for every (rows, candidates) of one problem.
 
-    folder: Made where it does not exist.
+    folder: The folder, which is made where it does not exist.
+    n: Number of rows.
     problem: Everything that the losses depend on beside rows and candidates.
     Raises InputError: The folder cannot be made.
     """
@@ -25,7 +26,7 @@ class KeptLosses:
         self.folder, self.n, self.key = made_folder(folder), n, joblib.hash(problem)
 
     def find(self, task: Task) -> Array | None:
-        """Losses (c, n) that are kept in the folder."""
+        """The losses (c, n) of a task that the folder has, or None."""
         empty = np.empty((len(task[1]), self.n))
         return read_checkpoint(
             *self._place(task),
@@ -34,7 +35,7 @@ class KeptLosses:
         )
 
     def keep(self, task: Task, losses: Array) -> None:
-        """Store losses (c, n).
+        """Write the losses (c, n) of a task to the folder.
 
         Raises InputError: The file cannot be written.
         """
@@ -52,9 +53,9 @@ def kept_losses(
     n_jobs: int | None,
     verbose: bool = False,
 ) -> Iterator[tuple[int, Array]]:
-    """Losses of models: those that a folder keeps, and others, fitted and put there as they come.
+    """Losses of models: read from a folder, or else fitted and written to the folder.
 
-    verbose: Print how many losses are there.
+    verbose: Whether the number of finished fits is printed.
     Yields: The number of a task and its losses (c, n).
     """
     known = [None if kept is None else kept.find(task) for task in tasks]

@@ -1,4 +1,4 @@
-"""Learners that Algorithm 1 is run with: any scikit-learn estimator, and ready-made learners."""
+"""Learners for Algorithm 1: any scikit-learn estimator, and ready-made learners of the papers."""
 
 from __future__ import annotations
 
@@ -186,10 +186,10 @@ def svm(classification: bool = False, p: int = 1, n: int = 100, seed: int = 0) -
 
 
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
-    """Folds a user asked for; K of them are stratified for a classifier.
+    """The folds that a user asked for; K folds are stratified for a classifier.
 
-    X, y, shape (n, p) and (n,).
-    Raises InputError: Folds that cannot be made of these rows.
+    X, y, shape (n, p) and (n,): The rows.
+    Raises InputError: Such folds cannot be made of these rows.
     """
     n = len(y)
     if isinstance(cv, str) and cv.strip().isdecimal():
@@ -200,16 +200,16 @@ def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
     splitter.shuffle, splitter.random_state = True, seed
     try:
         pairs = list(splitter.split(np.zeros((n, 1)), y))
-    except ValueError as error:  # more folds than rows
+    except ValueError as error:  # There are more folds than rows.
         raise InputError(" ".join(str(error).split())) from None
     return make_folds(pairs, n)
 
 
 class ProjectedSizes(EstimatorLearner):
-    """Losses of the average's projections onto the sizes of a grid: one fit gives all of them.
+    """Losses of the projections of an average onto the sizes of a grid, all from a single fit.
 
-    The grid is over ``taus``, one size each. A size above the number of columns that vary on the
-    training rows counts as that number.
+    The grid is over ``taus``, one size for each candidate. A size above the number of columns that
+    vary on the training rows counts as that number.
     """
 
     at_once = True
@@ -227,10 +227,13 @@ class ProjectedSizes(EstimatorLearner):
 def learner_of(
     estimator: Any, grid: Grid, X: Any, y: Any, loss: Loss, fit_params: dict[str, Any], solver: str
 ) -> Learner:
-    """The learner that fits most at once: paths, projections, or clones, each fitted alone.
+    """The learner that fits the most candidates together.
 
-    solver: Of :class:`~sparsecv.estimators.SparseRidge`.
-    Raises InputError: A solver for what is not fitted along paths.
+    A grid over τ and γ of SparseRidge is fitted along paths, and a grid over sizes of projections
+    by one fit; of every other estimator a clone is fitted for each candidate.
+
+    solver: The solver of paths (:class:`~sparsecv.selection.learner.SparseRidgeLearner`).
+    Raises InputError: A solver is named, but candidates are not fitted along paths.
     """
     names = list(grid.values)
     if (
@@ -238,7 +241,7 @@ def learner_of(
         and sorted(names) == ["gamma", "tau"]
         and loss is LOSSES["squared"]
         and not fit_params
-        and estimator.backend in ("auto", "native")  # another back end is asked for with a reason
+        and estimator.backend in ("auto", "native")  # Paths call no other back end.
         and estimator.time_limit is None
         and estimator.total is None
     ):

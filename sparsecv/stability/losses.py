@@ -1,4 +1,4 @@
-"""Losses per row, and which output of a learner a loss looks at."""
+"""Losses of every row, and the output of an estimator that a loss takes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from sklearn.base import is_classifier
 from ..errors import InputError
 
 Array = NDArray[np.float64]
-# The loss log keeps probabilities at least this far from 0 and 1, so that a label that a model
-# holds for impossible costs −log 1e-15 = 34.5. Twice the value takes 0.7 off the largest loss.
+# The loss "log" replaces smaller probabilities by this one, so that a label of probability 0 has
+# the loss −log 1e-15 = 34.5. Twice the value takes 0.7 off this largest loss.
 MIN_PROBABILITY = 1e-15
 
 
 @dataclass(frozen=True)
 class Loss:
-    """ℓ(y, ŷ) of every row.
+    """A loss ℓ(y, ŷ) of every row.
 
-    output: What ŷ is: "predict", "decision_function" or "predict_proba".
-    of: (y, ŷ, classes) → losses, shape (n,); ``classes`` is None for regressors.
+    output: The method of an estimator that gives ŷ: "predict", "decision_function" or
+        "predict_proba".
+    of: A function (y, ŷ, classes) → losses, shape (n,); ``classes`` is None for regressors.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Loss:
     of: Callable[[Any, Any, Any], Any]
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> Array:
-        """Losses of a fitted estimator on rows."""
+        """Losses (n,) of a fitted estimator on rows X with responses y, which must be finite."""
         if not hasattr(estimator, self.output):
             raise InputError(f"loss {self.name} needs an estimator with {self.output}")
         predicted = getattr(estimator, self.output)(X)
@@ -61,7 +62,7 @@ def _log(y: Any, probability: Any, classes: Any) -> Array:
     if classes is None:
         raise InputError("loss log needs a classifier with predict_proba")
     probability = np.clip(np.asarray(probability), MIN_PROBABILITY, 1.0)
-    found = np.full(len(y), MIN_PROBABILITY)  # kept by a class that the training rows did not have
+    found = np.full(len(y), MIN_PROBABILITY)  # The training rows may lack a class.
     for c, label in enumerate(classes):
         here = np.asarray(y) == label
         found[here] = probability[here, c]

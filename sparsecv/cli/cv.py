@@ -217,10 +217,7 @@ def _keep_partial(
 
 
 def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:
-    """Print the chosen model, its coefficients, and the details of the search.
-
-    whole: Every row of every table is printed.
-    """
+    """Print the chosen model, its coefficients, and the details; ``whole`` prints all rows."""
     from . import details, report
 
     if run.study.reused:

@@ -15,9 +15,9 @@ MAX_RANGE_VALUES = 100_000
 
 
 def parse_gammas(text: str, option: str = "--gamma") -> Array | None:
-    """Values of γ from a number, a list with commas, or LO:HI:N: N values from LO to HI.
+    """Values of γ from a number, a list with commas, or LO:HI:N; None for "auto".
 
-    The values of a range are equally spaced in the logarithm. The word "auto" gives None.
+    LO:HI:N stands for N values from LO to HI, equally spaced in the logarithm.
 
     option: Name of the option, for messages.
     Raises InputError: The text has another form, or a value is not finite and > 0.
@@ -62,9 +62,7 @@ def parse_weights(text: str) -> Array:
 
 
 def parse_taus(text: str) -> NDArray[np.intp] | None:
-    """Values of τ from a list with commas, or A:B, which means A, A + 1, ..., B.
-
-    The word "all" gives None.
+    """Values of τ from a list with commas, or A:B for A, A + 1, ..., B; None for "all".
 
     Raises InputError: The text has another form.
     """

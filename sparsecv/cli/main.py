@@ -46,8 +46,7 @@ def _root(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    arguments: The words after ``sparsecv``. By default the words come from the process, which then
-        exits with the status.
+    arguments: The words after ``sparsecv``; by default those of the process, which then exits.
     """
     warnings.showwarning = _one_line_warning
     np.seterr(all="ignore")  # Kernels check their results themselves.

@@ -166,7 +166,8 @@ def _mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
 def _focus(axes: Any, result: CVResult) -> None:
     """Limit the vertical axis, so that a few large errors or bounds do not flatten the curves.
 
-    The axis ends at most six times as far above the least error as the median error.
+    The axis ends at most six times as far above the least error as the median error lies (or 2 % of
+    the least error, if that is more), plus 6 % of the axis.
     """
     errors = result.table("cv_error")
     best = result.best()

@@ -198,10 +198,10 @@ class _Panel:
 
 
 def _top(every: list[Frame]) -> float:
-    """The upper end of the vertical axis.
+    """The upper end of the vertical axis: 1.1 times the largest bound that the axis must contain.
 
-    The axis contains the last frame's upper bounds and the median of the first frame's upper
-    bounds, where they are at most 8 times the least upper bound of the last frame.
+    These are the last frame's upper bounds and the median of the first frame's upper bounds, each
+    cut to 8 times the least upper bound of the last frame.
     """
     last = every[-1].upper[np.isfinite(every[-1].upper)]
     first = every[0].upper[np.isfinite(every[0].upper)]

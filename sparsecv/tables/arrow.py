@@ -50,9 +50,8 @@ class ArrowFile(ABC):
     index: Sequence[str] = ()
     files: Sequence["ArrowFile"] = ()
     decimal = "."
-    # A table whose numbers take at most this many bytes is read into memory when it is opened; a
-    # larger table is read again whenever its rows are needed. Parquet files are never read into
-    # memory whole. Twice the number would admit tables of twice the size.
+    # A table of more bytes of numbers is read again whenever its rows are needed; others are
+    # kept in memory. Twice the number keeps tables of twice the size. Parquet is never kept.
     max_bytes_in_memory = 0
 
     @abstractmethod
@@ -145,10 +144,7 @@ class ArrowTable:
         return found
 
     def _collect(self, columns: Sequence[str], faults: Faults) -> dict[str, list[str]]:
-        """Read the sorted levels of text columns, and add columns of too many levels to ``faults``.
-
-        A column's levels are no longer collected beyond ``MAX_LEVELS``, which bounds the memory.
-        """
+        """Read the sorted levels of text columns; more than ``MAX_LEVELS`` levels are a fault."""
         levels: dict[str, dict[str, None]] = {name: {} for name in columns}
         row = 0
         for batch in self._file.batches(columns, BLOCK_ROWS):

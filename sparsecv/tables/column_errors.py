@@ -83,6 +83,9 @@ class Faults:
     # A message names at most this many rows of a column and counts all rows at fault. Twice the
     # number would name twice as many.
     max_rows = 5
+    # Readers pass at most this many cells of a text column, which decide how a message describes
+    # the column. Twice the number takes twice as long and rarely changes the description.
+    max_cells = 1000
 
     def __init__(self, label: str, target: str | None = None) -> None:
         self.label, self.target = label, target

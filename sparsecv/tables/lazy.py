@@ -99,11 +99,7 @@ def _as_array(what: str, values: Any, dimensions: int) -> tuple[Any, bool]:
 
 
 def _row_chunks(chunks: Sequence[int], p: int) -> tuple[int, ...]:
-    """The rows of every chunk, once chunks of more than CHUNK_BYTES are cut into equal pieces.
-
-    chunks: The rows of every chunk before.
-    p: Number of columns.
-    """
+    """The rows of every chunk of p columns, once chunks of more than CHUNK_BYTES are cut evenly."""
     most = max(1, CHUNK_BYTES // (8 * p))
     cut: list[int] = []
     for size in chunks:

@@ -45,10 +45,7 @@ class Matrix:
 
     @classmethod
     def of_npy(cls, path: Path) -> "Matrix":
-        """The matrix in a ``.npy`` file, whose columns are named ``x0``, ``x1``, ... and ``y``.
-
-        Raises InputError: The file holds no two-dimensional array of numbers.
-        """
+        """The matrix in a ``.npy`` file, whose columns are named ``x0``, ``x1``, ... and ``y``."""
         count = map_npy(path).shape[1]
         names = [f"x{index}" for index in range(count - 1)] + ["y"] * bool(count)
         return cls(path.name, names, partial(map_npy, path))
@@ -75,10 +72,7 @@ class Matrix:
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array in a ``.npy`` file, mapped into memory rather than read.
-
-    Raises InputError: The file holds no two-dimensional array of numbers.
-    """
+    """Map the array in a ``.npy`` file into memory; InputError if it is no matrix of numbers."""
     try:
         array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:

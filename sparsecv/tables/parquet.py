@@ -140,7 +140,7 @@ class ParquetFile(ArrowFile):
         row = 0
         for batch in self.batches([name], BLOCK_ROWS):
             cells = as_text(batch.column(0))
-            present = cells.drop_null()[:1000].to_pylist()
+            present = cells.drop_null()[: faults.max_cells].to_pylist()
             if present:
                 first = row + cells.index(present[0]).as_py()
                 faults.text(name, present, first, encode=encode, kind=kind)

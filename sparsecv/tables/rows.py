@@ -148,7 +148,8 @@ class RowSource(ABC):
         """Remarks on the columns for the user, one sentence per column.
 
         The remarks name text columns of two levels, which became a single 0/1 column, and columns
-        that number the rows 0, 1, ... or 1, 2, ..., which may be identifiers.
+        that number the rows 0, 1, ... or 1, 2, ..., which may be identifiers. At most 1000 rows
+        are read for the latter, and at least 10 are needed.
         """
         found = [
             f"text column {quoted(name)} has two levels: one 0/1 column for "

@@ -36,10 +36,7 @@ def _check_integer(name: str, value: Any, low: int, high: float = inf) -> None:
 
 
 def _rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
-    """Draw n independent rows of N(0, Sigma), Sigma_ij = rho^|i-j|; returns shape (n, p).
-
-    Along a row, x_j = rho x_(j-1) + sqrt(1 - rho²) z_j, with z_j independent and standard normal.
-    """
+    """Draw n rows of N(0, Sigma), Sigma_ij = rho^|i-j|, by x_j = rho x_(j-1) + sqrt(1-rho²) z_j."""
     X = rng.standard_normal((n, p))
     fresh = sqrt(1.0 - rho**2)
     for j in range(1, p):

@@ -276,10 +276,6 @@ class _ColumnKinds:
     levels: Names of columns that hold text whatever their cells look like.
     """
 
-    # At most this many cells of a block of a text column decide how a message describes the column.
-    # Twice the number takes twice as long and rarely changes the description.
-    max_cells = 1000
-
     def __init__(
         self, file: TextFile, faults: Faults, encode: bool, levels: Collection[str]
     ) -> None:
@@ -326,7 +322,7 @@ class _ColumnKinds:
         some = present.to_pylist()
         odd = [cell for cell in some if not is_number(cell.replace(self.file.decimal, "."))] or some
         row = first + cells.index(odd[0]).as_py()
-        self.faults.text(name, odd[: self.max_cells], row, encode=self.encode)
+        self.faults.text(name, odd[: self.faults.max_cells], row, encode=self.encode)
         return None
 
     def _check_marks(self, name: str, cells: Any) -> None:

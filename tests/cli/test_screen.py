@@ -15,6 +15,7 @@ from support.tables import growing_columns, write_csv
 from sparsecv import SparseRidgeCV
 from sparsecv.cli import report
 from sparsecv.cli.main import main
+from sparsecv.solvers.leaps.all_sizes import MAX_COLUMNS
 
 MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]
 
@@ -213,13 +214,13 @@ def test_long_tables_are_cut_unless_asked_for(capsys: Capture) -> None:
 
 def test_sizes_that_were_left_out_are_said(capsys: Capture) -> None:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((30, 165))
+    X = rng.standard_normal((30, MAX_COLUMNS + 5))
     write_csv(Path("t.csv"), X, X[:, 0] + rng.standard_normal(30))
     arguments = ["cv", "t.csv", *MINIMUM, "--time-limit", "0"]
     document = run_json(*arguments, status=1)
     most = document["results"][0]["tau"][-1]
     assert main(arguments) == 1
-    said = f"Sizes up to {most} of 165 were searched"
+    said = f"Sizes up to {most} of {MAX_COLUMNS + 5} were searched"
     assert said in words(capsys)
     assert main([*arguments, "--tau", "1:4"]) == 1
     assert "Sizes up to" not in words(capsys)

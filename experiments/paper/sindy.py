@@ -1,6 +1,6 @@
-"""Equations of simulated systems are found from data, and what is proved is checked by enumeration.
+"""This script finds equations of simulated systems and checks the proofs by enumeration.
 
-    python -m experiments.paper.sindy [--quick] [--seconds 10]
+    python -m experiments.paper.sindy [--quick] [--seconds 10] [--only mhd_0p5]
 
 The systems and their sizes are those of the paper on MIOSR (Bertsimas and Gurnee 2023): Lorenz,
 Hopf, Roessler and magnetohydrodynamics (SPARSECV_DATA/sindy); every monomial up to a degree is a
@@ -303,16 +303,20 @@ def beside_miosr(cases: list[tuple[str, int]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the smallest systems; no file")
+    parser.add_argument("--only", help="one system; no file is written")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="wall time of each problem")
     options = parser.parse_args()
     cases = CASES[:3] if options.quick else CASES
+    if options.only:
+        cases = [case for case in CASES if case[0] == options.only]
+    whole = not (options.quick or options.only)
     print(machine())
     for size in (1, 2, 3):  # compile the kernels
         solve(SparseRidgeProblem(*warm_up(), gamma=0.0, tau=size))
     table: list[dict[str, Any]] = []
     budgets(cases, options.seconds)
     beside_miosr(cases)
-    with open(os.devnull if options.quick else RESULTS / "sindy.csv", "w", newline="") as file:
+    with open(RESULTS / "sindy.csv" if whole else os.devnull, "w", newline="") as file:
         writer = csv.DictWriter(file, NAMES, lineterminator="\n")
         writer.writeheader()
         for name, degree in cases:

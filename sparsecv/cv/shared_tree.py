@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
 from ..solvers.api import solve
-from ..solvers.branching.multi_problem_tree import PartialProof, settle, solve_jointly
+from ..solvers.branching.multi_problem_tree import PartialProof, search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -77,9 +77,9 @@ def close_fold(
     """
     if limits.reached(0) is not None:
         return None
-    one = settle(left_out, problem, j, found, limits, branch=False)
+    one = search_alone(left_out, problem, j, found, limits, branch=False)
     if branch and not one.solved:
-        one = settle(left_out, problem, j, one, limits, branch=True)
+        one = search_alone(left_out, problem, j, one, limits, branch=True)
     return one
 
 
@@ -218,7 +218,7 @@ class SharedTree:
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""
         problem = self.full.replace(tau=int(self.ledger.taus[t]))
-        found = settle(self.left_out, problem, j, self.open[t, j], limits, branch=True)
+        found = search_alone(self.left_out, problem, j, self.open[t, j], limits, branch=True)
         self.ledger.n_nodes[self.g] += found.n_nodes
         self.enter(t, j, found)
 

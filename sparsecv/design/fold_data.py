@@ -12,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..solvers.branching.row_deletion import LeftOut
-from ..solvers.core.problem import LONG, SparseRidgeProblem, gram_root
+from ..solvers.core.problem import (
+    MAX_ROWS_PER_COLUMN_UNREDUCED,
+    SparseRidgeProblem,
+    gram_root,
+)
 from ..solvers.relaxation.gram import GramForm
 from .design import Array, Design, centre
 from .folds import Folds, HashedFolds, Index
@@ -361,7 +365,9 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
 def _reduced(rows: Array) -> SparseRidgeProblem:
     """The problem of rows of [X y]; many rows are reduced to the triangle of their QR factors."""
     problem = SparseRidgeProblem.from_rows(rows)
-    return problem.compressed() if len(rows) > LONG * problem.p else problem
+    return (
+        problem.compressed() if len(rows) > MAX_ROWS_PER_COLUMN_UNREDUCED * problem.p else problem
+    )
 
 
 def _split(rows: Array) -> tuple[Array, Array]:

@@ -24,7 +24,7 @@ from sparsecv.solvers import (
 from sparsecv.solvers.branching import driver, multi_problem_kernels, node, single
 from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
+from sparsecv.solvers.branching.multi_problem_tree import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.relaxation import descent, gram, relaxer
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -171,12 +171,12 @@ def test_one_tree_for_many(
         request.getfixturevalue("_small_counts_as_large")
     left_out, alone = without_rows(kind, size, 1.0)
     whole = problem(kind, 1.0)
-    found = solve_jointly(left_out, whole, np.array([[0, 1, 2], [3, 4, 5]]), few=few)
+    found = solve_jointly(left_out, whole, np.array([[0, 1, 2], [3, 4, 5]]), max_open=few)
     for j, fold in enumerate(alone):
         support = found[j].support
         if not found[j].solved:
-            relaxed = settle(left_out, whole, j, found[j])
-            support = settle(left_out, whole, j, relaxed, branch=True).support
+            relaxed = search_alone(left_out, whole, j, found[j])
+            support = search_alone(left_out, whole, j, relaxed, branch=True).support
         assert fold.objective(support) == pytest.approx(least(fold, 3), rel=1e-7)
 
 

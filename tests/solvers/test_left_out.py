@@ -18,7 +18,7 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve,
 )
-from sparsecv.solvers.branching.multi_problem_tree import settle, solve_jointly
+from sparsecv.solvers.branching.multi_problem_tree import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -57,14 +57,14 @@ def least_objective(problem: SparseRidgeProblem) -> float:
 def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) -> None:
     problem, left_out, folds = folds_of(seed)
     start = np.sort(heuristic_support(problem))[None]
-    found = solve_jointly(left_out, problem, start, few=few, patience=patience)
+    found = solve_jointly(left_out, problem, start, max_open=few, max_nodes_left=patience)
     for j, fold in enumerate(folds):
         best, scale = least_objective(fold), 1e-9 * problem.yy + 4.0 * found[j].rounding
         if not found[j].solved:
-            alone = settle(left_out, problem, j, found[j])
+            alone = search_alone(left_out, problem, j, found[j])
             if not alone.solved:
                 assert alone.n_nodes > 0
-                alone = settle(left_out, problem, j, alone, branch=True)
+                alone = search_alone(left_out, problem, j, alone, branch=True)
             assert alone.solved
             assert alone.status is Status.OPTIMAL
             support = alone.support
@@ -81,7 +81,7 @@ def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> N
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, most_nodes=most_nodes)
     for j, fold in enumerate(folds):
-        alone = settle(left_out, problem, j, found[j], branch=True)
+        alone = search_alone(left_out, problem, j, found[j], branch=True)
         assert (
             fold.objective(alone.support)
             <= least_objective(fold) * (1 + 1e-7) + 1e-9 * problem.yy + 4.0 * found[j].rounding
@@ -138,10 +138,10 @@ def test_relaxations_alone_do_not_branch() -> None:
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(41), 40)
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, most_nodes=1)
-    alone = [settle(left_out, problem, j, found[j]) for j in range(40)]
+    alone = [search_alone(left_out, problem, j, found[j]) for j in range(40)]
     assert not any(one.work.n_branched for one in alone)
     assert any(not one.solved for one in alone)
-    solved = [settle(left_out, problem, j, one, branch=True) for j, one in enumerate(alone)]
+    solved = [search_alone(left_out, problem, j, one, branch=True) for j, one in enumerate(alone)]
     assert all(one.solved for one in solved)
 
 
@@ -153,7 +153,7 @@ def test_no_time_leaves_everything_open() -> None:
     start = np.sort(heuristic_support(problem))[None]
     found = solve_jointly(left_out, problem, start, limits=Limits(0.0))
     assert not any(one.solved for one in found)
-    one = settle(left_out, problem, 0, found[0], Limits(0.0), branch=True)
+    one = search_alone(left_out, problem, 0, found[0], Limits(0.0), branch=True)
     assert one.status is Status.TIME_LIMIT
     assert not one.solved
 
@@ -170,7 +170,7 @@ def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
     found = solve_jointly(left_out, problem, start)
     for j in range(0, n, 3):
         fold = SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=20.0, tau=4)
-        one = settle(left_out, problem, j, found[j], branch=True)
+        one = search_alone(left_out, problem, j, found[j], branch=True)
         assert fold.objective(one.support) == pytest.approx(
             solve(fold, tol=0.0).objective, rel=1e-7
         )

@@ -123,13 +123,13 @@ def perspective_model(form: CutForm, upper: float) -> ConicModel:
     rest = scaled.b - F.T @ f
     u, s, t = cp.Variable(p), cp.Variable(p, nonneg=True), cp.Variable(nonneg=True)
     z = cp.Variable(p, boolean=True)
-    reach = cp.multiply(scaled.bounds, z)
+    most = cp.multiply(scaled.bounds, z)
     constraints = [
         cp.SOC(t + 1.0, cp.hstack([2.0 * (F @ u - f), t - 1.0])),
         cp.SOC(z + s, cp.vstack([2.0 * u, z - s]), axis=0),
         cp.sum(z) <= form.tau,
-        u <= reach,
-        u >= -reach,
+        u <= most,
+        u >= -most,
     ]
     objective = cp.Minimize(t - 2.0 * (rest @ u) + scaled.w @ s)
     model = cp.Problem(objective, constraints)
@@ -149,7 +149,7 @@ class Scaled:
     w: Array
     constant: float
     scale: float
-    bounds: Array
+    bounds: Array  # (p,) on |u|
 
     @classmethod
     def of(cls, form: CutForm, upper: float) -> Scaled:
@@ -172,9 +172,9 @@ class Scaled:
             inverse = np.linalg.inv(Q + np.diag(w))
             if np.isfinite(inverse).all() and np.diag(inverse).min() > 0.0:
                 centre = inverse @ b
-                room = max(upper / scale - (constant - float(b @ centre)), 0.0)
-                room += form.margin / scale
-                bounds = np.minimum(bounds, np.abs(centre) + np.sqrt(room * np.diag(inverse)))
+                gap = max(upper / scale - (constant - float(b @ centre)), 0.0)
+                gap += form.margin / scale
+                bounds = np.minimum(bounds, np.abs(centre) + np.sqrt(gap * np.diag(inverse)))
         return cls(Q, b, w, constant, scale, bounds * (1.0 + 1e-6))
 
 

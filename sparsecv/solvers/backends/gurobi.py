@@ -74,7 +74,7 @@ def solve_gurobi(
 
 
 def environment(gp: Any) -> Any:
-    """This thread's silent Gurobi environment, made once."""
+    """The Gurobi environment of this thread, which prints nothing and is made once."""
     if not hasattr(_LOCAL, "env"):
         _LOCAL.env = gp.Env(params={"OutputFlag": 0})
     return _LOCAL.env

@@ -33,7 +33,7 @@ SETTINGS = HighsSettings()
 
 
 def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
-    """Find better supports until no 0–1 point under all cuts is better than the incumbent.
+    """Solve masters until no 0–1 point that satisfies all cuts is better than the incumbent.
 
     oracle: Holds the first cuts; every support found is entered there.
     limits: Nodes are HiGHS's own, over all rounds.
@@ -52,8 +52,8 @@ def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
         bound = max(bound, oracle.certified(here))
         if here >= target:
             return MasterResult(bound, nodes, Status.OPTIMAL)
-        news = oracle.enter([np.flatnonzero(z > 0.5).astype(np.intp) for z in master.found])
-        if ended is not None or not news:  # No new cut: all that is left are HiGHS's tolerances.
+        entered = oracle.enter([np.flatnonzero(z > 0.5).astype(np.intp) for z in master.found])
+        if ended is not None or not entered:  # Without new cuts the gap is HiGHS's tolerances.
             return MasterResult(bound, nodes, ended or Status.PRECISION)
         count, until = 0, limits.elapsed() + seconds
         while limits.elapsed() < until and count != oracle.count:
@@ -135,6 +135,7 @@ class _Master:
         return bound, spent, limit
 
     def _interrupt(self, event: Any) -> None:
+        """End HiGHS's search if a limit is reached; HiGHS calls this function very often."""
         now = time.perf_counter()
         if now - self.looked >= SETTINGS.poll_seconds:
             self.looked = now
@@ -142,5 +143,6 @@ class _Master:
                 event.interrupt()
 
     def _improving(self, event: Any) -> None:
-        values = event.data_out.mip_solution  # in HiGHS 1.10 a pointer that takes no slices
+        """Store a better 0–1 point that HiGHS has found."""
+        values = event.data_out.mip_solution  # HiGHS 1.10 gives a pointer, without slices.
         self.found.append(np.array([values[j] for j in range(self.p)]))

@@ -65,6 +65,7 @@ def missing(*packages: str) -> str | None:
 
 
 def _older(package: str, least: str) -> bool:
+    """Whether the installed version, by its first two numbers, is older than ``least``."""
     try:
         found = version(package)
     except PackageNotFoundError:  # The package was installed under another name.

@@ -1,4 +1,4 @@
-"""What every outside solver is given, and what its answer is held against.
+"""The problem that every outside solver is given, and the checks of the solver's answer.
 
 A solver is given the columns left after screening and a support found by rounding and swaps. Its
 answer is recomputed: the objective is that of a fresh fit of the support, and a lower bound above
@@ -117,14 +117,17 @@ def _checked(
     support = min(supports, key=problem.objective)
     best, status, bound = problem.objective(support), claim.status, claim.bound
     if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
-        bound, status = root.bound, Status.FAILED  # Nothing that the solver says is believed.
+        bound, status = (
+            root.bound,
+            Status.FAILED,
+        )  # The solver's claim is wrong: none of it is used.
     rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
     lower = max(0.0, min(max(bound, root.bound), root.slack, best) - rounding)
     gap = relative_gap(best, lower)
     closed = max(tol, claim.precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
     if gap <= (closed if ended else max(tol, 1e-9)):
-        status = Status.OPTIMAL  # Nothing is left to prove, whatever made the solver stop.
+        status = Status.OPTIMAL  # The gap is closed, whatever made the solver stop.
     elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
         lost = 4.0 * (claim.margin + rounding) / best
         status = Status.PRECISION if gap <= closed + lost else Status.FAILED

@@ -51,7 +51,7 @@ def solve_scip(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
     for cut in oracle.cuts():
         add(cut)
     handler = _handler(scip, oracle, z, eta, limits, add)
-    late = {"enfopriority": -10, "chckpriority": -10}  # Integrality is looked at before.
+    late = {"enfopriority": -10, "chckpriority": -10}  # SCIP checks integrality before.
     model.includeConshdlr(handler, "cuts", "eta above f(z)", needscons=False, **late)
     start = model.createSol()
     for variable, value in zip(z, np.isin(np.arange(form.p), oracle.support), strict=True):
@@ -107,7 +107,7 @@ def _handler(scip: Any, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, 
             if cut is None:
                 return {"result": results.FEASIBLE}
             key = cut.slopes.tobytes()
-            if key in added:  # A pseudo solution, which no row binds: SCIP has to branch.
+            if key in added:  # No row binds a pseudo solution: SCIP has to branch.
                 return {"result": results.INFEASIBLE}
             added.add(key)
             add(cut)
@@ -121,7 +121,7 @@ def _handler(scip: Any, oracle: Oracle, z: list[Any], eta: Any, limits: Limits, 
 
         def conslock(self, constraint: Any, locktype: Any, n_up: int, n_down: int) -> None:
             # A smaller z_i or η may violate a cut, a larger value never does.
-            with suppress(ReferenceError):  # PySCIPOpt 5.6 unlocks after the model has gone.
+            with suppress(ReferenceError):  # PySCIPOpt 5.6 unlocks after deleting the model.
                 for variable in (*z, eta):
                     self.model.addVarLocksType(variable, locktype, n_up, n_down)
 

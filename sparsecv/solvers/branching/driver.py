@@ -1,13 +1,13 @@
 """The compiled loop of branch and bound over included and excluded columns.
 
-Single problems take up the open node of least bound, whose relaxation is solved already: the bound
-decides columns, a node with few supports left is enumerated, and another node is branched on the
-column whose exclusion is expected to raise the bound most, by what excluding the column has gained
-so far (pseudocosts) or, until enough of that is known, by solving the relaxation without the column
-(strong branching). Once the table of nodes may grow no more, the search goes depth first.
+The search of a single problem takes the open node of least bound, whose relaxation is solved. The
+bound decides columns, a node with few supports left is enumerated, and any other node is branched
+on the column whose exclusion is expected to raise the bound most: by the mean raise so far
+(pseudocosts) or, for columns that were excluded too seldom, by solving the relaxation without the
+column (strong branching). When the table of nodes may grow no more, the search goes depth first.
 
-A family of problems, which differ by the rows deleted, has the same loop with other steps at a
-node (``multi_problem_kernels``): the record ``family`` says which problems a node is open for. For
+For problems that differ by the rows deleted, the same loop takes other steps at a node
+(``multi_problem_kernels``), and the record ``family`` says which problems a node is open for. For
 single problems ``family`` is None, and numba compiles none of the branches on ``family``.
 """
 
@@ -39,46 +39,47 @@ from .node import (
 )
 from .search_settings import SETTINGS
 
-# What explore says: nothing is open, the nodes allowed are used up, or the table has no free rows.
+# What :func:`explore` returns: no node is open; the nodes allowed are used up; the table has no
+# free rows.
 DONE, PAUSED, FULL = 0, 1, 2
 
 COUNTS = np.dtype(
     [
-        ("waiting", "i8"),  # nodes in the heap
-        ("diving", "i8"),  # nodes on the stack
-        ("spare", "i8"),  # rows not in use
-        ("kept", "i8"),  # leaves kept
-        ("deep", "i8"),  # 1: the table may not grow, so that children go on the stack
+        ("in_heap", "i8"),  # nodes in the heap
+        ("on_stack", "i8"),  # nodes on the stack
+        ("spare", "i8"),  # rows of the table that hold no node
+        ("kept", "i8"),  # open nodes that are kept and not branched on
+        ("depth_first", "i8"),  # 1: the table may not grow, so that children go on the stack
     ]
 )
 
 
 class OpenNodes(NamedTuple):
-    """Nodes in rows of a table: waiting in a heap, on a stack, or kept as leaves."""
+    """Nodes in rows of a table; a row is in the heap, on the stack, kept, or holds no node."""
 
     state: NDArray[np.int8]  # (rows, p)
     beta: Array  # (rows, p)
-    lam: Array  # (rows,)
+    lam: Array  # (rows,) √λ, λ the multiplier of the cardinality constraint
     bound: Array  # (rows,)
-    fresh: NDArray[np.int8]  # (rows,) 1 where the node's relaxation has not been solved
-    heap: NDArray[np.int64]  # (rows,)
-    stack: NDArray[np.int64]  # (rows,)
-    spare: NDArray[np.int64]  # (rows,)
-    kept: NDArray[np.int64]  # (rows,)
+    unsolved: NDArray[np.int8]  # (rows,) 1 where the node's relaxation has not been solved
+    heap: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row of least bound first
+    stack: NDArray[np.int64]  # (rows,) rows whose nodes wait, the row to take next last
+    spare: NDArray[np.int64]  # (rows,) rows that hold no node
+    kept: NDArray[np.int64]  # (rows,) rows whose nodes stay open and are not branched on
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
 class Children(NamedTuple):
-    """Two buffers for children of the node at hand, and what was learnt of columns."""
+    """Two buffers for children of the current node, and how excluding columns has raised bounds."""
 
     state: NDArray[np.int8]  # (2, p)
     beta: Array  # (2, p)
-    g: Array  # (p,)
-    lam: Array  # (2, 1)
-    top: Array
-    gain: Array  # (p,) sum of the gains of excluding a column, each divided by the column's z
-    trials: NDArray[np.int64]  # (p,) how many gains were added up
-    tried: NDArray[np.int8]  # (p,) 1 where a column was tried at this node
+    g: Array  # (p,) b − Qβ of the child relaxed last
+    lam: Array  # (2, 1) √λ
+    top: Array  # (τ + 3,) what gram_bound leaves there
+    gain: Array  # (p,) sum of bounds' raises by excluding a column, each divided by the column's z
+    trials: NDArray[np.int64]  # (p,) how many raises were added up
+    tried: NDArray[np.int8]  # (p,) 1 where a column's exclusion was relaxed at this node
     sweeps: Sweeps  # for coordinate descent
 
 
@@ -86,8 +87,8 @@ class Children(NamedTuple):
 def push(open_nodes, row):  # type: ignore[no-untyped-def]
     """Put a row in the heap."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
-    at = counts.waiting
-    counts.waiting += 1
+    at = counts.in_heap
+    counts.in_heap += 1
     while at > 0:
         parent = (at - 1) // 2
         if bound[heap[parent]] <= bound[row]:
@@ -99,14 +100,14 @@ def push(open_nodes, row):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def pop(open_nodes):  # type: ignore[no-untyped-def]
-    """Take the row on top of the stack, or else the row of least bound out of the heap."""
+    """Take the top row of the stack or, where the stack is empty, the heap's row of least bound."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
-    if counts.diving > 0:
-        counts.diving -= 1
-        return open_nodes.stack[counts.diving]
+    if counts.on_stack > 0:
+        counts.on_stack -= 1
+        return open_nodes.stack[counts.on_stack]
     first = heap[0]
-    counts.waiting -= 1
-    n = counts.waiting
+    counts.in_heap -= 1
+    n = counts.in_heap
     row = heap[n]
     at = 0
     while 2 * at + 1 < n:
@@ -130,7 +131,7 @@ def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-de
 
 @kernel(inner=True)
 def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
-    """Give a row back, or keep it as a leaf."""
+    """Keep the node in a row as an open leaf, or let the row hold no node."""
     counts = open_nodes.counts[0]
     if keep:
         open_nodes.kept[counts.kept] = row
@@ -144,12 +145,18 @@ def release(open_nodes, row, keep):  # type: ignore[no-untyped-def]
 def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """Relax the child in buffer ``at`` by at most ``most`` rounds of coordinate descent.
 
-    Returns: The child's bound, and whether no better bound is worth Newton steps.
+    k: Free columns still to choose.
+    target: Bound that closes the child.
+    active: Number of non-zero coefficients at the start.
+    Returns: The child's bound, and whether coordinate descent suffices: the bound reaches
+        ``target`` or the relaxation's value shows that Newton steps would raise the bound little.
     """
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.hopeless = now.wide if active > SETTINGS.max_factored_columns else now.undecided
-    if now.quick > 0:
+    limits.hopeless = (
+        now.open_share_unfactored if active > SETTINGS.max_factored_columns else now.open_share
+    )
+    if now.rough_left > 0:
         limits.hopeless = 1.0
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
@@ -167,28 +174,32 @@ def work_of_step(operations):  # type: ignore[no-untyped-def]
 
 @kernel
 def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
-    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return its bound.
+    """Relax the child in buffer ``at``, whose b − Qβ is in ``ch.g``; return the child's bound.
 
-    Where many columns are active, coordinate descent comes first as long as coordinate descent
-    suffices for most nodes. Otherwise Newton steps are taken, which do not suffer where Q is
-    ill-conditioned, if a factorisation of the active columns is worth its time.
+    Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
+    if Q is ill-conditioned. With many active columns coordinate descent comes first, as long as
+    coordinate descent has sufficed for at least half of the nodes; with very many, and at rough
+    nodes, no Newton steps follow.
+
+    k: Free columns still to choose.
+    target: Bound that closes the child.
     """
     now, state, beta, lam = st.now[0], ch.state[at], ch.beta[at], ch.lam[at]
     active, p = 0.0, state.shape[0]
     for i in range(p):
         active += beta[i] != 0.0
     now.nodes += 1
-    wide = active > nt.active.shape[0] or now.quick > 0
-    learnt = 2 * now.sufficed >= now.swept - SETTINGS.failed_sweeps_allowed
-    if wide or (active > SETTINGS.max_newton_only_columns and learnt):
-        now.quick -= now.quick > 0
-        most = SETTINGS.rounds_alone if wide else SETTINGS.rounds_before_newton
+    only_sweeps = active > nt.active.shape[0] or now.rough_left > 0
+    sweeps_suffice = 2 * now.n_sufficed >= now.n_swept - SETTINGS.failed_sweeps_allowed
+    if only_sweeps or (active > SETTINGS.max_newton_only_columns and sweeps_suffice):
+        now.rough_left -= now.rough_left > 0
+        most = SETTINGS.rounds_alone if only_sweeps else SETTINGS.rounds_before_newton
         bound, enough = sweep(st, ch, at, k, target, active, most)
-        if wide:
+        if only_sweeps:
             return bound
-        now.swept += 1
+        now.n_swept += 1
         if enough:
-            now.sufficed += 1
+            now.n_sufficed += 1
             return bound
     here = (st.Q, st.terms, st.root_w, now.scaled > 0, state, k, beta, ch.g, lam, target)
     rounds, error = SETTINGS.newton_rounds, SETTINGS.newton_cardinality_error
@@ -201,7 +212,7 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
 
 @kernel
 def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
-    """Put the node at hand, with column i decided, in buffer ``at``."""
+    """Put the current node with column i decided as ``value``, IN or OUT, in buffer ``at``."""
     copy_node(st.state, st.beta, ch.state[at], ch.beta[at])
     for j in range(st.state.shape[0]):
         ch.g[j] = st.g[j]
@@ -213,7 +224,7 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def indicator(st, i):  # type: ignore[no-untyped-def]
-    """z_i = min(1, |β_i|√(w_i/λ)) of the node at hand."""
+    """z_i = min(1, |β_i|√(w_i/λ)) of the current node's relaxation."""
     size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
     if size >= s:
         return 1.0 if size > 0.0 else 0.0
@@ -222,7 +233,11 @@ def indicator(st, i):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def most_expected(st, ch, n, mean):  # type: ignore[no-untyped-def]
-    """The largest gain expected of excluding a free column not tried yet, and that column."""
+    """The largest raise of the bound expected of excluding a free column, and that column.
+
+    Columns tried at this node do not count. n: Number of free columns. mean: Raise for each unit of
+    z, of columns that were never tried.
+    """
     most, which = -1.0, -1
     for f in range(n):
         i = st.columns[f]
@@ -237,7 +252,11 @@ def most_expected(st, ch, n, mean):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
-    """The column to branch on, and the bound of its exclusion, which is left in buffer 1."""
+    """The column to branch on, and the bound of its exclusion, whose node is left in buffer 1.
+
+    n, k: Numbers of free columns and of columns still to choose.
+    bound, target: The current node's bound, and the bound that closes a node.
+    """
     total, trials = 0.0, 0
     for f in range(n):
         i = st.columns[f]
@@ -258,7 +277,7 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
         load_child(st, ch, 0, i, OUT)
         value = max(bound, solve(st, nt, ch, 0, k, target))
         gain = min(value, target) - bound
-        if z > 1e-3:
+        if z > 1e-3:  # Raises divided by a smaller z would outweigh all others.
             ch.gain[i] += gain / z
             ch.trials[i] += 1
         if gain > best:
@@ -271,8 +290,11 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def add(st, open_nodes, ch, family, at, bound, fresh):  # type: ignore[no-untyped-def]
-    """Let the child in a buffer wait, or prune it."""
+def add(st, open_nodes, ch, family, at, bound, unsolved):  # type: ignore[no-untyped-def]
+    """Let the child in buffer ``at`` wait, or prune the child if its bound reaches the incumbent.
+
+    unsolved: Whether the child's relaxation is solved only when the child is taken up.
+    """
     now, counts = st.now[0], open_nodes.counts[0]
     if bound >= now.upper * (1.0 - now.tolerance):
         now.pruned = min(now.pruned, bound)
@@ -281,19 +303,19 @@ def add(st, open_nodes, ch, family, at, bound, fresh):  # type: ignore[no-untype
     row = open_nodes.spare[counts.spare]
     copy_node(ch.state[at], ch.beta[at], open_nodes.state[row], open_nodes.beta[row])
     open_nodes.lam[row], open_nodes.bound[row] = ch.lam[at, 0], bound
-    open_nodes.fresh[row] = fresh
+    open_nodes.unsolved[row] = unsolved
     if family is not None:
         inherit(family, row)
-    if counts.deep > 0 or counts.diving > 0:
-        open_nodes.stack[counts.diving] = row
-        counts.diving += 1
+    if counts.depth_first > 0 or counts.on_stack > 0:
+        open_nodes.stack[counts.on_stack] = row
+        counts.on_stack += 1
     else:
         push(open_nodes, row)
 
 
 @kernel(inner=True)
 def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
-    """Solve the relaxation of the node at hand; return its bound."""
+    """Solve the relaxation of the current node; return the node's bound."""
     load_child(st, ch, 0, 0, st.state[0])
     bound = solve(st, nt, ch, 0, k, target)
     for j in range(st.state.shape[0]):
@@ -303,12 +325,14 @@ def relax_here(st, nt, ch, k, target):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
-    """Try to close the node at hand by bounds and enumeration.
+def close(st, nt, ch, k, bound, target, unsolved):  # type: ignore[no-untyped-def]
+    """Try to close the current node by its bound, screening and enumeration.
 
-    fresh: The node's relaxation has not been solved yet.
-    Returns: Whether the node is closed; else how many columns are included and free, how many are
-        still to choose, and the node's bound.
+    k: Columns still to choose.
+    target: Bound that closes a node.
+    unsolved: Whether the node's relaxation has not been solved yet.
+    Returns: Whether the node is closed; numbers of included columns, of free columns, and of
+        columns still to choose; the node's bound.
     """
     now, tau = st.now[0], st.support.shape[0]
     gram_gradient(st.Q, st.terms.b, st.beta, st.g)
@@ -320,16 +344,16 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if k == 0 or k >= n:  # One support is the best of the node.
             finish(st, nt.columns, choose_all(st.chosen, m, k, st.columns, n), 0, 0)
             return True, m, n, k, bound
-        most = SETTINGS.enumerated_unsolved_nodes if fresh else SETTINGS.enumerated_nodes
+        most = SETTINGS.enumerated_unsolved_nodes if unsolved else SETTINGS.enumerated_nodes
         if now.only_relax == 0 and small_enough(st, n, k, most):
             finish(st, nt.columns, m, k, n)
             return True, m, n, k, bound
-        if fresh:
+        if unsolved:
             bound = max(bound, relax_here(st, nt, ch, k, target))
             if bound >= target:
                 now.pruned = min(now.pruned, bound)
                 return True, m, n, k, bound
-            fresh = False
+            unsolved = False
             m, n = count_node(st)
             continue
         here = bound_here(st, nt.columns, k)
@@ -342,45 +366,47 @@ def close(st, nt, ch, k, bound, target, fresh):  # type: ignore[no-untyped-def]
         if fixed == 0:
             return False, m, n, k, bound
         # The relaxation is solved again where at least an eighth of the columns was decided.
-        fresh = fixed * 8 >= n and tau > m and tau - m < n
+        unsolved = fixed * 8 >= n and tau > m and tau - m < n
 
 
 @kernel
 def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-untyped-def]
-    """Let both children of the node at hand wait.
+    """Let both children of the current node wait: one includes a column, the other excludes it.
 
-    The first nodes of a tree, and all nodes of a family's tree, branch on the column of largest z
-    and leave the children's relaxations until the children are taken up.
+    The first nodes of a tree (rough nodes), and all nodes of a tree of many problems, branch on the
+    column of largest z and leave the children's relaxations until the children are taken up.
+
+    n, k: Numbers of free columns and of columns still to choose.
     """
     now = st.now[0]
-    quick, target = now.quick > 0, now.upper * (1.0 - now.tolerance)
-    if quick:
+    rough, target = now.rough_left > 0, now.upper * (1.0 - now.tolerance)
+    if rough:
         i = largest_share(st.columns, n, st.beta, st.root_w, st.chosen, 0, 0)
         load_child(st, ch, 1, i, OUT)
         raised = bound
     else:
         i, raised = choose(st, nt, ch, n, k, bound, target)
-    add(st, open_nodes, ch, family, 1, raised, quick)
+    add(st, open_nodes, ch, family, 1, raised, rough)
     load_child(st, ch, 0, i, IN)
-    unsolved = SETTINGS.enumerated_unsolved_nodes
-    raised, fresh = bound, quick or small_enough(st, n - 1, k - 1, unsolved)
-    if not fresh:
+    most = SETTINGS.enumerated_unsolved_nodes
+    raised, unsolved = bound, rough or small_enough(st, n - 1, k - 1, most)
+    if not unsolved:
         raised = max(bound, solve(st, nt, ch, 0, k - 1, target))
-    add(st, open_nodes, ch, family, 0, raised, fresh)
+    add(st, open_nodes, ch, family, 0, raised, unsolved)
 
 
 @kernel
 def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-untyped-def]
-    """Search on for at most about ``most_nodes`` nodes.
+    """Search on until about ``most_nodes`` more nodes have been bounded.
 
-    Nodes that stay open are kept, not branched on, where the search only relaxes or where few
-    problems of a family are left.
+    An open node is kept, and not branched on, if the search only relaxes nodes or, in a tree of
+    many problems, if the node is open for few problems.
 
     Returns: DONE, PAUSED or FULL.
     """
     now, counts, tau = st.now[0], open_nodes.counts[0], st.support.shape[0]
     first = now.nodes
-    while counts.waiting + counts.diving > 0:
+    while counts.in_heap + counts.on_stack > 0:
         if now.nodes - first >= most_nodes:
             return PAUSED
         if counts.spare < 3:
@@ -395,14 +421,14 @@ def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-unty
         copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
         st.lam[0] = open_nodes.lam[row]
         if family is None:
-            fresh = open_nodes.fresh[row] > 0
-            closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, fresh)
+            unsolved = open_nodes.unsolved[row] > 0
+            closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, unsolved)
             keep = not closed and now.only_relax > 0
             if not closed:
                 try_rounding(st, m, k, n)
         else:
             closed, keep, n, k = close_for_all(st, ch.sweeps, family, row)
-        if keep:  # with the coefficients that its last bound came from
+        if keep:  # The row gets the coefficients that the node's last bound came from.
             copy_node(st.state, st.beta, open_nodes.state[row], open_nodes.beta[row])
             open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], bound
         release(open_nodes, row, keep)

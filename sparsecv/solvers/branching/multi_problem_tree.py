@@ -1,8 +1,8 @@
 """One tree searched for many problems that differ by the rows deleted, and what stays open of each.
 
 The main paper solves or bounds every fold alone. Here a node of the tree of all rows is branched on
-while the node is open for many problems; a node that is open for few is kept for searches of these
-problems alone. Most problems need no branching of their own.
+while the node is open for many problems. A node that is open for few problems is kept, and each of
+these problems is searched alone from the node. Most problems need no branching of their own.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class FamilyTree(Tree):
     """The tree of all rows, whose nodes are open for some of the problems that lack rows.
 
     supports, shape (s, τ): Good supports on all rows, the best first.
-    few: A node that is open for at most so many problems is kept.
-    patience: A problem with more kept nodes than this leaves the tree.
+    max_open: A node that is open for at most so many problems is kept.
+    max_nodes_left: A problem with more kept nodes than this leaves the tree.
     """
 
     def __init__(
@@ -60,25 +60,27 @@ class FamilyTree(Tree):
         left_out: LeftOut,
         problem: SparseRidgeProblem,
         supports: NDArray[np.intp],
-        few: int,
-        patience: int,
+        max_open: int,
+        max_nodes_left: int,
     ) -> None:
         gram, ridge, k, p = left_out.gram, problem.gamma / 2.0, left_out.count, problem.p
         self.k = k
         super().__init__(gram, problem, 0.0)
         self.enter(np.asarray(supports[0], dtype=np.intp), 0)
-        self.now["quick"] = 1  # no strong branching
+        self.now["rough_left"] = 1  # Columns are chosen without strong branching.
         self.ch.sweeps.limits["gap"] = FAMILY.gap
         self.ch.sweeps.limits["rounds"] = FAMILY.rounds
         self.margin = gram.rounding(ridge, problem.tau, float(self.now["upper"][0]))
-        cap = max(FAMILY.cap_share, FAMILY.cap_problems / k)
+        share = max(FAMILY.excess_share, FAMILY.excess_problems / k)
         self.problems = left_out.problems(ridge, problem.tau, -left_out.least, self.margin)
         self.family = kernels.Family(
             problems=self.problems,
             open_for=np.ones((self.open.state.shape[0], k), dtype=np.int8),
-            counts=record(kernels.COUNTS, few=few, patience=patience, cap=cap),
-            load=np.zeros(k, dtype=np.int64),
-            here=np.zeros(k, dtype=np.int32),
+            counts=record(
+                kernels.COUNTS, max_open=max_open, max_nodes_left=max_nodes_left, excess_share=share
+            ),
+            nodes_left=np.zeros(k, dtype=np.int64),
+            open_here=np.zeros(k, dtype=np.int32),
             one=np.zeros(1, dtype=np.int32),
             order=np.zeros(p, dtype=np.int64),
             places=np.arange(p, dtype=np.int64),
@@ -89,15 +91,18 @@ class FamilyTree(Tree):
             chosen = np.ascontiguousarray(support, dtype=np.int64)
             try_support(self.problems, chosen, np.arange(k, dtype=np.int32), k)
         self.start(np.zeros(p), first_multiplier(gram.b, self.st.terms.w, problem.tau), -np.inf)
-        self.counts["deep"] = 1
+        self.counts["depth_first"] = 1
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes; the tree ends too where no more nodes may be kept."""
+        """Search on for about so many nodes; the search also ends when the table of nodes is full.
+
+        Returns: ``driver.DONE`` or ``driver.PAUSED``.
+        """
         code = super().advance(nodes)
         return code if self.has_room else driver.DONE
 
     def grow(self, rows: int) -> None:
-        """Make room for more nodes."""
+        """Make the table of nodes larger, to so many rows."""
         super().grow(rows)
         more = np.zeros((rows - self.family.open_for.shape[0], self.k), dtype=np.int8)
         self.family = self.family._replace(open_for=np.vstack([self.family.open_for, more]))
@@ -114,26 +119,26 @@ def solve_jointly(
     *,
     limits: Limits | None = None,
     most_nodes: int = FAMILY.max_nodes,
-    few: int | None = None,
-    patience: int = FAMILY.max_nodes_left,
+    max_open: int | None = None,
+    max_nodes_left: int = FAMILY.max_nodes_left,
 ) -> list[PartialProof]:
     """Search the tree of all rows for every problem at the given γ and τ.
 
-    problem: On all rows; gives γ and τ.
-    supports, few, patience: As :class:`FamilyTree` takes them.
-    most_nodes: Nodes after which the tree is left as it is.
-    Returns: One for every problem, with the work of the whole tree. The open node of a problem that
-        has left the tree is the root.
+    problem: The problem on all rows, which gives γ and τ.
+    supports, max_open, max_nodes_left: As :class:`FamilyTree` takes them.
+    most_nodes: The tree ends after this many nodes; the nodes then open are left to other searches.
+    Returns: A proof for every problem, with the work of the whole tree. The open node of a problem
+        that has left the tree is the root.
     """
     limits, k, tau = limits or Limits(), left_out.count, problem.tau
-    if few is None:
-        few = max(min(FAMILY.max_open_problems, k // 8), int(FAMILY.max_open_share * k))
-    tree = FamilyTree(left_out, problem, supports, few, patience)
+    if max_open is None:
+        max_open = max(min(FAMILY.max_open_problems, k // 8), int(FAMILY.max_open_share * k))
+    tree = FamilyTree(left_out, problem, supports, max_open, max_nodes_left)
     root, dp = tree.take(tree.waiting), tree.problems
     status = Search(tree).run(limits.within(nodes=most_nodes))
     rounding = tree.margin + left_out.rounding(problem.gamma / 2.0, tau, dp.upper)
     rows = np.concatenate([tree.kept, tree.waiting])
-    is_open, gone = tree.family.open_for[rows] == 1, tree.family.load > patience
+    is_open, gone = tree.family.open_for[rows] == 1, tree.family.nodes_left > max_nodes_left
     nothing, work = tree.take(rows[:0]), Work(tree.n_nodes)
     known = zip(np.sort(dp.support), dp.upper.tolist(), rounding.tolist(), strict=True)
     left = np.flatnonzero(gone | is_open.any(axis=0)).tolist()
@@ -141,7 +146,7 @@ def solve_jointly(
     return [_partial(*one, nodes.get(j, nothing), status, work) for j, one in enumerate(known)]
 
 
-def settle(
+def search_alone(
     left_out: LeftOut,
     problem: SparseRidgeProblem,
     j: int,
@@ -150,18 +155,18 @@ def settle(
     *,
     branch: bool = False,
 ) -> PartialProof:
-    """Try the nodes that are open for problem j on its own relaxations; branch where asked to.
+    """Search the nodes that are open for problem j, with relaxations on the rows of problem j.
 
-    found: What is known of the problem.
-    branch: Search on until the problem is solved. Without ``branch`` no node is branched on, and no
-        node is enumerated.
+    found: The incumbent and the open nodes of the problem.
+    branch: Whether to search until the problem is solved. Otherwise the open nodes are relaxed, and
+        none is branched on or enumerated.
     """
     limits = limits or Limits()
     if found.solved:
         return replace(found, work=Work())
     tree = Tree(left_out.form(j), problem, 0.0)
     tree.enter(found.support, 0)
-    if np.isfinite(found.objective):  # the same support's objective may round to more here
+    if np.isfinite(found.objective):  # Here the support's objective may be rounded to more.
         tree.now["upper"] = np.minimum(tree.now["upper"], found.objective)
     tree.add(found.leaves, found.beta, found.root_lam)
     # The limits are restarted, as what a search may spend on enumeration grows with its time.
@@ -188,9 +193,10 @@ def _partial(
     ended: Status | None,
     work: Work,
 ) -> PartialProof:
-    """A proof of what is known with these nodes left; nothing below pruned nodes is better.
+    """The proof that the incumbent and the nodes left amount to; pruned nodes hold nothing better.
 
-    ended: How the search ended; where nodes are left all the same, they were not to be branched on.
+    ended: How the search ended. If the search ended as OPTIMAL with nodes left, these nodes were
+        kept and not branched on, and the status is NODE_LIMIT.
     """
     leaves, beta, root_lam, bounds, _ = nodes
     status, least = Status.OPTIMAL, objective

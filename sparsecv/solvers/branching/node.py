@@ -1,8 +1,8 @@
 """Compiled steps at one node of the tree over included and excluded columns.
 
 A node is a set of columns that are in every support below the node, a set of columns that are in
-none, and free columns. Here are its rounding to a support, what its bound decides of free columns,
-and its enumeration. The order of nodes and their branching stand in ``driver``.
+none, and free columns. This module rounds a node's relaxation to a support, decides free columns by
+the node's bound, and enumerates the supports below a node. ``driver`` takes up nodes and branches.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ NOW = np.dtype(
         ("spent", "f8"),  # supports of large nodes that were enumerated
         ("nodes", "i8"),  # nodes whose bound was computed
         ("branched", "i8"),  # nodes that were branched on
-        # the share of what a bound lacks to the target that coordinate descent may leave between
-        # bound and value: in general, and where too many columns are active for Newton steps
-        ("undecided", "f8"),
-        ("wide", "f8"),
-        ("quick", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
-        ("swept", "i8"),  # nodes relaxed by coordinate descent
-        ("sufficed", "i8"),  # nodes for which coordinate descent was enough
+        # Coordinate descent ends where the relaxation's value exceeds the bound by at most this
+        # share of (target − bound): with few active columns, and with too many for Newton steps.
+        ("open_share", "f8"),
+        ("open_share_unfactored", "f8"),
+        ("rough_left", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
+        ("n_swept", "i8"),  # nodes relaxed by coordinate descent
+        ("n_sufficed", "i8"),  # nodes for which coordinate descent was enough
         ("only_relax", "i8"),  # 1: nodes are neither branched on nor enumerated, but kept if open
     ]
 )
 
 
 class SearchState(NamedTuple):
-    """A problem, its incumbent, the node at hand and work space."""
+    """A problem, its incumbent, the current node and work space."""
 
-    G: Array
-    Q: Array  # G − D
+    G: Array  # (p, p) XᵀX
+    Q: Array  # (p, p) G − D
     terms: BoundTerms
-    root_w: Array  # √w
+    root_w: Array  # (p,) √w, w = γ/2 + D
     support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
     state: NDArray[np.int8]  # (p,) FREE, IN or OUT
@@ -88,9 +88,9 @@ def combinations(n, k, most):  # type: ignore[no-untyped-def]
 
 @kernel
 def enter(st, most):  # type: ignore[no-untyped-def]
-    """Make ``st.found``, after at most ``most`` swaps, the incumbent if it is better.
+    """Improve the support ``st.found`` by at most ``most`` swaps; a better one is the incumbent.
 
-    Returns: The objective of the swapped support.
+    Returns: The objective of the support after the swaps.
     """
     now, tau, work = st.now[0], st.support.shape[0], st.work
     here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, work.c, work.d)
@@ -147,7 +147,10 @@ def largest_share(columns, n, beta, root_w, chosen, first, last):  # type: ignor
 
 @kernel(inner=True)
 def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
-    """Choose the k free columns of largest z too; whether the support differs from the last one."""
+    """Choose, besides the m included columns, the k of n free columns with the largest z.
+
+    Returns: Whether the support differs from the support that was rounded last.
+    """
     new, chosen, tried = False, st.chosen, st.tried
     for a in range(m, m + k):
         chosen[a] = largest_share(st.columns, n, st.beta, st.root_w, chosen, m, a)
@@ -159,7 +162,10 @@ def round_node(st, m, k, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
-    """Round the relaxation to a support; if its objective is nearly the least, improve by swaps."""
+    """Round the relaxation to a support, and improve a support nearly as good as the incumbent.
+
+    m, k, n: Numbers of included columns, of columns still to choose, and of free columns.
+    """
     if not round_node(st, m, k, n):
         return
     if enter_node(st, m + k) <= st.now[0].upper * SETTINGS.max_swapped_ratio:
@@ -168,7 +174,10 @@ def try_rounding(st, m, k, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
-    """Choose the first min(n, k) free columns too, where no choice is left; count the chosen."""
+    """Choose the first min(n, k) free columns besides the m included; return how many are chosen.
+
+    With n ≤ k all free columns are chosen; with k ≤ 0 none is.
+    """
     for f in range(min(n, k)):
         chosen[m + f] = columns[f]
     return m + max(min(n, k), 0)
@@ -189,6 +198,7 @@ def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
     with these columns (EC.1, main paper, for k columns at once). Adding up at most 2k + 1 numbers
     loses at most 2k + 1 roundings of the sum (Higham 2002, eq. 4.4); 512 roundings are taken off.
 
+    k, n: Numbers of columns still to choose and of free columns.
     Returns: The sum of shares up to which that bound is at least the incumbent's objective.
     """
     now, terms, top, share = st.now[0], st.terms, st.top, st.work.share
@@ -204,7 +214,11 @@ def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
-    """Enumerate the k of n free columns still to choose; enter the best support found."""
+    """Enumerate every choice of k of the n free columns; enter the best support found.
+
+    allowed: Work space for columns that are not excluded.
+    m: Number of included columns.
+    """
     now = st.now[0]
     before = st.terms.yy - now.upper
     least = share_out(st, allowed, k, n) if k > 1 else -np.inf
@@ -214,13 +228,16 @@ def finish(st, allowed, m, k, n):  # type: ignore[no-untyped-def]
         now.least = min(now.least, st.terms.yy - gain)
         for a in range(k):
             st.chosen[m + a] = st.columns[st.work.found[a]]
-        # The enumeration's sums carry more rounding than a fresh factorisation of the support.
+        # A fresh factorisation of the support loses fewer digits than the enumeration's sums.
         enter_node(st, m + k)
 
 
 @kernel(inner=True)
 def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
-    """Decide free columns whose other decision the bound rules out; return how many."""
+    """Include or exclude free columns whose other decision has a bound of at least ``target``.
+
+    bound: The current node's bound; k: columns still to choose. Returns: How many were decided.
+    """
     now = st.now[0]
     fixed, least = fix_columns(st.terms, st.state, k, st.g, bound, target, st.top, True)
     now.pruned = min(now.pruned, least)
@@ -243,11 +260,11 @@ def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
-    """Whether choosing k of n columns is to be enumerated, in the time of ``nodes`` nodes or less.
+    """Whether all choices of k of n columns are to be enumerated.
 
-    With two columns left to choose, enumeration takes about the time of one relaxation. A node that
-    takes longer is enumerated as long as such nodes have taken no more work than all relaxations,
-    as the tree below the node might take longer still.
+    They are if enumeration takes the time of at most ``nodes`` nodes. A larger node is enumerated
+    as long as such nodes have taken no more work than all relaxations, because the tree below the
+    node might take longer still; with k = 2, enumeration takes about the time of one relaxation.
     """
     if k <= 1:
         return True

@@ -23,13 +23,13 @@ from .search_settings import ROW_DELETION
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Gram matrices of all rows, and the rows that each problem lacks.
+    """The Gram matrix of all rows, and the rows that each problem lacks.
 
-    gram: Of all rows.
+    gram: Gram matrix of all rows.
     rows, targets, shape (R, p) and (R,): The rows deleted, problem after problem, scaled so that
-        deleting them subtracts rowsᵀrows from G.
-    start, shape (k + 1,): ``rows[start[j]:start[j + 1]]`` are missing from problem j.
-    n: Rows of the data, which rounding is relative to.
+        deleting rows D subtracts DᵀD from G.
+    start, shape (k + 1,): Problem j lacks ``rows[start[j]:start[j + 1]]``.
+    n: Number of rows of the data; sums over the rows lose up to n roundings.
     """
 
     gram: GramForm
@@ -55,7 +55,7 @@ class LeftOut:
 
     @cached_property
     def squares(self) -> Array:
-        """Squared lengths of the columns with no row deleted, shape (p,)."""
+        """Squared lengths of the columns on all rows, shape (p,)."""
         return np.asarray(np.maximum(np.diag(self.gram.G), 0.0))
 
     @cached_property
@@ -105,9 +105,10 @@ class LeftOut:
         return np.asarray(np.maximum(low - self._eps * largest, 0.0))
 
     def rounding(self, ridge: float, tau: int, upper: Array) -> Array:
-        """What enumeration may overlook below every problem's ``upper``, shape (k,).
+        """By how much a support that enumeration overlooks may be better than ``upper``.
 
         ridge: γ/2.
+        upper, shape (k,): Objective of every problem's incumbent; the result has the same shape.
         """
         squares, yy, w = self.squares + ridge, self.gram.yy, ridge + self.least[:, None]
         return elimination_loss(squares, w, ridge, yy, self._eps, tau, np.minimum(upper, yy))
@@ -127,11 +128,11 @@ class LeftOut:
     def problems(
         self, ridge: float, tau: int, shift: Array, margin: float = 0.0
     ) -> kernels.DeletedProblems:
-        """State of the kernels, with no incumbents.
+        """The record that compiled bounds of these problems work on, with no incumbents.
 
         ridge: γ/2.
         shift, shape (k,): Multiple of I added to every problem's G and taken off γ/2.
-        margin: What objectives on all rows may be off by.
+        margin: Largest error of an objective on all rows.
         """
         gram, k, p = self.gram, self.count, self.gram.b.size
         widest = max(int(np.diff(self.start).max(initial=1)), 1)
@@ -170,15 +171,14 @@ class LeftOut:
     def centres(
         self, relaxation: Relaxation, ridge: float, tau: int, shift: Array
     ) -> tuple[Array, Array]:
-        """Coefficients for every problem near its relaxation's optimum, and bounds at them.
+        """Coefficients near the optimum of every problem's relaxation, and bounds there.
 
-        relaxation: Of all rows.
+        relaxation: The solved relaxation on all rows.
         ridge: γ/2.
-        shift, shape (k,): ε/2 of the main paper's eq. (5): multiple of I added to the problem's G
-            and taken off the perspective; negative multiples at most :attr:`least`.
-        Returns beta, shape (k, p).
-        Returns bound, shape (k,): objective(β') ≥ bound + (β' − β)ᵀ(G_j + shift_j I)(β' − β) for
-            every β' of at most τ non-zeros.
+        shift, shape (k,): ε/2 of the main paper's eq. (5), a multiple of I that is added to the
+            problem's G and taken off the perspective; no multiple is below −:attr:`least`.
+        Returns: β, shape (k, p), and bounds, shape (k,), with objective(β') ≥ bound +
+            (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ non-zeros.
         """
         dp, p = self.problems(ridge, tau, shift), self.gram.b.size
         root_lam, extracted = float(np.sqrt(relaxation.multiplier)), -float(np.median(shift))
@@ -189,11 +189,13 @@ class LeftOut:
         return beta, bound
 
     def spreads(self, H: Array, shift: float, of: NDArray[np.intp]) -> Array:
-        """xᵀ(G_j + shift·I)⁻¹x from above for row i of H and problem j = of[i] that lacks one row.
+        """Upper bounds on xᵀ(G_j + shift·I)⁻¹x for row x = H[i] and problem j = of[i].
 
-        H, shape (r, p).
-        of, shape (r,).
-        Returns, shape (r,): Infinite where nothing bounds the value.
+        By the Sherman–Morrison formula, with d the one row that the problem lacks and M the matrix
+        with d, the value is xᵀM⁻¹x + (xᵀM⁻¹d)²/(1 − dᵀM⁻¹d).
+
+        H, shape (r, p); of, shape (r,).
+        Returns, shape (r,): ∞ where 1 − dᵀM⁻¹d is too small.
         """
         values, vectors = self.eigen
         scale = values + shift

@@ -28,8 +28,8 @@ from .search_settings import ROW_DELETION
 KNOWN = np.dtype(
     [
         ("ridge", "f8"),  # γ/2
-        ("margin", "f8"),  # what objectives on all rows may be off by
-        ("inflated", "f8"),  # relative rounding of a leverage
+        ("margin", "f8"),  # largest error of an objective on all rows
+        ("inflated", "f8"),  # largest relative error of a leverage
     ]
 )
 NODE = np.dtype(
@@ -37,7 +37,7 @@ NODE = np.dtype(
         ("quadratic", "f8"),  # βᵀGβ
         ("linear", "f8"),  # βᵀb
         ("square", "f8"),  # |β|²
-        ("reach", "f8"),  # |y| + Σ|β_i|·length_i
+        ("reach", "f8"),  # |y| + Σ|β_i|·length_i, which rounding of the residual is relative to
         ("root_lam", "f8"),  # √λ of the node's relaxation
         ("extracted", "f8"),  # d of the relaxation's Q = G − dI
         ("cardinality_left", "i8"),  # free columns still to choose
@@ -69,14 +69,14 @@ class DeletedProblems(NamedTuple):
     residual: Array  # (R,)
     active: NDArray[np.int64]  # (p,) columns with a coefficient
     inverse: Array  # (p, p) L⁻¹ of K on the active columns
-    # One problem: coefficients that follow its deletion, and work space.
-    moved: Array  # (p,)
-    moved_c: Array  # (p,)
-    g: Array  # (p,)
+    # One problem: coefficients changed by its deleted rows, and work space for its m rows.
+    moved: Array  # (p,) the changed coefficients
+    moved_c: Array  # (p,) b − Gβ on all rows at these coefficients
+    g: Array  # (p,) gradient of the problem
     top: Array  # (p + 3,)
-    U: Array  # (m, p)
-    S: Array  # (m, m)
-    e: Array  # (m,)
+    U: Array  # (m, p) D L⁻ᵀ
+    S: Array  # (m, m) Cholesky factor of I − UUᵀ
+    e: Array  # (m,) residuals of the deleted rows
     # A support: L⁻¹ of G_S + γ/2 I, and L⁻¹b_S.
     L: Array  # (τ, τ)
     w: Array  # (τ,)
@@ -84,7 +84,13 @@ class DeletedProblems(NamedTuple):
 
 @kernel
 def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-untyped-def]
-    """Form what all problems share of a node, in O(p²)."""
+    """Form the quantities of a node that all problems share, in O(p²) operations.
+
+    state, beta, shape (p,): Decisions and coefficients of the node.
+    left: Columns still to choose.
+    root_lam: √λ, λ the multiplier of the cardinality constraint.
+    extracted: d of the relaxation's Q = G − dI.
+    """
     p, now, terms = beta.shape[0], dp.now[0], dp.all_rows
     gram_gradient(dp.G, terms.b, beta, dp.c)
     now.quadratic, now.linear, now.reach = 0.0, 0.0, terms.reach_y
@@ -100,7 +106,7 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
 
 @kernel(inline=True)
 def load_residuals(dp, j):  # type: ignore[no-untyped-def]
-    """Residuals of the rows that problem j lacks; the sum of their squares."""
+    """Form the residuals of the rows that problem j lacks; return the sum of their squares."""
     total = 0.0
     for r in range(dp.start[j], dp.start[j + 1]):
         dp.residual[r] = dp.T[r] - dot(dp.D[r], dp.beta, dp.beta.shape[0])
@@ -110,7 +116,11 @@ def load_residuals(dp, j):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True, reorder=True)
 def deleted_gradient(D, first, m, e, c, beta, shift, g):  # type: ignore[no-untyped-def]
-    """g_i = c_i − Σ_r D_ri e_r − shift·β_i over the m rows from ``first`` on."""
+    """Write g_i = c_i − Σ_r D_ri e_r − shift·β_i, summed over the m rows from ``first`` on.
+
+    c is b − Gβ on all rows, e are the residuals of the m deleted rows, and g is the gradient
+    without these rows.
+    """
     p = beta.shape[0]
     if m == 1:  # Leave-one-out: one pass.
         error = e[0]
@@ -169,8 +179,8 @@ def evaluate(dp, j, c, beta, sums, target, scaled):  # type: ignore[no-untyped-d
 
     c: b − Gβ on all rows; ``dp.e`` holds the residuals of the rows that are deleted.
     sums: βᵀGβ and βᵀb on all rows, reach, |β|².
-    target: The largest g² are selected exactly only where a cruder sum does not reach ``target``.
-    scaled: Whether multiples of the residual may be dual points: only where shift = 0.
+    target: The largest g² are selected only if the bound by :func:`sum_from_above` is below this.
+    scaled: Whether multiples of the residual may be dual points, which is so only if shift = 0.
     """
     quadratic, linear, reach, square = sums
     first, m = dp.start[j], dp.start[j + 1] - dp.start[j]
@@ -207,9 +217,10 @@ def bound_as_is(dp, j, target, scaled):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def factor_active(dp):  # type: ignore[no-untyped-def]
-    """L⁻¹ of K on the columns with a coefficient.
+    """Form L⁻¹ of K = LLᵀ on the active columns, the curvature of the node's relaxation there.
 
-    K is G less what the relaxation extracted, plus the weight where z = 1.
+    K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
+    that the relaxation extracts.
     """
     p, now, ridge, K = dp.beta.shape[0], dp.now[0], dp.known[0].ridge, dp.inverse
     n, mean = 0, 0.0
@@ -233,9 +244,10 @@ def factor_active(dp):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
-    """U = D L⁻ᵀ on n columns for the rows problem j lacks, and the Cholesky factor of I − UUᵀ.
+    """Form U = D L⁻ᵀ for the rows that problem j lacks, and the Cholesky factor S of I − UUᵀ.
 
-    Returns: The least pivot of I − UUᵀ, or 0 where too few digits are left.
+    inverse: L⁻¹ of a matrix on n ``columns``.
+    Returns: The least pivot of I − UUᵀ, or 0 if a pivot is too small for the digits it has lost.
     """
     U, S, least = dp.U, dp.S, 1.0
     first = dp.start[j]
@@ -256,11 +268,12 @@ def down_date(dp, inverse, columns, n, j):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def move(dp, j, value, target):  # type: ignore[no-untyped-def]
-    """Let β follow the deletion of problem j's rows; whether that was possible and promising.
+    """Change β to the relaxation's optimum without problem j's rows, if the same β_i stay zero.
 
-    With one row and the same zeros, the relaxation of ``value`` on all rows is worth
-    value − e²/(1 − |U|²) without the row: where that is below ``target`` nothing is gained. On
-    success ``dp.moved`` holds the coefficients and ``dp.e`` the residuals there.
+    If a single row is deleted and the same β_i stay zero, the relaxation's optimum falls from
+    ``value`` on all rows to value − e²/(1 − |U|²); if that is below ``target``, nothing is formed.
+
+    Returns: Whether ``dp.moved`` holds the coefficients and ``dp.e`` the residuals there.
     """
     first, m = dp.start[j], dp.start[j + 1] - dp.start[j]
     n, e, S, step = dp.now[0].active, dp.e, dp.S, dp.top
@@ -292,7 +305,10 @@ def move(dp, j, value, target):  # type: ignore[no-untyped-def]
 
 @kernel(inline=True)
 def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
-    """Dual bound on problem j at coefficients that follow its deletion; −∞ where there are none."""
+    """Dual bound of the loaded node on problem j at the coefficients of :func:`move`.
+
+    Returns: −∞ where :func:`move` forms no coefficients.
+    """
     if not move(dp, j, value, target):
         return -np.inf
     p, b, c = dp.beta.shape[0], dp.all_rows.b, dp.moved_c
@@ -303,7 +319,7 @@ def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
         if dp.moved[i] != dp.beta[i]:
             add(c, dp.G[i], dp.beta[i] - dp.moved[i], p)
     quadratic, linear, square = 0.0, 0.0, 0.0
-    reach = dp.now[0].reach  # of both coefficients, as c was formed from both
+    reach = dp.now[0].reach  # c has been formed from β and from the moved coefficients.
     for a in range(dp.now[0].active):
         i = dp.active[a]
         square += dp.moved[i] * dp.moved[i]
@@ -317,7 +333,8 @@ def bound_moved(dp, j, value, target, scaled):  # type: ignore[no-untyped-def]
 def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
     """Whether the loaded node's bound on problem j reaches ``target``.
 
-    value: The relaxation's objective on all rows, which shows where no bound can be enough.
+    value: The relaxation's objective on all rows. Less the squared residuals of the deleted rows,
+        the objective bounds every dual bound on problem j from above.
     """
     if value - load_residuals(dp, j) < target:
         return False
@@ -331,7 +348,10 @@ def closes(dp, j, target, value):  # type: ignore[no-untyped-def]
 
 @kernel
 def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
-    """Every problem's own coefficients for the loaded node, and the bound at these coefficients."""
+    """Write good coefficients of every problem at the loaded node, and the bounds there.
+
+    betas, bounds, shape (k, p) and (k,).
+    """
     factor_active(dp)
     for j in range(dp.yy.shape[0]):
         load_residuals(dp, j)
@@ -345,7 +365,7 @@ def centres(dp, betas, bounds):  # type: ignore[no-untyped-def]
 
 @kernel
 def factor_support(dp, support):  # type: ignore[no-untyped-def]
-    """L⁻¹ of G_S + γ/2 I = LLᵀ, and w = L⁻¹b_S; what the support gains on all rows, |w|²."""
+    """Form L⁻¹ of G_S + γ/2 I = LLᵀ and w = L⁻¹b_S; return |w|², yᵀy less the objective."""
     tau = support.shape[0]
     cholesky(dp.G, dp.known[0].ridge, support, tau, dp.L)
     gain = 0.0
@@ -358,11 +378,13 @@ def factor_support(dp, support):  # type: ignore[no-untyped-def]
 
 @kernel
 def try_support(dp, support, here, count):  # type: ignore[no-untyped-def]
-    """Make a support the incumbent of the problems ``here[:count]`` that it improves on.
+    """Make a support the incumbent of those of the problems ``here[:count]`` that it improves.
 
-    Returns: On how many problems the support could not be judged, as the down-date has lost its
-        digits where next to nothing of a deleted row is left by the others; ``dp.doubt`` begins
-        with these problems.
+    The objective without rows D is f − eᵀ(I − UUᵀ)⁻¹e, which loses its digits if a deleted row has
+    a leverage near 1.
+
+    Returns: For how many problems the objective has lost its digits; ``dp.doubt`` begins with these
+        problems.
     """
     e, tau, doubtful, known = dp.e, support.shape[0], 0, dp.known[0]
     whole = dp.all_rows.yy - factor_support(dp, support)

@@ -19,12 +19,12 @@ from .search_settings import SETTINGS
 
 
 class RefittedTree(Tree):
-    """A tree that fits the diagonal again at nodes before it searches on from there.
+    """A tree that fits the diagonal D at a node before it searches below this node.
 
     The deeper a node, the larger the diagonal D of its free columns may be with XᵀX − D ⪰ 0:
-    excluded columns do not count, and D need not take anything from included columns. Where columns
-    are nearly orthogonal, larger diagonals close most of the gap. Open nodes wait here with the
-    diagonal of the node they come from; the compiled search has only the nodes below one node.
+    excluded columns do not count, and D may be 0 on included columns. Where columns are nearly
+    orthogonal, larger diagonals close most of the gap. The heap of this class holds open nodes with
+    the diagonals of the nodes above; the compiled search holds only the nodes below one node.
 
     gram: With D > 0.
     tol: Relative gap at which a node is pruned.
@@ -51,9 +51,9 @@ class RefittedTree(Tree):
         beta: Array,
         lam: Array,
         bound: Array | float = -np.inf,
-        fresh: NDArray[np.int8] | int = 1,
+        unsolved: NDArray[np.int8] | int = 1,
     ) -> None:
-        """Let nodes wait with the root's diagonal, which every node allows."""
+        """Put nodes in the heap with the root's diagonal, which is valid at every node."""
         bounds = np.broadcast_to(np.asarray(bound, dtype=float), lam.shape)
         self._wait(self.gram.D, (state, beta, lam, bounds, np.ones(lam.size, dtype=np.int8)))
 
@@ -85,17 +85,20 @@ class RefittedTree(Tree):
         return driver.DONE
 
     def _take_up(self) -> bool:
-        """Fit the diagonal of the node of least bound; whether the node is open afterwards."""
+        """Fit the diagonal of the node of least bound, and give the node to the compiled search.
+
+        Returns: False if the node's new bound prunes the node.
+        """
         now, tau, ridge = self.now, self.problem.tau, self.problem.gamma / 2.0
         bound, _, D, state, beta, lam = heapq.heappop(self.heap)
         target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
-        picks, free = tau - int((state == IN).sum()), int((state == FREE).sum())
-        settled = not 0 < picks < free
-        if bound < target and not settled:
+        left, free = tau - int((state == IN).sum()), int((state == FREE).sum())
+        one_support = not 0 < left < free
+        if bound < target and not one_support:
             now["nodes"] += 1
             start = Fitted(D, beta, lam, bound)
             D, beta, lam, fitted = fit_diagonal(
-                self.gram, ridge, state, picks, start, target, SETTINGS.refit_steps
+                self.gram, ridge, state, left, start, target, SETTINGS.refit_steps
             )
             pays = fitted - bound > SETTINGS.refit_share * (target - bound)
             least = SETTINGS.min_nodes_per_refit
@@ -108,11 +111,11 @@ class RefittedTree(Tree):
         st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         st.terms.w[:] = weights(ridge, D)
         st.root_w[:] = np.sqrt(st.terms.w)
-        super().add(state[None], beta[None], np.array([lam]), bound, int(settled))
+        super().add(state[None], beta[None], np.array([lam]), bound, int(one_support))
         return True
 
     def _wait(self, D: Array, nodes: Nodes) -> None:
-        """Let nodes wait with a diagonal D that all of them allow."""
+        """Put nodes in the heap with a diagonal D that is valid at all of these nodes."""
         for state, beta, lam, bound, _ in zip(*nodes, strict=True):
             self.pushed += 1
             heapq.heappush(self.heap, (float(bound), self.pushed, D, state, beta, float(lam)))

@@ -25,18 +25,19 @@ from ..supports.rounding import pad_support
 from . import driver, node
 from .search_settings import SETTINGS
 
-# states, β, √λ, bounds, and 1 where the relaxation has not been solved
+# Of m nodes: decisions (m, p), β (m, p), √λ (m,), lower bounds (m,), and 1 where the relaxation has
+# not been solved (m,).
 Nodes = tuple[NDArray[np.int8], Array, Array, Array, NDArray[np.int8]]
 
 
 class Tree:
-    """The open nodes of one thread, and the state its search works with.
+    """The open nodes of one thread, the incumbent, and the work space of the thread's search.
 
     problem: Gives γ and τ.
     tol: Relative gap at which a node is pruned.
     """
 
-    family: Any = None  # which problems nodes are open for, in a tree of many problems
+    family: Any = None  # In a tree of many problems, the problems that every node is open for.
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.problem, self.tol = gram, problem, tol
@@ -45,19 +46,19 @@ class Tree:
         self.nt = newton_work(p, SETTINGS.max_factored_columns)
         self.ch = _children(self.st, gram.scaled)
         self.open = _rows(min(SETTINGS.first_rows, self._most()), p)
-        # Plain arrays of the counters: numpy is slow at the names of a record array.
+        # Numpy reads named fields of plain arrays faster than those of record arrays.
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
 
     @property
     def waiting(self) -> NDArray[np.int64]:
-        """Rows of the open nodes."""
-        heap = self.open.heap[: self.counts["waiting"][0]]
-        return np.concatenate([heap, self.open.stack[: self.counts["diving"][0]]])
+        """Rows of the nodes in the heap and on the stack."""
+        heap = self.open.heap[: self.counts["in_heap"][0]]
+        return np.concatenate([heap, self.open.stack[: self.counts["on_stack"][0]]])
 
     @property
     def n_open(self) -> int:
-        """How many nodes are open."""
+        """How many nodes are in the heap and on the stack."""
         return self.waiting.size
 
     @property
@@ -72,7 +73,7 @@ class Tree:
 
     @property
     def kept(self) -> NDArray[np.int64]:
-        """Rows of the leaves kept."""
+        """Rows of the open nodes that are kept and not branched on."""
         return self.open.kept[: self.counts["kept"][0]]
 
     @property
@@ -87,15 +88,15 @@ class Tree:
         beta: Array,
         lam: Array,
         bound: Array | float = -np.inf,
-        fresh: NDArray[np.int8] | int = 1,
+        unsolved: NDArray[np.int8] | int = 1,
     ) -> None:
-        """Let nodes wait in the heap.
+        """Put nodes in the heap.
 
         state, shape (m, p): Free (0), included (1) and excluded (2) columns.
         beta, shape (m, p).
         lam, shape (m,): √λ.
         bound: Lower bounds on the objectives of the nodes' supports.
-        fresh: 1 where the relaxation is to be solved when the node is taken up.
+        unsolved: 1 for a node whose relaxation is solved only when the node is taken up.
         """
         m = state.shape[0]
         while self.counts["spare"][0] < m + 3:
@@ -105,32 +106,32 @@ class Tree:
         self.counts["spare"] = first
         self.open.state[rows], self.open.beta[rows] = state, beta
         self.open.lam[rows], self.open.bound[rows] = lam, bound
-        self.open.fresh[rows] = fresh
+        self.open.unsolved[rows] = unsolved
         for row in rows:
             driver.push(self.open, row)
 
     def start(self, beta: Array, root_lam: float, bound: float) -> None:
         """Begin at the root, whose relaxation is solved by β (p,) and √λ."""
         free = np.zeros((1, beta.size), dtype=np.int8)
-        self.add(free, beta[None], np.array([root_lam]), bound, fresh=0)
+        self.add(free, beta[None], np.array([root_lam]), bound, unsolved=0)
 
     def learn_from(self, other: Tree) -> None:
-        """Take over the incumbent of a tree of the same problem, and its gains of branching."""
+        """Copy the incumbent and the gains of branching of a tree of the same problem."""
         self.take_incumbent(other)
         self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
-        for name in ("swept", "sufficed", "undecided", "wide"):
+        for name in ("n_swept", "n_sufficed", "open_share", "open_share_unfactored"):
             self.now[name] = other.now[name]
 
     def take_incumbent(self, other: Tree) -> None:
-        """Take over the incumbent of a tree of the same problem if it is better."""
+        """Copy the incumbent of a tree of the same problem if that incumbent is better."""
         if self.now["upper"] > other.now["upper"]:
             self.now["upper"] = other.now["upper"]
             self.st.support[:] = other.st.support
 
     def take(self, rows: NDArray[np.int64]) -> Nodes:
-        """The nodes in some rows."""
+        """The nodes in the given rows of the table."""
         at = self.open
-        return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.fresh[rows]
+        return at.state[rows], at.beta[rows], at.lam[rows], at.bound[rows], at.unsolved[rows]
 
     def clear(self) -> None:
         """Forget every node."""
@@ -146,16 +147,16 @@ class Tree:
         return nodes
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes.
+        """Search on for about so many nodes; enlarge the table of nodes if the table is full.
 
-        Returns: ``driver.DONE``, ``PAUSED`` (the nodes are used up) or ``FULL`` (the rows were).
+        Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
         code = int(driver.explore(self.st, self.nt, self.ch, self.open, self.family, nodes))
         rows = self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
         if rows == self._most():
-            self.counts["deep"] = self.counts["spare"] < 2 * self.gram.b.size + 16
+            self.counts["depth_first"] = self.counts["spare"] < 2 * self.gram.b.size + 16
         return code
 
     def grow(self, rows: int) -> None:
@@ -163,24 +164,27 @@ class Tree:
         self.open = _grown(self.open, rows)
 
     def enter(self, support: NDArray[np.intp], swaps: int = 100) -> None:
-        """Make a support of at most τ columns the incumbent if it is better, after some swaps."""
+        """Improve a support of at most τ columns by swaps; a better support becomes the incumbent.
+
+        swaps: Most swaps.
+        """
         st = self.st
         st.found[: st.support.size] = pad_support(support, st.support.size, st.state.size)
         node.enter(st, swaps)
 
     def bytes_per_node(self) -> float:
-        """Memory of one row of the table."""
+        """Memory of one row of the table: 9 bytes for each column, and 48 for numbers and lists."""
         return 9.0 * self.gram.b.size + 48.0
 
     def _most(self) -> int:
-        """Most rows the table may have; always room for a search depth first."""
+        """Most rows that the table may have; a search depth first needs at most 4p + 64 rows."""
         return max(int(SETTINGS.max_open_bytes / self.bytes_per_node()), 4 * self.gram.b.size + 64)
 
 
 class Search:
-    """One tree searched best bound first, by one thread or several with open nodes of their own.
+    """The search of one tree by one thread, or by several threads with open nodes of their own.
 
-    n_jobs: Threads, as in joblib; 1 by default.
+    n_jobs: Number of threads, as in joblib; 1 by default.
     """
 
     def __init__(self, tree: Tree, n_jobs: int | None = None) -> None:
@@ -221,7 +225,8 @@ class Search:
     def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
         """Search until no node is open or a limit is reached.
 
-        pause: Work, in supports, after which the search returns None.
+        pause: The search returns None once its relaxations have taken the time in which enumeration
+            visits this many supports.
         """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None
@@ -252,7 +257,7 @@ class Search:
                 self._share()
 
     def _note(self, seconds: float) -> None:
-        """Note the gap where it has shrunk enough."""
+        """Add time, incumbent and bound to the history if the gap has shrunk enough."""
         ratio = SETTINGS.history_seconds_ratio
         if self.history and seconds < ratio * self.history[-1][0]:
             return
@@ -275,7 +280,7 @@ class Search:
         self._share()
 
     def _share(self) -> None:
-        """Give every thread the incumbent, and idle threads half of the fullest heap's nodes."""
+        """Give every tree the best incumbent, and a tree without nodes half of another tree's."""
         if len(self.trees) == 1:
             return
         best = self._best
@@ -294,9 +299,9 @@ class Search:
 
 def _some(nodes: Nodes, first: int, step: int) -> Nodes:
     """Every ``step``-th of the nodes, from position ``first`` on."""
-    state, beta, lam, bound, fresh = nodes
+    state, beta, lam, bound, unsolved = nodes
     at = slice(first, None, step)
-    return state[at], beta[at], lam[at], bound[at], fresh[at]
+    return state[at], beta[at], lam[at], bound[at], unsolved[at]
 
 
 def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.SearchState:
@@ -315,8 +320,8 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         tolerance=max(tol, TOLERANCE),
         ridge=ridge,
         scaled=gram.scaled,
-        undecided=shares[0],
-        wide=shares[1],
+        open_share=shares[0],
+        open_share_unfactored=shares[1],
     )
     return node.SearchState(
         G=np.ascontiguousarray(gram.G),
@@ -361,7 +366,7 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
         beta=np.zeros((rows, p)),
         lam=np.zeros(rows),
         bound=np.zeros(rows),
-        fresh=np.zeros(rows, dtype=np.int8),
+        unsolved=np.zeros(rows, dtype=np.int8),
         heap=np.zeros(rows, dtype=np.int64),
         stack=np.zeros(rows, dtype=np.int64),
         spare=np.arange(rows, dtype=np.int64),

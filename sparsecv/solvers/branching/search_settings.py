@@ -64,16 +64,17 @@ class SearchSettings(NamedTuple):
     # the numbers makes bounds of nodes tighter and dearer.
     rounds_before_newton: int = 8
     rounds_alone: int = 20
-    # Coordinate descent leaves the node to Newton steps while the relaxation's value and bound are
-    # further apart than this share of what the bound lacks to the target: in general, and where no
-    # diagonal is extracted. Doubling the shares ends coordinate descent earlier with looser bounds.
+    # Coordinate descent at a node ends, and no Newton steps follow, if the relaxation's value
+    # exceeds the bound by at most this share of (target − bound): with an extracted diagonal, and
+    # without. Doubling the shares ends coordinate descent earlier with looser bounds.
     undecided_share: float = 0.1
     scaled_undecided_share: float = 0.03
-    # The first nodes of a tree are relaxed roughly, this many: easy problems end with them.
-    # Doubling the number delays strong branching.
+    # The first so many nodes of a tree are rough nodes: they are relaxed by few rounds of
+    # coordinate descent and branched on without trials. Doubling the number delays strong
+    # branching, which easy problems do not need.
     rough_nodes: int = 100
-    # Coordinate descent at a rough node may leave this share of what the bound lacks to the target.
-    # Doubling the share makes the first nodes cheaper and their bounds looser.
+    # Coordinate descent at a rough node ends if the relaxation's value exceeds the bound by at most
+    # this share of (target − bound). Doubling the share makes rough nodes cheaper and looser.
     rough_undecided_share: float = 0.3
     # Seconds between two looks at the clock, about. Doubling the number makes time limits twice as
     # coarse and saves next to nothing.
@@ -152,11 +153,12 @@ class FamilySettings(NamedTuple):
     # relaxation, and in place of branching. Doubling the numbers branches less and enumerates more.
     supports_unsolved: float = 2e4
     supports: float = 1e5
-    # The relaxation on all rows may end once its bound exceeds the incumbent by this share, or by
-    # ``cap_problems`` over the number of problems: deleted rows take about one such share off the
-    # bound. Doubling the numbers closes nodes for more problems at once at dearer relaxations.
-    cap_share: float = 0.01
-    cap_problems: float = 4.0
+    # The relaxation on all rows ends when its bound exceeds the incumbent's objective by this share
+    # or, if larger, by ``excess_problems`` over the number of problems, because a deleted row takes
+    # about such a share off the bound. Doubling the numbers closes nodes for more problems at once
+    # and makes relaxations dearer.
+    excess_share: float = 0.01
+    excess_problems: float = 4.0
     # Relative gap and rounds of coordinate descent at a node of the shared tree. Doubling the gap,
     # or halving the rounds, makes nodes cheaper and closes them for fewer problems.
     gap: float = 1e-5
@@ -169,15 +171,19 @@ class RowDeletionSettings(NamedTuple):
     # Least pivot of I − D(G + γ/2 I)⁻¹Dᵀ: below this pivot a down-date has lost six of its sixteen
     # digits, and the problem is left to a search of its own. Doubling the number leaves out more.
     min_pivot: float = 1e-6
-    # A down-dated objective may be off by this share of itself: beyond, the support is not judged
-    # for this problem. Doubling the number trusts down-dates more.
+    # If a down-dated objective may be wrong by more than this share of its value, the support is
+    # not considered for this problem, whose node stays open. Doubling the number trusts down-dates
+    # more.
     max_relative_loss: float = 1e-8
-    # Relative ridge, of the mean diagonal entry, and least pivot that a factor of the active
-    # columns gets: the factor only says where bounds are tried, so that its errors are harmless.
+    # A factor of the active columns gets a ridge, and pivots of at least, this share of the mean
+    # diagonal entry. The factor only says at which coefficients bounds are tried, so that its
+    # errors cannot make a bound wrong. Doubling the number makes these coefficients hardly worse.
     relative_ridge: float = 1e-9
-    # Halvings when the least eigenvalue after one row's deletion is located.
+    # The least eigenvalue without one row is bracketed by this many halvings. Doubling the number
+    # narrows the bracket below what 64-bit numbers can tell apart.
     bisections: int = 50
-    # Leverages this close to 1 say nothing: the row is nearly all that determines some direction.
+    # If 1 less the leverage of a deleted row is at most this number, no spread is bounded, because
+    # the row nearly alone determines some direction. Doubling the number bounds fewer spreads.
     min_leverage_left: float = 1e-6
 
 

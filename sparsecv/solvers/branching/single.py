@@ -128,9 +128,9 @@ class _BelowRoot:
         self.tree.enter(np.searchsorted(root.columns, incumbent.support[inside]))
         self.tree.now["upper"] = np.minimum(self.tree.now["upper"], incumbent.objective)
         self.tree.start(root.beta, root.root_lam, root.bound)
-        self.tree.now["quick"] = SETTINGS.rough_nodes
-        self.tree.now["undecided"] = SETTINGS.rough_undecided_share
-        self.tree.now["wide"] = 1.0
+        self.tree.now["rough_left"] = SETTINGS.rough_nodes
+        self.tree.now["open_share"] = SETTINGS.rough_undecided_share
+        self.tree.now["open_share_unfactored"] = 1.0
         self.first = Search(self.tree)
         self.fitted: Fitted | None = None  # a diagonal fitted to (γ, τ), and its relaxation
 
@@ -214,7 +214,7 @@ class _BelowRoot:
         tree = kind(replace(self.gram, D=fitted.D), self.problem, self.tol)
         tree.take_incumbent(self.tree)
         if kind is Tree:
-            tree.now["quick"] = SETTINGS.rough_nodes
+            tree.now["rough_left"] = SETTINGS.rough_nodes
         tree.start(fitted.beta, fitted.root_lam, fitted.bound)
         return self.searching(tree)
 

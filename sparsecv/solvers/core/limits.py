@@ -80,7 +80,7 @@ class Limits:
         self.node_limit, self.stop = node_limit, stop
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process, whose clock is another, what is left counts from its arrival."""
+        """Pickle the time that is left, which counts from the arrival in another process."""
         return Limits, (self.remaining(), self.node_limit, self.stop)
 
     def share(self, pieces: float) -> Limits:

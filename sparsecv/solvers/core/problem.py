@@ -17,8 +17,8 @@ EPS = float(np.finfo(np.float64).eps)
 class SubsetFit(NamedTuple):
     """Ridge fit on one support.
 
-    ``gain`` = yᵀy − objective. Both are sums of squares, never differences, so whichever is the
-    smaller keeps its digits: it is the one to compare two supports by.
+    ``gain`` = yᵀy − objective. The objective and the gain are each computed as a sum of squares and
+    not as a difference; two supports are compared by the smaller of the two, which has more digits.
     """
 
     coef: Array
@@ -26,25 +26,32 @@ class SubsetFit(NamedTuple):
     gain: float
 
 
-# Rows per column from which a table is reduced to the triangle of its QR factorisation where Gram
-# matrices are formed: a triangle of a shorter table costs more than it saves (measured).
-LONG = 4
+# A table with more rows per column than this is reduced to the triangle of its QR factorisation
+# before Gram matrices are formed; for shorter tables the triangle costs more than it saves
+# (measured). Doubled, Gram matrices of tables with 4 to 8 rows per column are formed from the rows.
+MAX_ROWS_PER_COLUMN_UNREDUCED = 4
 # A column that, with the other columns of a support projected out, keeps at most this share of its
-# length counts as dependent on the other columns: doubles know columns to 1e-16, and factorisations
-# keep two or three digits less. Doubled, supports of so much worse condition lose a column.
+# length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
+# its length, and factorisations lose two or three digits more. Doubled, columns twice as far from
+# the span of the other columns count as dependent.
 DEPENDENT_SHARE = 1e-13
-# Searches work with a √(γ/2) of at least this share of the longest column: QR loses 1e-15 of the
-# length, so that three digits of the share are left. Doubled, four times as much is added to γ = 0.
+# Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
+# loses 1e-15 of the length, so that three digits of the share are left. Doubled, four times as much
+# is added to γ = 0.
 ZERO_SHARE = 1e-12
 
 
 class _Rows:
-    """[X y], or once it has been compressed the triangle of its QR factorisation.
+    """The rows of [X y], or after :meth:`SparseRidgeProblem.compressed` a triangular factor.
 
-    ``lost`` bounds what products of two columns are off by since, in units of their lengths: a
-    Householder QR of m rows moves each column by at most m·u of its length. For matrices that were
-    given, ``given`` holds by how much the root taken of them is off and their least eigenvalue,
-    both with columns scaled to length 1, and the squares of those lengths.
+    rows, shape (m, p + 1).
+    given: For a problem made from Gram matrices, with columns scaled to length 1: the largest error
+        of rootᵀroot, root the matrix root taken; a lower bound on the least eigenvalue; and the
+        squared lengths of the columns.
+
+    ``lost`` bounds the error of a product of two columns of the factor, relative to the product of
+    their lengths: Householder's QR of m rows moves each column by at most m·u of its length, u the
+    rounding unit (Higham 2002, Theorem 19.4, with a constant of 1).
     """
 
     def __init__(self, rows: Array, given: tuple[float, float, Array] | None = None) -> None:
@@ -72,7 +79,7 @@ class _Rows:
 
     @cached_property
     def pivots(self) -> tuple[Array, Array]:
-        """Squared lengths of the columns of X, and what the columns before leave of each."""
+        """Squared lengths of the columns of X, before and after projecting out earlier columns."""
         X = self.triangle[:, :-1]
         left = np.zeros(X.shape[1])
         diagonal = _triangle(X).diagonal()
@@ -162,7 +169,8 @@ class SparseRidgeProblem:
         yy, gamma : float
         tau : int
         row : array, shape (p + 1,), optional
-            One more row of [X y]: in the matrices a long row would take the digits of the others.
+            One more row of [X y]. Added to the matrices, a long row would take digits of the
+            others.
 
         Returns
         -------
@@ -171,8 +179,8 @@ class SparseRidgeProblem:
         Raises
         ------
         ValueError
-            Shapes, values, γ or τ as for the class, or [[G, b], [bᵀ, yy]] clearly not positive
-            semidefinite: no data have it.
+            Shapes, values, γ or τ as for the class, or a matrix [[G, b], [bᵀ, yy]] that is clearly
+            not positive semidefinite, which no data have.
         """
         G = np.asarray(G, dtype=np.float64)
         b = np.asarray(b, dtype=np.float64)
@@ -187,9 +195,9 @@ class SparseRidgeProblem:
             raise ValueError("G, b and yy must be finite")
         self = cls.__new__(cls)
         root, given = gram_root(joint)
-        if row is not None:  # stacked, not added
+        if row is not None:
             root, joint = np.vstack([row, root]), np.vstack([row, joint])
-        first: dict[bytes, int] = {}  # neither eigenvectors nor QR keep equal columns equal
+        first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
         self._data = _Rows(_triangle(root[:, same])[:, same], given)
         self._init(p, gamma, tau)
@@ -260,12 +268,12 @@ class SparseRidgeProblem:
         return SparseRidgeProblem(X, X @ np.asarray(coef), gamma=self.gamma, tau=self.tau)
 
     def compressed(self) -> SparseRidgeProblem:
-        """This problem, its data reduced to at most p + 1 rows here and now: for many solves.
+        """Reduce the data to at most p + 1 rows, which makes many solves faster.
 
         Returns
         -------
         SparseRidgeProblem
-            Itself.
+            This problem itself.
         """
         self._data.rows = self._data.triangle
         return self
@@ -277,31 +285,32 @@ class SparseRidgeProblem:
 
     @property
     def _rows(self) -> Array:
-        """A factor of [X y] with as many rows as it happens to have."""
+        """The rows of [X y], or a factor of [X y] where the data were compressed."""
         return self._data.rows
 
     @property
     def _short(self) -> Array:
-        """A factor of [X y] for Gram matrices: triangles of not so long tables cost more."""
-        return self._rows if self._rows.shape[0] <= LONG * self.p else self._base
+        """The rows of [X y], or for a long table its triangular factor, to form Gram matrices."""
+        few = self._rows.shape[0] <= MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
+        return self._rows if few else self._base
 
     @property
     def distortion(self) -> float:
-        """What products of two of the columns held are off by, in units of their lengths."""
+        """Largest error of a product of two columns, relative to the product of their lengths."""
         return self._data.lost
 
     def data_loss(self, upper: float, size: int | None = None, given_gamma: bool = False) -> float:
-        """How far below the optimum of what searches work with that of the problem given may lie.
+        """By how much the optimum of the given problem may lie below the optimum that is searched.
 
-        Where searches work with a larger γ than the one given, coefficients of which the longest
-        column's multiples have a squared length of at most yᵀy/ZERO_SHARE add ZERO_SHARE·yᵀy.
+        If searches work with a larger γ than the given γ, the objective grows by ZERO_SHARE·yᵀy for
+        coefficients β with ℓ²|β|² ≤ yᵀy/ZERO_SHARE, ℓ the length of the longest column.
 
-        Of a problem made by :meth:`from_gram` the root taken of its matrix J has
-        rootᵀ·root = J + E, |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is off by at most
-        η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. At the optimum (γ/2)|β|² and the least eigenvalue of J
-        times ℓ_y² + Σ ℓ_i²β_i² do not exceed the objective. ``upper`` is one that a support of at
-        most ``size`` columns (τ by default) attains; twice as much covers what it is off by itself,
-        or else nothing below it is left to bound.
+        For a problem made by :meth:`from_gram` from a matrix J, the matrix root has
+        rootᵀroot = J + E with |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is wrong by at most
+        η·reach², reach = ℓ_y + Σ ℓ_i|β_i|. At the optimum neither (γ/2)|β|² nor the least
+        eigenvalue of J times ℓ_y² + Σ ℓ_i²β_i² exceeds the objective, which is at most ``upper``,
+        the objective of a support of at most ``size`` columns (τ by default). Twice ``upper`` is
+        taken, which covers the error of ``upper`` itself.
 
         Parameters
         ----------
@@ -351,12 +360,12 @@ class SparseRidgeProblem:
 
     @property
     def pivots(self) -> tuple[Array, Array]:
-        """Squared lengths of the columns of X, and what the columns before leave of each, (p,)."""
+        """Squared lengths (p,) of the columns, before and after projecting out earlier columns."""
         return self._data.pivots
 
     @property
     def rank_bound(self) -> int:
-        """Rank of X cannot exceed this: data rows known, at most p."""
+        """An upper bound on the rank of X: the number of rows, where it is known, and at most p."""
         return int(min(self._rows.shape[0] if self.n is None else self.n, self.p))
 
     def factor(self) -> Array:
@@ -373,8 +382,8 @@ class SparseRidgeProblem:
     def fit(self, support: ArrayLike) -> SubsetFit:
         """Ridge fit on ``support``; ``coef`` has the order of ``support``.
 
-        Solved by QR of [X_S; √(γ/2) I], not through the Gram matrix: reported objectives and
-        coefficients come from here.
+        The fit is computed by QR of [X_S; √(γ/2) I] and not from the Gram matrix. All objectives
+        and coefficients that are reported come from this function.
 
         Parameters
         ----------
@@ -390,7 +399,7 @@ class SparseRidgeProblem:
         if s == 0:
             return SubsetFit(np.empty(0), self.yy, 0.0)
         key = columns.tobytes()
-        known = self._last_fit  # asked for twice in a row: the objective, then the coefficients
+        known = self._last_fit  # Callers often ask for the objective and then the coefficients.
         if known is not None and known[0] == key:
             return known[1]
         fit = self._triangular_fit(columns) or self._least_norm_fit(columns)
@@ -398,7 +407,7 @@ class SparseRidgeProblem:
         return fit
 
     def _triangular_fit(self, columns: NDArray[np.intp]) -> SubsetFit | None:
-        """The fit by QR of [X_S; √(γ/2) I]; None where columns depend on each other and γ hides."""
+        """The fit by QR of [X_S; √(γ/2) I]; None where columns are dependent and γ is too small."""
         s = columns.size
         data = self._for(columns)
         squares = np.einsum("ij,ij->j", data[:, columns], data[:, columns])
@@ -445,7 +454,7 @@ class SparseRidgeProblem:
 
     def _for(self, columns: NDArray[np.intp]) -> Array:
         """The factor of [X y] from which these columns are factored fastest."""
-        # a long table pays for its own factor as soon as many columns are asked for
+        # If many columns are fitted, factoring a long table once saves time.
         return self._rows if 4 * columns.size < self.p else self._base
 
     def _augmented_triangle(self, columns: NDArray[np.intp], gamma: float | None = None) -> Array:
@@ -460,15 +469,18 @@ class SparseRidgeProblem:
         stacked[:rows, s] = data[:, self.p]
         stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
         R = _triangle(stacked)
-        if R.shape[0] < s + 1:  # one row of data only: R is (s+1, s+1) once padded
+        if R.shape[0] < s + 1:  # The data have one row, and zeros complete R to s + 1 rows.
             R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
-        # no pivot is smaller than the penalty's own in exact arithmetic
+        # In exact arithmetic no pivot is smaller than √(γ/2).
         at, pivot = np.arange(s), R.diagonal()[:s].copy()
         R[at, at] = np.copysign(np.maximum(np.abs(pivot), math.sqrt(ridge)), pivot)
         return R
 
     def _ridge_triangle(self, columns: NDArray[np.intp], ridge: float) -> Array:
-        """The same where γ dwarfs XᵀX: stacking would bury X below the penalty."""
+        """R as in :meth:`_augmented_triangle` for γ above XᵀX, by Cholesky of XᵀX + γ/2 I.
+
+        QR of X stacked on √(γ/2) I would lose the digits of X beside the penalty.
+        """
         s = columns.size
         X, y = self._rows[:, columns], self._rows[:, self.p]
         R = np.zeros((s + 1, s + 1))
@@ -510,7 +522,7 @@ def gram_root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
 
     Raises ValueError: ``joint``, a symmetric matrix, is clearly not positive semidefinite.
     """
-    # Equilibrate first: columns on different scales must not cost the small ones their digits.
+    # Columns are scaled to length 1, so that short columns keep their digits beside long columns.
     squares = np.maximum(np.diag(joint), 0.0)
     scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
     values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
@@ -518,7 +530,7 @@ def gram_root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
     if values[0] < -1e-8 * m:
         raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
     unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    unit[:, squares == 0.0] = 0.0  # not what rounding leaves
+    unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
     off = float(np.abs(unit.T @ unit - joint / scale / scale[:, None]).max()) + 8.0 * m * EPS
     return unit * scale, (off, float(values[0]) - 8.0 * m * m * EPS, squares)
 

@@ -10,8 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-# Numbers in [X y] up to which a search keeps the linear algebra library to one thread: threads wait
-# for each other longer than they save (measured). Doubled, larger problems run on one core.
+# A search keeps the linear algebra library to one thread if [X y] has at most this many numbers,
+# because threads would wait for each other longer than they save (measured). Doubled, larger
+# problems run on one core.
 MAX_NUMBERS_ON_ONE_THREAD = 5_000_000
 
 P = ParamSpec("P")
@@ -19,19 +20,20 @@ R = TypeVar("R")
 
 _lock = threading.Lock()
 _limit: Any = None
-_owner, _depth = 0, 0  # the thread that has set the limit, and how often it is inside
+_owner, _depth = 0, 0  # The thread that has set the limit, and how many calls of it are nested.
 
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through the process: some milliseconds, once
+    return ThreadpoolController()  # Finding the libraries takes some milliseconds, once.
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep the linear algebra library to one thread; who has limited it restores what was before.
+    """Keep the linear algebra library to one thread within this context.
 
-    Only that thread may: from another one a restoration can be without effect, and last for good.
+    The thread that has set the limit restores the number of threads. If another thread did so, the
+    restoration could have no effect, or make the limit permanent.
     """
     global _limit, _owner, _depth
     me = threading.get_ident()
@@ -51,7 +53,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def on_one_thread(entry: Callable[P, R]) -> Callable[P, R]:
-    """Decorate an entry whose first argument is a problem: one thread where that is small."""
+    """Run a function of a problem on one thread of linear algebra if the problem is small."""
 
     @wraps(entry)
     def inner(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -114,15 +114,17 @@ class Fitted(NamedTuple):
 
 
 def interior(gram: GramForm) -> Array:
-    """A diagonal well inside G − D ⪰ 0, whatever the scales of G: half the mean of two allowed.
+    """A diagonal D well inside G − D ⪰ 0, G of positive diagonal: half the mean of two allowed.
 
-    The first is the least eigenvalue in every entry; the second 1/(p·(G⁻¹)_ii), which is allowed
-    as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i. The half that is left is far more than rounding takes
-    where the least eigenvalue is known to be positive, as ``gram.D`` > 0 says.
+    The first is ``gram.D`` > 0, which also bounds the eigenvalues of G at unit diagonal from below.
+    The second is 1/(p·(G⁻¹)_ii), which is allowed as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i. The half
+    that is left is more than rounding takes, because eigenvalues are computed at unit diagonal.
     """
-    values, vectors = np.linalg.eigh(gram.G)
-    share = 1.0 / (gram.b.size * (vectors**2 @ (1.0 / np.maximum(values, gram.D))))
-    return np.asarray(0.25 * (gram.D + np.maximum(share, 0.0)))
+    squares = np.diag(gram.G)
+    lengths = np.sqrt(squares)
+    values, vectors = np.linalg.eigh(gram.G / lengths / lengths[:, None])
+    inverse = vectors**2 @ (1.0 / np.maximum(values, (gram.D / squares).min()))
+    return np.asarray(0.25 * (gram.D + squares / (gram.b.size * inverse)))
 
 
 def fit_diagonal(

@@ -143,6 +143,8 @@ class Design:
 
     def of_response(self, t: int) -> Design:
         """The design of response t alone."""
+        if self.mean.size == self.p + 1:
+            return self
         at = [*range(self.p), self.p + t]
         return replace(self, shift=self.shift[at], scale=self.scale[at], mean=self.mean[at])
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
 from ..design.model import FittedModel
@@ -158,13 +158,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """Check what was passed to ``fit``; rows come back as float64."""
         refuse_bad_columns(X)
         given = frame_names(X)
-        if getattr(np.asarray(y), "dtype", np.dtype(float)).kind in "mM":
+        values = np.asarray(y)
+        if values.dtype.kind in "mM":
             raise InputError("y holds dates: it must be numeric")
         if issparse(y):
             raise InputError("y must be dense: pass y.toarray()")
         checks = {"y_numeric": True, "ensure_min_samples": 2, "ensure_all_finite": False}
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, **checks)
-        y = y.astype(np.float64) if y.shape[1:] > (1,) else column_or_1d(y, dtype=float, warn=True)
+        several = values.shape[1:] > (1,)
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=several, **checks)
+        y = y.astype(np.float64)
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         names = getattr(self, "feature_names_in_", None)

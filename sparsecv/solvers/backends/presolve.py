@@ -86,9 +86,11 @@ def prove(
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     if root.columns.size <= problem.tau:  # Every other support holds a column screened out.
         incumbent.offer(root.columns)
-        root.bound = root.slack
+        root.bound = root.screened_bound
     root.bound = min(root.bound, incumbent.objective)
-    closed = min(root.bound, root.slack) >= incumbent.objective * (1.0 - max(tol, TOLERANCE))
+    closed = min(root.bound, root.screened_bound) >= incumbent.objective * (
+        1.0 - max(tol, TOLERANCE)
+    )
     reached = Status.OPTIMAL if closed else limits.reached(0)
     if not np.isin(incumbent.support, root.columns).all():  # No column left makes a better support.
         root.columns = np.union1d(root.columns, incumbent.support).astype(np.intp)
@@ -122,7 +124,7 @@ def _checked(
             Status.FAILED,
         )  # The solver's claim is wrong: none of it is used.
     rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
-    lower = max(0.0, min(max(bound, root.bound), root.slack, best) - rounding)
+    lower = max(0.0, min(max(bound, root.bound), root.screened_bound, best) - rounding)
     gap = relative_gap(best, lower)
     closed = max(tol, claim.precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)

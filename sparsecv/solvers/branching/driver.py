@@ -153,17 +153,17 @@ def sweep(st, ch, at, k, target, active, most):  # type: ignore[no-untyped-def]
     """
     now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
     limits.target, best[0] = target, -np.inf
-    limits.hopeless = (
+    limits.shortfall_share = (
         now.open_share_unfactored if active > SETTINGS.max_factored_columns else now.open_share
     )
     if now.rough_left > 0:
-        limits.hopeless = 1.0
+        limits.shortfall_share = 1.0
     limits.rounds = most
     here = (ch.state[at], k, ch.beta[at], ch.g, ch.lam[at], ch.top)
     rounds = relax(ch.sweeps, st.terms, *here)
     operations = (4.0 * active + ch.g.shape[0]) * active
     now.work += abs(rounds) * work_of_step(operations)
-    return best[0], rounds > 0 or best[1] - best[0] <= limits.hopeless * (target - best[0])
+    return best[0], rounds > 0 or best[1] - best[0] <= limits.shortfall_share * (target - best[0])
 
 
 @kernel(inner=True)

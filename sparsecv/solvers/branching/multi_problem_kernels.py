@@ -163,10 +163,13 @@ def close_by_relaxation(st, sweeps, family, m, n, k, count):  # type: ignore[no-
     """
     now, limits, best = st.now[0], sweeps.limits[0], sweeps.best
     here = (st.terms, st.state, k, st.beta, st.g, st.lam, st.top)
-    best[0], limits.target, limits.hopeless = -np.inf, now.upper, 1.0
+    best[0], limits.target, limits.shortfall_share = -np.inf, now.upper, 1.0
     relax(sweeps, *here)
     if best[0] >= now.upper:
-        limits.target, limits.hopeless = now.upper * (1.0 + family.counts[0].excess_share), 0.0
+        limits.target, limits.shortfall_share = (
+            now.upper * (1.0 + family.counts[0].excess_share),
+            0.0,
+        )
         relax(sweeps, *here)
         return still_open(st, family, count, best[1])
     if count > family.counts[0].max_open and round_node(st, m, k, n):

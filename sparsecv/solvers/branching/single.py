@@ -12,7 +12,8 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, relative_gap
 from ..core.threads import on_one_thread
-from ..relaxation.diagonal import MOST_COLUMNS, STEPS, Fitted, fit_diagonal, interior
+from ..relaxation.diagonal import SETTINGS as DIAGONAL
+from ..relaxation.diagonal import Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
@@ -93,10 +94,10 @@ def _branched(
     whole = gram
     root, gram = reduced_root(problem, incumbent, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
-    bound, status = min(root.slack, root.bound), Status.OPTIMAL
+    bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL
     if root.bound < target and root.columns.size <= problem.tau:
         incumbent.offer(root.columns)  # any other support holds a column that was screened out
-        bound = root.slack
+        bound = root.screened_bound
     elif root.bound < target and gram is None:  # the time was up before a tree could begin
         status = limits.reached(0) or Status.TIME_LIMIT
     elif root.bound < target and gram is not None:
@@ -147,7 +148,7 @@ class _BelowRoot:
         first, limits, p, relaxed = self.first, self.limits, self.root.columns.size, 0.0
         last, head_start = first, SETTINGS.head_start_supports
         ended = first.run(limits, min(SETTINGS.fitting_supports * p**3, head_start))
-        if ended is None and not self.gram.scaled and p <= MOST_COLUMNS:
+        if ended is None and not self.gram.scaled and p <= DIAGONAL.max_columns:
             root_lam, inside = self.root.root_lam, interior(self.gram)
             self.fitted = Fitted(inside, self.root.beta, root_lam, self.root.bound)
             self.fit(SETTINGS.trial_steps)
@@ -166,7 +167,7 @@ class _BelowRoot:
         # A search that goes on with the first tree deals its nodes out to other threads' trees.
         searches = [last] if last.trees[0] is self.tree else [first, last]
         self.incumbent.offer(self.root.columns[last.support])
-        bound = min(self.root.slack, max(search.bound for search in searches))
+        bound = min(self.root.screened_bound, max(search.bound for search in searches))
         bound = max(min(bound, self.not_overlooked(searches)), relaxed)
         gap = relative_gap(self.incumbent.objective, bound)
         if relaxed == 0.0 and gap > max(self.tol, WORST_GAP):
@@ -190,7 +191,7 @@ class _BelowRoot:
                 bound = max(bound, found.bound)
         return bound
 
-    def fit(self, steps: int = STEPS) -> None:
+    def fit(self, steps: int = DIAGONAL.steps) -> None:
         """Fit the diagonal of the root's relaxation to (γ, τ), from the diagonal fitted before."""
         if self.fitted is None:
             return

@@ -1,18 +1,18 @@
 """Compiled coordinate descent for the perspective relaxation (eq. 5, main paper) at a node.
 
-With Q = G − D ⪰ 0 and weights w_i = γ/2 + d_i the relaxation at a node (included columns I, free
-columns F, k of the free columns still to choose) is
+A node has included columns I, free columns F, and k free columns still to choose. With G = XᵀX, a
+diagonal D, Q = G − D ⪰ 0, b = Xᵀy and weights w_i = γ/2 + D_ii its relaxation is
 
-    min yy − 2bᵀβ + βᵀQβ + Σ_I w_i β_i² + Σ_F w_i β_i²/z_i   s.t. Σ_F z ≤ k, 0 ≤ z ≤ 1.
+    min yᵀy − 2bᵀβ + βᵀQβ + Σ_I w_i β_i² + Σ_F w_i β_i²/z_i   s.t. Σ_F z ≤ k, 0 ≤ z ≤ 1.
 
-For a multiplier λ of the cardinality constraint z_i = min(1, |β_i|√(w_i/λ)), and each free
-coordinate carries the reverse-Huber penalty 2√(λw_i)|β_i| up to |β_i| = √(λ/w_i), then
-w_iβ_i² + λ. Every bound that is returned is one of :mod:`dual_bound`, which holds at any β.
+For a multiplier λ of the cardinality constraint the best z is z_i = min(1, |β_i|√(w_i/λ)). A free
+coordinate then has the reverse-Huber penalty 2√(λw_i)|β_i| up to |β_i| = √(λ/w_i), and w_iβ_i² + λ
+beyond. Every bound comes from :mod:`dual_bound` and holds at any β.
 
-Q is either given as a matrix (Gram form: the step of one coordinate costs O(p)) or as XᵀX + eI
-through X, one contiguous row for each column of the data (residual form, for p ≫ n: a step costs
-O(n) and keeps the residual r = y − Xβ up to date). The gradient g = b − Qβ is formed anew from β,
-or from r, before every bound: rounding errors that g gathers while coordinates move have no bound.
+In Gram form Q is a matrix, and a step of one coordinate costs O(p). In residual form, for p ≫ n,
+Q = XᵀX + eI is given by X, with one contiguous row for each column of the data: a step costs O(n)
+and updates the residual r = y − Xβ. Before every bound the gradient g = b − Qβ is computed anew
+from β or r, as there is no bound on the rounding errors of a g that is updated step by step.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed, resid
 
 
 class DescentSettings(NamedTuple):
-    """Tuning numbers of coordinate descent: its time and tightness, never its validity."""
+    """Tuning numbers of coordinate descent: choices that affect its time, not whether bounds hold.
 
-    # Columns with a coefficient (active columns) are gathered in a matrix of at most this many
-    # rows; more active columns are swept in place, a step then costs O(p). Twice as many take four
-    # times the memory (1.3 MB now) and no longer stay in the cache.
+    An active column is one that has a coefficient, or whose gradient asks for one.
+    """
+
+    # Q on the active columns is copied to a matrix of its own where they are at most this many; a
+    # step then costs as many operations as there are active columns, and otherwise p. Twice as many
+    # take four times the memory, now 1.3 MB, which then leaves the processor's cache.
     gathered_columns: int = 400
-    # Passes over the active columns alone before all columns are looked at again and a bound is
-    # formed: in a gathered matrix, and in place or in residual form. Twice as many find columns
-    # that should enter later and form half as many bounds.
+    # Passes over the active columns between two bounds: in that matrix; and ``passes`` in Q itself
+    # or in residual form. With twice as many, half as many bounds are computed, and columns that
+    # should become active do so later.
     gathered_passes: int = 5
     passes: int = 8
-    # The passes end early once no step lowers the objective by more than this share of the gap
-    # that is asked for. Twice the share ends them earlier, with more rounds to follow.
+    # The passes end early where no step lowers the objective by more than this share of the gap to
+    # reach. Twice the share ends the passes earlier, and more rounds follow.
     gap_share: float = 0.1
 
 
@@ -49,34 +52,34 @@ SETTINGS = DescentSettings()
 LIMITS = np.dtype(
     [
         ("target", "f8"),  # the descent ends once a bound reaches this objective
-        ("gap", "f8"),  # or once value − bound is at most this share of the value
+        ("gap", "f8"),  # or once value − bound is at most this share of the relaxation's value
         ("rounds", "i8"),  # or after this many bounds
-        # or where value − bound is at most this share of target − bound: little is to be gained
-        ("hopeless", "f8"),
-        ("scaled", "i8"),  # 1 where D = 0: the dual bound may take multiples of the residual
+        # or where value < target and value − bound is at most this share of target − bound
+        ("shortfall_share", "f8"),
+        ("scaled", "i8"),  # 1 where D = 0, so that the dual bound may use multiples of r
     ]
 )
 
 
 class Workspace(NamedTuple):
-    """Arrays that :func:`relax` works on, m being the most columns that are gathered."""
+    """Arrays that :func:`relax` works on; ``block`` holds up to m active columns."""
 
-    active: NDArray[np.int64]  # (p,) columns that have a coefficient or ask for one
-    columns: NDArray[np.int64]  # (p,) columns that are not excluded
-    places: NDArray[np.int64]  # (m,) 0, 1, 2, …: rows of ``block``
-    scratch: Array  # (p,)
+    active: NDArray[np.int64]  # (p,) the active columns come first
+    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
+    places: NDArray[np.int64]  # (m,) 0, 1, 2, …: the rows of ``block``
+    scratch: Array  # (p,) values that are sorted
     block: Array  # (m, m) Q on the active columns
     local: Array  # (2, m) β and g on the active columns
 
 
 class Sweeps(NamedTuple):
-    """The quadratic part of a relaxation, when :func:`relax` ends, and its work space.
+    """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, and work space.
 
-    form: Q (p, p), or (0, 0) in residual form; X (p, n), y and the residual y − Xᵀβ (n,), a
-        multiple of I and the diagonal of Q (p,), all empty in Gram form. Residual form has no
-        included columns.
-    limits, shape (1,): Of ``LIMITS``.
-    best, shape (2,): Best certified bound (not below what it was set to) and relaxed value.
+    form: Six arrays: Q (p, p); X (p, n), one row for each column of the data; y (n,); the residual
+        y − Xᵀβ (n,); the e of Q = XXᵀ + eI; and the diagonal of Q (p,). In residual form, which has
+        no included columns, Q is (0, 0); in Gram form the others are empty.
+    limits: (1,), a record of type ``LIMITS``.
+    best: The best certified bound, which starts at what the caller sets, and the least value.
     """
 
     form: Any
@@ -86,7 +89,7 @@ class Sweeps(NamedTuple):
 
 
 def gram_arrays(Q: Array) -> tuple[Any, ...]:
-    """The quadratic part in Gram form, Q of shape (p, p)."""
+    """``Sweeps.form`` in Gram form, for Q (p, p)."""
     none = np.zeros(0)
     return Q, np.zeros((0, 0)), none, none, 0.0, none
 
@@ -96,10 +99,10 @@ def new_sweeps(
     p: int,
     gap: float,
     rounds: int = 0,
-    hopeless: float = 0.0,
+    shortfall_share: float = 0.0,
     scaled: bool = False,
 ) -> Sweeps:
-    """What :func:`relax` works with for p columns; no bound is known, and no target is set."""
+    """What :func:`relax` takes for p columns, without a target; parameters as in ``LIMITS``."""
     m = min(p, SETTINGS.gathered_columns)
     work = Workspace(
         active=np.zeros(p, dtype=np.int64),
@@ -109,22 +112,22 @@ def new_sweeps(
         block=np.empty((m, m)),
         local=np.empty((2, m)),
     )
-    stops = {"gap": gap, "rounds": rounds, "hopeless": hopeless, "scaled": scaled}
+    stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share, "scaled": scaled}
     return Sweeps(form, record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf]), work)
 
 
 @kernel(inner=True)
 def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
-    """Best value of a free coordinate under the reverse-Huber penalty.
+    """The best value β_i of a free coordinate under the reverse-Huber penalty, all others fixed.
 
-    rho, q: Half the gradient where the coordinate is 0, and its diagonal entry of Q.
+    rho, q, weight: g_i where β_i = 0, the diagonal entry of Q, and w_i.
     """
     root = np.sqrt(weight)
     size = abs(rho)
     kink = root_lam * root
     if size <= kink:
         return 0.0
-    # q = 0 has no linear piece: the kink leads straight to the quadratic
+    # with q = 0 no minimum lies on the linear piece of the penalty
     new = (size - kink) / q if q > 0.0 else np.inf
     if new > root_lam / root:
         new = size / (q + weight)
@@ -133,10 +136,10 @@ def coordinate(rho, q, weight, root_lam):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def sweep(Q, w, state, columns, places, root_lam, beta, g):  # type: ignore[no-untyped-def]
-    """One pass of coordinate descent over ``columns`` at λ = root_lam²; g = b − Qβ follows.
+    """One pass of coordinate descent over ``columns`` at λ = root_lam²; updates β and g = b − Qβ.
 
-    columns, places, int64 (m,): Each column's number in ``w`` and ``state``, and in Q, β and g.
-    Returns: The largest decrease of the objective by one step.
+    columns, places: Each column's index into ``w`` and ``state``, and its index into Q, β and g.
+    Returns: The largest (Q_ii + w_i)·step², about the largest decrease of the objective by a step.
     """
     most = 0.0
     for a in range(columns.shape[0]):
@@ -155,7 +158,7 @@ def sweep(Q, w, state, columns, places, root_lam, beta, g):  # type: ignore[no-u
 
 @kernel(inner=True)
 def gather(Q, n, work):  # type: ignore[no-untyped-def]
-    """Copy Q on the n active columns to ``work.block``: a step of one of them then costs O(n)."""
+    """Copy Q on the n active columns to ``work.block``, so that a step of a column costs O(n)."""
     for a in range(n):
         for c in range(n):
             work.block[a, c] = Q[work.active[a], work.active[c]]
@@ -163,7 +166,10 @@ def gather(Q, n, work):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):  # type: ignore[no-untyped-def]
-    """Passes over the n active columns, gathered, until steps gain little; g stays as it is."""
+    """Passes over the n active columns in ``work.block``; updates β and leaves g as it is.
+
+    The passes end where no step lowers the objective by more than ``tolerance``.
+    """
     own_beta, own_g = work.local[0, :n], work.local[1, :n]
     for a in range(n):
         own_beta[a], own_g[a] = beta[work.active[a]], g[work.active[a]]
@@ -178,7 +184,10 @@ def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):  # type: ig
 
 @kernel(inner=True)
 def sweep_rows(form, w, columns, root_lam, beta):  # type: ignore[no-untyped-def]
-    """One pass of coordinate descent over free columns in residual form; the residual follows."""
+    """One pass of coordinate descent in residual form; updates β and the residual in ``form``.
+
+    Returns: As :func:`sweep`.
+    """
     _, X, _, r, e, diagonal = form
     n = r.shape[0]
     most = 0.0
@@ -196,10 +205,11 @@ def sweep_rows(form, w, columns, root_lam, beta):  # type: ignore[no-untyped-def
 
 
 @kernel
-def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ignore[no-untyped-def]
-    """√λ at which Σ_F z_i = ``picks`` for the current β, and Σ_F w_iβ_i²/z_i at that √λ.
+def fit_multiplier(w, state, columns, count, k, beta, scratch):  # type: ignore[no-untyped-def]
+    """√λ at which Σ_F z_i = k at β, and the penalty Σ_F w_iβ_i²/z_i at that √λ.
 
-    √λ is 0 where no more than ``picks`` coefficients are nonzero. ``scratch`` (p,) is work space.
+    √λ is 0 where at most k coefficients are not 0. ``scratch`` (p,) is work space, and
+    the first ``count`` of ``columns`` are the columns that are not excluded.
     """
     n = 0
     total = 0.0
@@ -207,7 +217,7 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
     for a in range(count):
         i = columns[a]
         if state[i] == FREE and beta[i] != 0.0:
-            # insertion keeps |β_i|√w_i decreasing; only active columns come here
+            # sort |β_i|√w_i by insertion, falling; only active columns come here
             value = abs(beta[i]) * np.sqrt(w[i])
             c = n
             while c > 0 and scratch[c - 1] < value:
@@ -217,13 +227,13 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
             n += 1
             total += value * value
             tail += value
-    if n <= picks:
+    if n <= k:
         return 0.0, total
-    # the m largest are saturated: m + tail/√λ = picks with scratch[m] < √λ ≤ scratch[m−1]
+    # the m largest have z = 1: m + tail/√λ = k with scratch[m] < √λ ≤ scratch[m−1]
     head = 0.0
-    for m in range(picks):
-        root = tail / (picks - m)
-        if scratch[m] <= root or m == picks - 1:
+    for m in range(k):
+        root = tail / (k - m)
+        if scratch[m] <= root or m == k - 1:
             return root, head + tail * root
         tail -= scratch[m]
         head += scratch[m] * scratch[m]
@@ -232,7 +242,7 @@ def fit_multiplier(w, state, columns, count, picks, beta, scratch):  # type: ign
 
 @kernel
 def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
-    """g = b − Qβ from β, or in residual form from the residual as it is."""
+    """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in ``form``."""
     Q, X, _, r, e, _ = form
     if X.shape[0] == 0:
         gram_gradient(Q, b, beta, g)
@@ -243,17 +253,17 @@ def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
-    """The certified bound at β, in residual form where ``form`` holds X, else in Gram form."""
+def dual_bound(form, terms, scaled, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+    """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
     _, X, y, r, e, _ = form
     if X.shape[0] > 0:
-        return residual_bound(terms, y, r, e, state, columns, count, picks, beta, g, top)
-    return gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
+        return residual_bound(terms, y, r, e, state, columns, count, k, beta, g, top)
+    return gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
 
 
 @kernel
 def relaxed_value(terms, state, columns, count, penalty, beta, g):  # type: ignore[no-untyped-def]
-    """Objective of the relaxation at β with the best z; ``penalty`` from :func:`fit_multiplier`."""
+    """The relaxation's objective at β with the best z, whose ``penalty`` is Σ_F w_iβ_i²/z_i."""
     value = terms.yy + penalty
     for a in range(count):
         i = columns[a]
@@ -266,7 +276,7 @@ def relaxed_value(terms, state, columns, count, penalty, beta, g):  # type: igno
 
 @kernel(inner=True)
 def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-untyped-def]
-    """Σz over the free columns."""
+    """Σ z_i = Σ min(1, |β_i|√w_i/√λ) over the free columns."""
     total = 0.0
     for a in range(count):
         i = columns[a]
@@ -277,17 +287,17 @@ def relaxed_size(w, state, columns, count, beta, root_lam):  # type: ignore[no-u
 
 
 @kernel(inner=True)
-def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-untyped-def]
-    """The next √λ and its bracket, by the fitted √λ or bisection.
+def bracketed_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-untyped-def]
+    """The next √λ of the descent and its bracket [low, high]: the fitted √λ, or the middle.
 
-    large: Whether Σz was more than allowed at ``root_lam``.
+    large: Whether Σz at ``root_lam`` was more than may be chosen, so that √λ has to grow.
     """
     if large:
         low = max(low, root_lam)
     else:
         high = min(high, root_lam)
     if low >= high:
-        return root_lam, 0.0, np.inf  # sweeps were not converged when the bracket was set
+        return root_lam, 0.0, np.inf  # passes had not converged: begin a new bracket
     if low <= fitted <= high:
         return fitted, low, high
     return 0.5 * (low + high) if high < np.inf else 2.0 * low, low, high
@@ -295,10 +305,10 @@ def next_multiplier(root_lam, fitted, large, low, high):  # type: ignore[no-unty
 
 @kernel(inner=True)
 def list_active(w, state, beta, g, root_lam, count, before, work):  # type: ignore[no-untyped-def]
-    """List the columns that have a coefficient or are about to get one, in ``work.active``.
+    """Write the active columns to ``work.active``: β_i ≠ 0, or |g_i| > √λ·√w_i, or included.
 
-    before: How many columns ``work.block`` was gathered for; −1 where nothing was gathered.
-    Returns: How many are listed, and whether these are the columns gathered before.
+    before: The number of active columns that ``work.block`` holds; −1 for none.
+    Returns: The number of active columns, and whether ``work.block`` holds just these columns.
     """
     n, same = 0, before >= 0
     for a in range(count):
@@ -312,7 +322,7 @@ def list_active(w, state, beta, g, root_lam, count, before, work):  # type: igno
 
 @kernel(inner=True)
 def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-untyped-def]
-    """The mean of √λ and the largest |g_i|/√w_i of a free column."""
+    """The mean of √λ and the largest |g_i|/√w_i of a free column, if that is larger than √λ."""
     worst = root_lam * root_lam
     for a in range(count):
         i = columns[a]
@@ -322,15 +332,16 @@ def entering_level(w, state, columns, count, g, root_lam):  # type: ignore[no-un
 
 
 @kernel
-def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-untyped-def]
-    """Solve the relaxation at a node to a relative gap, or until its bound passes a target.
+def relax(sweeps, terms, state, k, beta, g, lam, top):  # type: ignore[no-untyped-def]
+    """Solve the relaxation at a node until one of ``sweeps.limits`` is reached.
 
-    state, int8 (p,): Free (0), included (1) or excluded (2); excluded columns must have β = 0.
-    picks: Free columns still to choose.
-    beta, g, (p,): Warm start, and b − Qβ at the end.
-    lam, (1,): √λ, warm start and result.
-    top, (picks + 3,): As :func:`~.dual_bound.gram_bound` leaves it at the last bound.
-    Returns: Rounds used; negative where neither the target nor the gap was reached.
+    Every round computes a bound at β, then a new √λ, then passes over the active columns.
+
+    state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
+    k: Number of free columns still to choose.
+    beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
+    top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
+    Returns: The number of rounds; negative where neither the target nor the gap was reached.
     """
     form, limits, best, work = sweeps
     Q, w, columns, stop = form[0], terms.w, work.columns, limits[0]
@@ -343,27 +354,29 @@ def relax(sweeps, terms, state, picks, beta, g, lam, top):  # type: ignore[no-un
         rounds += 1
         gradient(form, terms.b, beta, columns, count, g)
         scaled = stop.scaled > 0
-        bound = dual_bound(form, terms, scaled, state, columns, count, picks, beta, g, top)
+        bound = dual_bound(form, terms, scaled, state, columns, count, k, beta, g, top)
         best[0] = max(best[0], bound)
-        fitted, penalty = fit_multiplier(w, state, columns, count, picks, beta, work.scratch)
+        fitted, penalty = fit_multiplier(w, state, columns, count, k, beta, work.scratch)
         value = relaxed_value(terms, state, columns, count, penalty, beta, g)
         best[1] = min(best[1], value)
         lam[0] = root_lam
         if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
             return rounds
         lacking = stop.target - best[0]
-        if rounds > 2 and value < stop.target and value - best[0] <= stop.hopeless * lacking:
-            break  # even the relaxation's own value would not reach the target
+        if rounds > 2 and value < stop.target and value - best[0] <= stop.shortfall_share * lacking:
+            break  # the relaxation's value is below the target, and so are all bounds
         if rounds > 1:
-            large = relaxed_size(w, state, columns, count, beta, root_lam) > picks
-            root_lam, low, high = next_multiplier(root_lam, fitted, large, low, high)
+            large = relaxed_size(w, state, columns, count, beta, root_lam) > k
+            root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
         n, same = list_active(w, state, beta, g, root_lam, count, gathered, work)
-        room = work.block.shape[0]
-        if n > room:  # a column just excluded: most columns ask for its place, few will have it
+        most_gathered = work.block.shape[0]
+        if n > most_gathered:
+            # where a column was just excluded most others ask to replace it, and few will: list
+            # only those that ask for it most
             level = entering_level(w, state, columns, count, g, root_lam)
             n, same = list_active(w, state, beta, g, level, count, -1, work)
         tolerance = SETTINGS.gap_share * stop.gap * max(abs(value), 1e-300)
-        if Q.shape[0] > 0 and n <= room:
+        if Q.shape[0] > 0 and n <= most_gathered:
             if not same:
                 gather(Q, n, work)
             gathered = n

@@ -1,4 +1,4 @@
-"""Diagonals XᵀX allows to be moved into the perspective: of largest trace, or fitted to (γ, τ)."""
+"""Diagonals D with XᵀX − D ⪰ 0 for the perspective relaxation: of largest trace, or for a node."""
 
 from __future__ import annotations
 
@@ -16,55 +16,64 @@ from .dual_bound import weights
 from .gram import GramForm, extraction
 from .relaxer import Relaxer
 
-# Beyond so many columns the least eigenvalue of G must do: a diagonal of largest trace takes
-# O(p³) operations a sweep, twice as many columns eight times the time.
-MOST_COLUMNS = 300
-STEPS = 30  # Newton steps that fit a diagonal at the root, at most; the best one found is kept
-
 
 class DiagonalSettings(NamedTuple):
-    """Tuning numbers of both searches for a diagonal.
+    """Tuning numbers of both searches for a diagonal D.
 
-    They decide how tight a bound gets and what time that takes. Whether G − D ⪰ 0 is checked.
+    The numbers are choices that decide how tight a bound gets, and the time. That G − D ⪰ 0 holds
+    is checked whatever they are.
     """
 
-    # Weights μ of the barrier log det(G − D), one after the other, in units of the mean diagonal
-    # entry of G: the last one is about what the trace lacks of its maximum, for each column.
+    # Problems of more columns take the least eigenvalue of G as every entry of D. Both searches
+    # take O(p³) operations a pass or step: twice as many columns take eight times the time.
+    max_columns: int = 300
+    # A fit ends after this many Newton steps, unless the caller gives another number, and returns
+    # the best D so far. Twice as many may take twice the time for a slightly better D.
+    steps: int = 30
+    # Weights μ of the barrier log det(G − D), used in turn, in units of the mean diagonal entry of
+    # G. The last weight is about what each column adds less to Σ D_ii than it could: twice the last
+    # weight leaves twice as much.
     trace_barriers: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-    # Passes over all columns with each of these weights.
+    # Passes over all columns with each of these weights; twice as many take twice the time.
     trace_sweeps: int = 3
-    # A fit starts from this share of the diagonal at hand, off the boundary of G − D ⪰ 0, where
-    # the barrier is infinite.
+    # A fit starts from this share of the given D, as the barrier is infinite where G − D is
+    # singular. A share nearer to 1 starts with a better bound and takes shorter first steps.
     interior_share: float = 0.98
-    # The barrier's weight is at most this share of the gap for each free column, and falls by the
-    # factor after a step that needed no shortening, or found none that helps.
-    most_barrier: float = 3.0
+    # The barrier's weight is at most this share of the gap for each free column. Twice the share
+    # starts further inside and takes more steps.
+    max_barrier_share: float = 3.0
+    # The weight is multiplied by this factor after a step longer than ``shortening`` of the full
+    # step, and where no length helps. Twice the factor takes more and easier steps.
     barrier_factor: float = 0.25
-    # A fit ends where the barrier may keep at most this share of the gap from the bound.
-    kept_share: float = 0.01
-    # A step is first tried at so many times the length that self-concordance allows for certain,
-    # then shortened by the factor, until it is shorter than this share of the full step.
+    # A fit ends where the barrier may keep the bound below its best by at most this share of the
+    # gap. Twice the share ends a step earlier.
+    remaining_share: float = 0.01
+    # A step is first tried at this many times the length that self-concordance proves to help.
+    # Twice the ratio tries longer steps, which are shortened more often.
     length_ratio: float = 8.0
+    # A step that does not help is shortened by this factor; a larger factor tries more lengths.
     shortening: float = 0.5
-    least_step: float = 0.02
+    # A step is given up once it is shorter than this share of the full step. Twice the share gives
+    # up earlier.
+    min_step: float = 0.02
 
 
 SETTINGS = DiagonalSettings()
 
 
 def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
-    """Diagonal D with G − D ⪰ 0 and Σ D_ii about as large as it can be.
+    """A diagonal D (p,) with G − D ⪰ 0 and Σ D_ii nearly as large as possible.
 
     Coordinate steps maximise Σ D_ii + μ·log det(G − D), μ → 0. Columns on which G is singular get
-    next to nothing and the others keep their share: where every level of a factor is coded the
-    least eigenvalue alone would give nothing to any column.
+    almost nothing, and other columns keep their share. Where, for instance, every level of a factor
+    is a column, the least eigenvalue of G would give nothing to any column.
 
-    ridge: γ/2; entries of D may be negative by rounding, by less than a thousandth of γ/2.
-    eps: The exact G differs from the one at hand by at most this share of its trace.
+    ridge: γ/2; rounding may make entries of D negative, by less than a thousandth of γ/2.
+    eps: The exact G differs from the given G by at most this share of the trace.
     """
     p = G.shape[0]
     plain = extraction(G, p, eps)
-    if p > MOST_COLUMNS:
+    if p > SETTINGS.max_columns:
         return plain
     shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
     D = np.zeros(p)
@@ -72,12 +81,8 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
         inverse = np.linalg.inv(G + shift * np.eye(p))
     except np.linalg.LinAlgError:
         return plain
-    ascend(
-        inverse,
-        D,
-        float(np.trace(G)) / p * np.array(SETTINGS.trace_barriers),
-        SETTINGS.trace_sweeps,
-    )
+    barriers = float(np.trace(G)) / p * np.array(SETTINGS.trace_barriers)
+    ascend(inverse, D, barriers, SETTINGS.trace_sweeps)
     if not np.isfinite(D).all():
         return plain
     D = allowed(G, D, eps)
@@ -85,13 +90,12 @@ def largest_diagonal(G: Array, ridge: float, eps: float) -> Array:
 
 
 def allowed(G: Array, D: Array, eps: float) -> Array:
-    """D, lowered where the exact G − D ⪰ 0 would not be certain.
+    """D, lowered where G − D ⪰ 0 would otherwise not be certain for the exact G.
 
-    With u = 2⁻⁵³ computed eigenvalues of a symmetric p × p matrix A are off by at most a modest
-    multiple of p·u·‖A‖ (backward stability; Higham 2002, Section 3.5 for the products): 4p·2u·‖A‖
-    is taken, ‖A‖ being bounded by the eigenvalues and the largest diagonal entry of G. The exact G
-    differs by at most ``eps`` of its trace. Lowering D by so much and the least eigenvalue's
-    deficit makes G − D ⪰ 0.
+    Computed eigenvalues of a symmetric p × p matrix A are off by at most a small multiple of
+    p·u·‖A‖, u = 2⁻⁵³ (backward stability; Higham 2002, Section 3.5 for the products). 8p·u·‖A‖ is
+    taken, where the eigenvalues and the largest diagonal entry of G bound ‖A‖. The exact G differs
+    from G by at most ``eps`` of its trace. D is lowered by both errors less the least eigenvalue.
     """
     values = sla.eigvalsh(G - np.diag(D), check_finite=False)
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
@@ -100,11 +104,10 @@ def allowed(G: Array, D: Array, eps: float) -> Array:
 
 
 class Fitted(NamedTuple):
-    """A node's diagonal D, and the solution of its relaxation with that D.
+    """A diagonal D for a node, and the solution of the node's relaxation with D.
 
-    D, beta, shape (p,): D > 0 on free columns; G − D ⪰ 0 on the columns that are not excluded.
-    root_lam: √λ.
-    bound: A certified lower bound on the node's objective.
+    D (p,) has D > 0 on free columns, and G − D ⪰ 0 on the columns that are not excluded. The
+    solution is ``beta`` (p,) and √λ; ``bound`` is a certified lower bound on the node's objective.
     """
 
     D: Array
@@ -114,11 +117,11 @@ class Fitted(NamedTuple):
 
 
 def interior(gram: GramForm) -> Array:
-    """A diagonal D well inside G − D ⪰ 0, G of positive diagonal: half the mean of two allowed.
+    """A diagonal D (p,) for which G − D ⪰ 0 is far from singular: half the mean of two others.
 
     The first is ``gram.D`` > 0, which also bounds the eigenvalues of G at unit diagonal from below.
-    The second is 1/(p·(G⁻¹)_ii), which is allowed as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i. The half
-    that is left is more than rounding takes, because eigenvalues are computed at unit diagonal.
+    The second is 1/(p·(G⁻¹)_ii), for which G − D ⪰ 0 as G ⪰ e_ie_iᵀ/(G⁻¹)_ii for every i. Half of
+    the mean leaves more than rounding takes, as eigenvalues are computed at unit diagonal.
     """
     squares = np.diag(gram.G)
     lengths = np.sqrt(squares)
@@ -131,27 +134,27 @@ def fit_diagonal(
     gram: GramForm,
     ridge: float,
     state: NDArray[np.int8],
-    picks: int,
+    to_choose: int,
     start: Fitted,
     target: float,
-    steps: int = STEPS,
+    steps: int = SETTINGS.steps,
     limits: Limits | None = None,
 ) -> Fitted:
-    """Raise a node's bound by the diagonal that is taken from its free columns.
+    """Find a diagonal D that gives a node's relaxation a larger bound.
 
-    The bound φ(D) is concave; ∂φ/∂D_i is ω_i = β_i²(1/z_i − 1), and the relaxation's own equations
-    give its second derivatives. Damped Newton steps climb φ(D) + μ·(log det(G − D) + Σ log D_i),
-    μ → 0: the limit is the semidefinite relaxation of the node. Columns left out do not count, and
-    nothing is taken from included ones, so that the deeper a node the more its free ones get.
+    The bound φ(D) is concave with ∂φ/∂D_i = β_i²(1/z_i − 1), and the equations of the relaxation
+    give the second derivatives. Damped Newton steps raise φ(D) + μ·(log det(G − D) + Σ log D_i),
+    μ → 0; the limit is the semidefinite relaxation of the node. D is 0 on included columns, and
+    G − D ⪰ 0 is needed without the excluded columns only: in deeper nodes free columns get more.
 
     ridge: γ/2.
-    state, shape (p,): Free (0), included (1) and excluded (2) columns, some free.
-    picks: Free columns still to choose.
-    start: Its bound is not used.
-    target: An objective: the bound at which to stop.
-    Returns: Of the largest bound found: at least that of the start's D.
+    state: (p,), free (0), included (1) and excluded (2) columns, of which some are free.
+    to_choose: Number of free columns still to choose.
+    start: A diagonal and a solution to start from; its ``bound`` is not used.
+    target: The search ends once the bound reaches this objective.
+    Returns: The diagonal of the largest bound, which is at least that of ``start.D``.
     """
-    node = _Node(gram, ridge, state, picks)
+    node = _Node(gram, ridge, state, to_choose)
     inside, free = node.columns, node.free
     best = node.solved(node.of(start.D), start.beta[inside], start.root_lam)
     now = best._replace(D=SETTINGS.interior_share * best.D)
@@ -160,11 +163,11 @@ def fit_diagonal(
         now = node.solved(now.D, now.beta, now.root_lam)
     for _ in range(steps):
         left = target - best.bound
-        if factor is None or not left > 0.0 or 2.0 * mu * free.size < SETTINGS.kept_share * left:
+        if factor is None or (limits is not None and limits.reached(0) is not None):
             break
-        if limits is not None and limits.reached(0) is not None:
+        if not left > 0.0 or 2.0 * mu * free.size < SETTINGS.remaining_share * left:
             break
-        mu = min(mu, SETTINGS.most_barrier * left / free.size)
+        mu = min(mu, SETTINGS.max_barrier_share * left / free.size)
         rise, curvature = node.derivatives(now, factor, mu)
         step = np.zeros(now.D.size)
         _, step[free], failed = sla.lapack.dposv(curvature, rise)
@@ -173,7 +176,7 @@ def fit_diagonal(
         slope, value = float(rise @ step[free]), now.bound + mu * node.barrier(factor, now.D)
         t = SETTINGS.length_ratio / (1.0 + np.sqrt(max(slope, 0.0) / mu))
         t = min(1.0, t, 0.95 / max(float((-step[free] / now.D[free]).max()), 1e-300))
-        while t > SETTINGS.least_step:
+        while t > SETTINGS.min_step:
             D = now.D + t * step
             trial = node.factor(D)
             if trial is not None:
@@ -183,7 +186,7 @@ def fit_diagonal(
                     now, factor = there, trial
                     break
             t *= SETTINGS.shortening
-        if not SETTINGS.least_step < t <= SETTINGS.shortening:
+        if not SETTINGS.min_step < t <= SETTINGS.shortening:
             mu *= SETTINGS.barrier_factor
     D, beta = np.zeros(state.size), np.zeros(state.size)
     D[inside], beta[inside] = best.D, best.beta
@@ -191,11 +194,14 @@ def fit_diagonal(
 
 
 class _Node:
-    """A node's matrices on its columns that are not excluded, and the barrier of a diagonal."""
+    """A node's matrices on its m columns that are not excluded, and the barrier of a diagonal.
 
-    def __init__(self, gram: GramForm, ridge: float, state: NDArray[np.int8], picks: int) -> None:
+    Of the free columns k are still to choose.
+    """
+
+    def __init__(self, gram: GramForm, ridge: float, state: NDArray[np.int8], k: int) -> None:
         self.columns = np.flatnonzero(state != 2)
-        self.state, self.picks, self.ridge = state[self.columns], picks, ridge
+        self.state, self.to_choose, self.ridge = state[self.columns], k, ridge
         self.free = np.flatnonzero(self.state == 0)
         self.G = gram.G[np.ix_(self.columns, self.columns)]
         terms, m = gram.terms(ridge), self.columns.size
@@ -206,17 +212,17 @@ class _Node:
         self.lost = (4.0 * (m + 2) * EPS + gram.eps) * trace
 
     def of(self, D: Array) -> Array:
-        """The entries of a diagonal of all columns that belong to this node's free columns."""
+        """A diagonal (p,) restricted to the node: (m,), 0 on included columns."""
         return np.asarray(np.where(self.state == 0, D[self.columns], 0.0))
 
     def less(self, D: Array) -> Array:
-        """G − D."""
+        """The matrix G − D, (m, m)."""
         Q = self.G.copy()
         Q.flat[:: D.size + 1] -= D
         return Q
 
     def factor(self, D: Array) -> Array | None:
-        """Cholesky factor of G − D − (rounding)·I, which proves G − D ⪰ 0; None where it fails."""
+        """The Cholesky factor of G − D − lost·I, which proves G − D ⪰ 0; None where it fails."""
         if not D[self.free].min() > 0.0:
             return None
         found, failed = sla.lapack.dpotrf(self.less(D + self.lost), lower=1)
@@ -227,21 +233,22 @@ class _Node:
         return float(2.0 * np.log(np.diag(factor)).sum() + np.log(D[self.free]).sum())
 
     def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
-        """The relaxation with D."""
+        """Solve the node's relaxation with D, starting from β and √λ."""
         terms = self.terms._replace(w=weights(self.ridge, D))
-        now = Relaxer(gram_arrays(self.less(D)), terms, False, self.state, self.picks)
+        now = Relaxer(gram_arrays(self.less(D)), terms, False, self.state, self.to_choose)
         now.start(beta, root_lam)
         bound, _ = now.newton(np.inf, 20, 1e-4)
         return Fitted(D, now.beta, float(now.root_lam[0]), bound)
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
-        """First derivatives of φ + μ·barrier in the free columns' D, and the second's negative.
+        """The gradient of φ + μ·barrier in D on free columns, and minus the matrix of second ones.
 
-        With v_i = √w_i·sign β_i on the linear columns, 0 on others, β and s = √λ solve
+        With v_i = √w_i·sign β_i on the linear columns (0 < z_i < 1), 0 on others, β and s = √λ
+        solve
 
-            (Q + W_quadratic)β + s·v = b,   vᵀβ = s·(picks − #quadratic),
+            (Q + W_quadratic)β + s·v = b,   vᵀβ = s·(to_choose − #quadratic),
 
-        and ω_i = |β_i|s/√w_i − β_i² on the linear columns, 0 on others.
+        and ∂φ/∂D_i is ω_i = |β_i|s/√w_i − β_i² on the linear columns, 0 on others.
         """
         beta, s, w, D = at.beta, at.root_lam, self.ridge + at.D, at.D[self.free]
         size, inside = np.sqrt(w) * np.abs(beta), self.state == 1
@@ -255,7 +262,7 @@ class _Node:
         K[:m, :m] = self.G[np.ix_(active, active)]
         K.flat[: m * (m + 2) : m + 2] += np.where(quadratic, w, 0.0)[active] - at.D[active]
         K[lines, m] = K[m, lines] = v
-        K[m, m] = int((quadratic & ~inside).sum()) - self.picks
+        K[m, m] = int((quadratic & ~inside).sum()) - self.to_choose
         right[lines, np.arange(i.size)] = beta[i] - 0.5 * s / v
         right[m] = -0.5 * away
         omega, second = np.zeros(beta.size), np.zeros((beta.size, beta.size))
@@ -273,13 +280,16 @@ class _Node:
 
 @kernel
 def ascend(A, D, barrier, sweeps):  # type: ignore[no-untyped-def]
-    """Coordinate steps up Σ D_ii + μ·log det(G − D); A = (G − D)⁻¹ by rank-one updates."""
+    """Raise Σ D_ii + μ·log det(G − D) by steps of one entry of D, for each μ of ``barrier``.
+
+    A = (G − D)⁻¹ is updated in place with D. Every μ gets ``sweeps`` passes over all columns.
+    """
     p = D.shape[0]
     for mu in barrier:
         for _ in range(sweeps):
             for i in range(p):
                 if not 0.0 < A[i, i] < np.inf:
-                    continue  # rounding has left nothing of the inverse for this column
+                    continue  # rounding has left no digits of the inverse for this column
                 step = max(1.0 / A[i, i] - mu, -D[i])
                 left = 1.0 - step * A[i, i]
                 if step == 0.0 or left <= 0.0:

@@ -1,35 +1,37 @@
-"""The dual bound less all that rounding can lose: relaxations, trees and screening rules ask it.
+"""The dual bound of a node's relaxation, less all that rounding can lose.
 
-With weights w_i = γ/2 + d_i and Q = XᵀX − D ⪰ 0 every β of a node (included columns I, free
-columns F, k of them still to choose) has, for ANY coefficients β̂ and g = Xᵀy − Qβ̂,
+A node has included columns I, free columns F, and k free columns still to choose. With a diagonal
+D, weights w_i = γ/2 + D_ii and Q = XᵀX − D ⪰ 0, every β of the node satisfies, for ANY coefficients
+β̂ and g = Xᵀy − Qβ̂,
 
-    objective(β) ≥ yᵀy − β̂ᵀQβ̂ − Σ_I g_i²/w_i − (sum of the k largest g_i²/w_i over F):
+    ‖y − Xβ‖² + (γ/2)‖β‖² ≥ yᵀy − β̂ᵀQβ̂ − Σ_I g_i²/w_i − (sum of the k largest g_i²/w_i over F).
 
-convexity of βᵀQβ, then one minimisation per column. Where D = 0 the residual v = y − Xβ̂ may be
-replaced by any multiple of it; with A = vᵀy and B = vᵀv + the sums, the best multiple s = A/B gives
-A²/B, and any s > 0 gives 2sA − s²B. (With D there are no such multiples: Xᵀy need not lie in the
-range of Q.)
+The proof uses that βᵀQβ is convex, and then minimises over each column by itself. Where D = 0 the
+residual v = y − Xβ̂ may be replaced by any multiple sv, s > 0. With A = vᵀy, and B = vᵀv plus the
+two sums, the bound is then 2sA − s²B, and A²/B at the best s = A/B. (Where D ≠ 0 this does not
+hold, as Xᵀy need not lie in the range of Q.)
 
 **What rounding can lose.** Write ℓ_i = √(x_iᵀx_i + γ/2), ℓ_y = |y| and reach = ℓ_y + Σ ℓ_i|β̂_i|.
 
-*Gram form.* The matrices at hand are off: G_ij by at most η ℓ_iℓ_j, (Xᵀy)_i by η ℓ_iℓ_y, yᵀy by
-η ℓ_y². For sums of n products η ≤ nu/(1 − nu), u = 2⁻⁵³; the diagonal of Q adds rounding of the
-order of u ℓ_i², as 0 ≤ w_i ≤ ℓ_i² whenever −γ/2 ≤ d_i ≤ G_ii. A g formed from β̂ in one go adds
-(m + 2)u to η, m the number of coefficients, so that with ε ≥ 4(η + (m + 8)u)
+*Gram form.* The given matrices are off: G_ij by at most η ℓ_iℓ_j, (Xᵀy)_i by η ℓ_iℓ_y, yᵀy by
+η ℓ_y². For sums of n products η ≤ nu/(1 − nu), u = 2⁻⁵³ (Higham 2002, Section 3.1). The diagonal of
+Q adds rounding of the order of u ℓ_i², as 0 ≤ w_i ≤ ℓ_i² whenever −γ/2 ≤ D_ii ≤ G_ii. A g that is
+computed from β̂ in one go, m being the number of coefficients, adds (m + 2)u to η, so that with
+ε ≥ 4(η + (m + 8)u)
 
     |g_i − its exact value| ≤ ε ℓ_i · reach,
-    |yᵀy − β̂ᵀQβ̂ − its exact value| ≤ ε reach²,  and so for A and for B without its sums.
+    |yᵀy − β̂ᵀQβ̂ − its exact value| ≤ ε reach²,
 
-Every |g_i| is therefore raised by ε ℓ_i · reach before it is squared, which bounds every sum of
-squares from above column by column, and ε reach² is taken off yᵀy − β̂ᵀQβ̂ and off A, and added to
-B. Adding up the squares costs ε times their sum once more. Nothing divides by a difference that is
-not bounded away from 0: B plus its error is at least its exact value.
+and the second also holds for A and for B without its sums. Every |g_i| is therefore raised by
+ε ℓ_i · reach before it is squared, which bounds every sum of squares from above. ε reach² is
+subtracted from yᵀy − β̂ᵀQβ̂ and from A, and added to B. Adding up the squares costs ε times their
+sum. Nothing is divided by a difference that may be near 0: B plus its error is at least B.
 
-*Residual form* (D = 0). ANY vector v is a dual point, the computed residual as well, so that only
-its products can be off: |x_iᵀv − its exact value| ≤ ε ℓ_i |v|, vᵀy by ε |v|ℓ_y, vᵀv + the sums by ε
-times itself. These are relative to |v|, not to reach: this form keeps its digits where y is almost
-in the span of the columns or the columns are nearly dependent. A multiple eI in Q is one more row
-√e per column, with the residual −√e β̂.
+*Residual form* (D = 0). The bound holds for ANY vector v, so also for the computed residual, and
+only products with v are off: x_iᵀv by ε ℓ_i |v|, vᵀy by ε |v| ℓ_y, and B by ε B. These errors are
+relative to |v| and not to reach, so that this form keeps its digits where y is almost in the span
+of the columns, or columns are nearly dependent. A term eI in Q counts as one more row √e for each
+column, with the residual −√e β̂.
 """
 
 from __future__ import annotations
@@ -42,20 +44,19 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add
 
 FREE, IN, OUT = 0, 1, 2  # states of a column at a node: free, included, excluded
-EXTRA = 3  # entries of ``top`` beside the picks: the next largest, s², and the raise of |g|/ℓ
+# Entries of the array ``top`` of :func:`gram_bound` besides one for each column still to choose:
+# the next largest value, s², and by how much |g_i|/ℓ_i was raised. The number follows from this.
+EXTRA = 3
 
 
 class BoundTerms(NamedTuple):
-    """What bounds ask of a problem at one γ.
+    """What the dual bound needs to know of a problem at one γ.
 
-    w, shape (p,): γ/2 + d_i > 0 as it is stored; the D that is meant is w − γ/2, and G − D ⪰ 0 must
-        hold for the exact G.
-    length, shape (p,): ℓ_i = √(G_ii + γ/2), of the data G was formed from (before rows were
-        subtracted).
-    b, yy, shape (p,), and float: Xᵀy and yᵀy.
-    reach_y: ℓ_y = |y|, of the data b was formed from.
-    eps: From :func:`relative_rounding`: of rows of the data, columns, and what else G is off by; in
-        residual form with the length of the residual.
+    w: (p,), γ/2 + D_ii > 0 as stored; D means w − γ/2, and G − D ⪰ 0 must hold for the exact G.
+    length: (p,), ℓ_i = √(G_ii + γ/2) of the data G was formed from, before rows were subtracted.
+    b, yy: Xᵀy (p,) and yᵀy.
+    reach_y: ℓ_y = |y| of the data b was formed from.
+    eps: ε, from :func:`relative_rounding`.
     """
 
     w: Array
@@ -67,45 +68,38 @@ class BoundTerms(NamedTuple):
 
 
 def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
-    """ε of this module's first lines.
+    """The ε = 4((n + m + 16)u + data) of this module's docstring, at least 4(η + (m + 8)u).
 
-    terms: Rows of the data the Gram matrix was formed from, or the length of the residual.
-    columns: Most coefficients a gradient is formed from.
-    data: What the matrices are off by besides, in units of ℓ_iℓ_j.
-
-    Examples
-    --------
-    >>> relative_rounding(100, 10) < 1e-13
-    True
+    terms: n, the rows of the data that G was formed from, or the length of the residual.
+    columns: m, the largest number of coefficients that a gradient is computed from.
+    data: What G and b are off by before they are formed, in units of ℓ_iℓ_j.
     """
     return 2.0 * (terms + columns + 16) * EPS + 4.0 * data
 
 
 def weights(ridge: float, D: Array) -> Array:
-    """w = γ/2 + D, rounded down where D is not 0: what w − γ/2 takes off G is never above D.
+    """w = γ/2 + D (p,) for ridge = γ/2, rounded down where D ≠ 0, so that w − γ/2 ≤ D.
 
-    ridge: γ/2.
-    D, shape (p,).
-    Returns, shape (p,).
+    The sum is off by at most u = EPS/2 of itself, and the product by as much: 2·EPS is taken off.
     """
     return np.asarray(np.where(D == 0.0, ridge, (ridge + D) * (1.0 - 2.0 * EPS)))
 
 
-def first_multiplier(b: Array, w: Array, picks: int) -> float:
-    """√λ to start a relaxation at from β = 0: half of the ``picks``-th largest |b_i|/√w_i.
+def first_multiplier(b: Array, w: Array, k: int) -> float:
+    """√λ to start a relaxation at from β = 0: half of the k-th largest |b_i|/√w_i.
 
-    A column enters where |b_i| > √(λw_i), so that at least ``picks`` columns enter at once.
+    A column gets a coefficient where |b_i| > √(λw_i), and so at least k columns do.
     """
     share = np.sort(b * b / w)[::-1]
-    return 0.5 * float(np.sqrt(share[min(picks, share.size) - 1]))
+    return 0.5 * float(np.sqrt(share[min(k, share.size) - 1]))
 
 
 @kernel(inner=True)
 def list_allowed(state, columns):  # type: ignore[no-untyped-def]
-    """List the columns that are not out; how many."""
+    """Write the columns that are not excluded to ``columns``; returns their number."""
     count = 0
     for i in range(state.shape[0]):
-        if state[i] != 2:
+        if state[i] != OUT:
             columns[count] = i
             count += 1
     return count
@@ -113,7 +107,7 @@ def list_allowed(state, columns):  # type: ignore[no-untyped-def]
 
 @kernel
 def gram_gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
-    """g = b − Qβ in one go, as :func:`gram_bound` wants it."""
+    """Write b − Qβ to ``g``, computed from β in one go as :func:`gram_bound` requires."""
     p = b.shape[0]
     for j in range(p):
         g[j] = b[j]
@@ -124,44 +118,46 @@ def gram_gradient(Q, b, beta, g):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
-    """g²/w from above: |g| may be off by ``raise_by``·length."""
+    """An upper bound on g²/w where |g| may be off by ``raise_by``·length."""
     size = abs(g) + raise_by * length
     return size * size / w
 
 
 @kernel(inner=True)
-def sum_largest(w, length, state, columns, count, picks, g, raise_by, top):  # type: ignore[no-untyped-def]
-    """Σ over included columns and the ``picks`` largest over free ones of g²/w, from above.
+def sum_largest(w, length, state, columns, count, k, g, raise_by, top):  # type: ignore[no-untyped-def]
+    """An upper bound on Σ g_i²/w_i over included columns and the ``k`` largest free ones.
 
-    ``top[:picks + 1]`` are the picks + 1 largest over free columns, in order.
+    ``top`` takes the k + 1 largest values of free columns, falling; each |g_i| may be off
+    by raise_by·ℓ_i. The sum is ∞ where an entry of g is not a number.
     """
     total = 0.0
-    for c in range(picks + 1):
+    for c in range(k + 1):
         top[c] = 0.0
     for a in range(count):
         i = columns[a]
         value = raised(g[i], length[i], w[i], raise_by)
-        if state[i] == 1:
+        if state[i] == IN:
             total += value
-        elif value > top[picks]:
-            c = picks
+        elif value > top[k]:
+            c = k
             while c > 0 and top[c - 1] < value:
                 top[c] = top[c - 1]
                 c -= 1
             top[c] = value
         elif not value >= 0.0:
-            return np.inf  # not a number: no bound
-    for c in range(picks):
+            return np.inf
+    for c in range(k):
         total += top[c]
     return total
 
 
 @kernel(inner=True)
 def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
-    """The larger of ``plain`` and A²/B, and the square of the multiple s that gives it.
+    """The larger of ``plain`` (s = 1) and A²/B (s = A/B), and the s² of the larger.
 
-    ``above`` bounds A from below and ``below`` bounds B from above: 2sA − s²B grows with A and
-    falls with B at every s > 0, so it holds for the s of the two bounds.
+    above, below: A lower bound on A, and an upper bound on B. The bound 2sA − s²B grows with A and
+        falls with B for every s > 0, and so holds for the quotient of these two. 4·EPS is taken
+        off for the rounding of a quotient and a product.
     """
     bound, square = plain, 1.0
     if above > 0.0 and below > 0.0:
@@ -172,20 +168,21 @@ def best_multiple(plain, above, below):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def settle_top(bound, square, picks, raise_by, top):  # type: ignore[no-untyped-def]
-    """Leave in ``top`` what screening asks for; −∞ in place of a bound that is not a number."""
-    for c in range(picks + 1):
+def fill_top(bound, square, k, raise_by, top):  # type: ignore[no-untyped-def]
+    """Write to ``top`` what :func:`gram_bound` says of it; returns the bound, or −∞ for NaN."""
+    for c in range(k + 1):
         top[c] *= square
-    top[picks + 1], top[picks + 2] = square, raise_by
+    top[k + 1], top[k + 2] = square, raise_by
     return bound if bound > -np.inf else -np.inf
 
 
 @kernel(inner=True)
 def bound_of_parts(yy, linear, quadratic, total, lost, scaled):  # type: ignore[no-untyped-def]
-    """The bound yᵀy − βᵀQβ − total − lost, or with D = 0 the best multiple's; and s².
+    """The bound yᵀy − βᵀQβ − total − lost, or A²/B if that is larger; and the s² of the larger.
 
-    linear, quadratic: bᵀβ and βᵀQβ, off by ``lost`` together with yᵀy.
-    total: The sums of g²/w, from above.
+    linear, quadratic, lost: bᵀβ, βᵀQβ, and what these and yᵀy are off by together.
+    total: An upper bound on the sums of g²/w.
+    scaled: Whether D = 0, so that A²/B is a bound.
     """
     bound, square = yy - quadratic - total - lost, 1.0
     if scaled:
@@ -196,19 +193,17 @@ def bound_of_parts(yy, linear, quadratic, total, lost, scaled):  # type: ignore[
 
 
 @kernel(inner=True)
-def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # type: ignore[no-untyped-def]
-    """Certified lower bound at a node, Gram form; no allocation, O(count + picks·entries).
+def gram_bound(terms, state, columns, count, k, beta, g, scaled, top):  # type: ignore[no-untyped-def]
+    """The dual bound of a node in Gram form, less all that rounding can lose; −∞ where NaN occurs.
 
-    state, int8 (p,): 0 free, 1 included, 2 out.
-    columns, count, int64 (≥ count,), int: ``columns[:count]`` are all columns that are not out.
-    picks: Free columns still to choose, ≥ 0.
-    beta, float64 (p,): Any coefficients; 0 on columns that are out.
-    g, float64 (p,): b − Qβ̂ formed from β̂ in one go: at most one product and sum per coefficient
-        and column.
-    scaled: D = 0: multiples of the residual are allowed.
-    top, float64 (≥ picks + 3,): Overwritten: the picks + 1 largest s²g²/w over free columns
-        (raised), s², and what |g|/ℓ was raised by: what :func:`fix_columns` asks.
-    Returns: Less all that rounding can lose; −∞ where nothing can be said.
+    state: (p,), 0 free, 1 included, 2 excluded.
+    columns, count: The first ``count`` of ``columns`` are the columns that are not excluded.
+    k: Number of free columns still to choose, ≥ 0.
+    beta: (p,), any coefficients; 0 on excluded columns.
+    g: (p,), b − Qβ computed from β in one go, with one product and one sum per coefficient.
+    scaled: Whether D = 0, so that multiples of the residual give bounds.
+    top: (k + 3,), overwritten for :func:`fix_columns` by the k + 1 largest upper
+        bounds on s²g_i²/w_i of free columns, s², and by how much |g_i|/ℓ_i was raised.
     """
     w, length, b, yy, reach, eps = terms
     linear, quadratic = 0.0, 0.0
@@ -219,33 +214,22 @@ def gram_bound(terms, state, columns, count, picks, beta, g, scaled, top):  # ty
             linear += beta[i] * b[i]
             quadratic += beta[i] * (b[i] - g[i])
     raise_by = eps * reach
-    total = sum_largest(w, length, state, columns, count, picks, g, raise_by, top)
+    total = sum_largest(w, length, state, columns, count, k, g, raise_by, top)
     total *= 1.0 + eps
     lost = raise_by * reach
     bound, square = bound_of_parts(yy, linear, quadratic, total, lost, scaled)
-    return settle_top(bound, square, picks, raise_by, top)
+    return fill_top(bound, square, k, raise_by, top)
 
 
 @kernel(inner=True)
-def residual_bound(terms, y, r, extra, state, columns, count, picks, beta, g, top):  # type: ignore[no-untyped-def]
-    """Certified lower bound at a node, residual form with D = 0; no allocation.
+def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+    """The dual bound of a node in residual form, where D = 0; otherwise as :func:`gram_bound`.
 
-    y, r, float64 (n,): Response and any vector in place of the residual.
-    extra: e ≥ 0 of Q = XᵀX + eI.
-    beta, float64 (p,): Used where e > 0.
-    g, float64 (p,): Xᵀr − eβ̂.
+    y, r: (n,), the response, and any vector in place of the residual.
+    extra: The e ≥ 0 of Q = XᵀX + eI.
+    g: (p,), Xᵀr − eβ.
     """
     w, length, eps = terms.w, terms.length, terms.eps
-    above, square = residual_parts(y, r, extra, columns, count, beta, eps)
-    raise_by = eps * np.sqrt(square)
-    total = sum_largest(w, length, state, columns, count, picks, g, raise_by, top)
-    bound, scale = residual_multiple(above, square, total, eps)
-    return settle_top(bound, scale, picks, raise_by, top)
-
-
-@kernel
-def residual_parts(y, r, extra, columns, count, beta, eps):  # type: ignore[no-untyped-def]
-    """A = vᵀy from below, and vᵀv as computed."""
     along, square, size = 0.0, 0.0, 0.0
     for t in range(r.shape[0]):
         along += r[t] * y[t]
@@ -254,53 +238,50 @@ def residual_parts(y, r, extra, columns, count, beta, eps):  # type: ignore[no-u
     if extra > 0.0:
         for a in range(count):
             square += extra * beta[columns[a]] * beta[columns[a]]
-    return along - eps * np.sqrt(square) * np.sqrt(size), square
-
-
-@kernel
-def residual_multiple(above, square, total, eps):  # type: ignore[no-untyped-def]
-    """The bound from A, vᵀv and the sum of squares, and s²."""
+    raise_by = eps * np.sqrt(square)
+    total = sum_largest(w, length, state, columns, count, k, g, raise_by, top)
+    above = along - raise_by * np.sqrt(size)
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
-    return best_multiple(plain, above, below)
+    bound, scale = best_multiple(plain, above, below)
+    return fill_top(bound, scale, k, raise_by, top)
 
 
 @kernel
-def fix_columns(terms, state, picks, g, bound, target, top, including):  # type: ignore[no-untyped-def]
-    """Decide every free column whose other decision has a bound of at least ``target``.
+def fix_columns(terms, state, k, g, bound, target, top, including):  # type: ignore[no-untyped-def]
+    """Exclude or include every free column for which the opposite has a bound ≥ ``target``.
 
-    The bound Σ counts the ``picks`` largest values v_i = s²g_i²/w_i over free columns (EC.1 of the
-    main paper, in the scaling of eq. 1). Where column i has to be in, v_i stands in place of the
-    ``picks``-th largest value; where column i has to be out, the next largest value stands in place
-    of v_i:
+    The dual bound subtracts the k largest values v_i = s²g_i²/w_i of free columns
+    (EC.1, main paper, in the scaling of eq. 1). If column i is included, v_i takes the place of the
+    k-th largest value; if column i is excluded, the next largest value takes the place of v_i:
 
-        bound + v_(picks) − v_i  for i in, if v_i < v_(picks);
-        bound + v_i − v_(picks+1)  for i out, if v_i > v_(picks+1).
+        bound + v_(k) − v_i  with column i included, if v_i < v_(k);
+        bound + v_i − v_(k+1)  with column i excluded, if v_i > v_(k+1).
 
-    state, int8 (p,): Overwritten: a column that cannot be in becomes 2, and where ``including``
-        one that cannot be out becomes 1.
-    g, bound, top: As :func:`gram_bound` or :func:`residual_bound` had or left them.
-    Returns: How many columns were decided, and the least bound that decided one (∞ for none).
+    state: (p,), in which columns become 2 where including them has such a bound, and 1, where
+        ``including`` is true, if excluding them has.
+    g, bound, top: The arguments and results of :func:`gram_bound` or :func:`residual_bound`.
+    Returns: The number of columns decided, and the least of the bounds that did so (∞ for none).
     """
     fixed, least = 0, np.inf
-    last, following, square = top[picks - 1], top[picks], top[picks + 1]
+    last, following, square = top[k - 1], top[k], top[k + 1]
     for i in range(state.shape[0]):
-        if state[i] != 0:
+        if state[i] != FREE:
             continue
-        value = square * raised(g[i], terms.length[i], terms.w[i], top[picks + 2])
+        value = square * raised(g[i], terms.length[i], terms.w[i], top[k + 2])
         if value < last and bound + last - value >= target:
-            state[i], fixed, least = 2, fixed + 1, min(least, bound + last - value)
+            state[i], fixed, least = OUT, fixed + 1, min(least, bound + last - value)
         elif including and value > following and bound + value - following >= target:
-            state[i], fixed, least = 1, fixed + 1, min(least, bound + value - following)
+            state[i], fixed, least = IN, fixed + 1, min(least, bound + value - following)
     return fixed, least
 
 
 def bound_terms(terms: BoundTerms, beta: Array, g: Array) -> tuple[Array, Array]:
-    """The Gram form's two parts, for many coefficients at once: a bound is constant − Σ values.
+    """The dual bound's parts for many coefficients at once: a bound is constant − Σ values.
 
-    beta, g, shape (..., p): Coefficients and b − Qβ.
-    Returns constant, shape (...): yᵀy − β̂ᵀQβ̂, from below.
-    Returns values, shape (..., p): g_i²/w_i, from above; sums of them need no further margin.
+    beta, g: (..., p), coefficients and b − Qβ.
+    Returns: A lower bound on yᵀy − βᵀQβ (...,), and upper bounds on g_i²/w_i (..., p), whose sums
+        may be subtracted without a further margin.
     """
     w, length, b, yy, reach_y, eps = terms
     reach = reach_y + np.abs(beta) @ length

@@ -1,16 +1,16 @@
-"""Where the optimal coefficients can lie: Theorems 1–2 and Corollary 1 of the main paper.
+"""An ellipsoid that holds the optimal coefficients: Theorems 1–2 and Corollary 1, main paper.
 
-Write eq. (5) as q(β) + r(β), q(β) = ||y − Xβ||² + (ε/2)||β||² and r the perspective term with the
-weight w = (γ − ε)/2. For ANY point β̂ put g = Xᵀ(y − Xβ̂) − (ε/2)β̂. Then, for every β of at most τ
-non-zeros, r(β) ≥ 2gᵀβ − (sum of the τ largest g_i²)/w, and q is a quadratic whose gradient at β̂ is
-−2g, so that
+Write the objective of eq. (5) as q(β) + r(β), where q(β) = ‖y − Xβ‖² + (ε/2)‖β‖² and r is the
+perspective term with the weight w = (γ − ε)/2. For ANY point β̂ let g = Xᵀ(y − Xβ̂) − (ε/2)β̂. Every
+β of at most τ non-zeros has r(β) ≥ 2gᵀβ − (sum of the τ largest g_i²)/w, and q is a quadratic with
+gradient −2g at β̂, so that
 
     objective(β) ≥ bound(β̂) + (β − β̂)ᵀ(XᵀX + (ε/2)I)(β − β̂),
     bound(β̂) = yᵀy − β̂ᵀ(XᵀX + (ε/2)I)β̂ − (sum of the τ largest g_i²)/w.
 
-At the relaxation's optimum bound(β̂) is its value and this is Theorem 1; elsewhere the centre need
-not be optimal for the ellipsoid to be valid, only for it to be small. ε < 0 is allowed while
-XᵀX + (ε/2)I ⪰ 0: the ellipsoid is flatter, its radius much smaller where n > p.
+If β̂ solves the relaxation, bound(β̂) is the relaxation's value and this is Theorem 1. Any other
+centre β̂ gives a valid, larger ellipsoid. ε < 0 is allowed while XᵀX + (ε/2)I ⪰ 0: the radius is
+then much smaller where n > p.
 """
 
 from __future__ import annotations
@@ -29,61 +29,60 @@ from .gram import GramForm
 from .perspective import perspective_relaxation
 from .screening import checked_beta
 
-# A singular value of at most this share of the largest one counts as 0: its direction is bounded
-# by the ridge instead. Rounding alone puts (p + n)·2⁻⁵⁰ of the largest into each. Twice the share
-# counts more directions as 0, whose ranges are then wider and as valid.
+# A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
+# and the ridge alone bounds β along its direction. Rounding may put (p + n)·2⁻⁵⁰ of the largest
+# into each. Twice the share counts more directions as 0: ranges get wider and stay valid.
 ZERO_SHARE = 1e-11
-# Every range is widened by this share of its width: the formulas take some hundred operations of a
-# relative error of 2⁻⁵³ each, a hundred thousandth of that. Twice as much is not noticed.
+# Every range is widened by this share of its width, against rounding: the formulas take some
+# hundred operations with a relative error of 2⁻⁵³ each, together 1e-5 of the share. Twice the share
+# widens ranges by as little again.
 WIDENED_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Singular values of the training rows, but those near 0, and their right singular vectors."""
+    """The singular values of X that are not nearly 0, and their right singular vectors."""
 
-    squares: Array  # lower bounds on the squared singular values
-    directions: Array  # (rank, p)
-    top: float
-    full_rank: bool
+    squares: Array  # (rank,) lower bounds on the squared singular values
+    directions: Array  # (rank, p) right singular vectors
+    full_rank: bool  # whether rank = p
 
     @classmethod
     def of(cls, problem: SparseRidgeProblem) -> Spectrum:
-        """One singular value decomposition for every γ, τ and ε: the problem gives its rows."""
+        """The spectrum of a problem's rows, which serves every γ, τ and ε."""
         X = problem._base[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
         top = float(s[0]) if s.size else 0.0
         kept = s > ZERO_SHARE * top
         lost = 8.0 * (problem.p + X.shape[0]) * EPS * top
         squares = np.maximum(s[kept] - lost, 0.0) ** 2
-        return cls(squares, Vt[kept], top, int(kept.sum()) == problem.p)
+        return cls(squares, Vt[kept], int(kept.sum()) == problem.p)
 
     @classmethod
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
-        """The spectrum by Gram matrices of ``n`` rows: half of the digits, a third of the time."""
+        """The spectrum from the Gram matrix of n rows: with half of the digits, in less time."""
         values, vectors = np.linalg.eigh(gram.G)
         most = float(np.diag(gram.G).sum() if gram.before is None else gram.before[0].sum())
         lost = 4.0 * (n + values.size + 16) * EPS * max(most, 0.0)
         kept = values > ZERO_SHARE * max(most, 0.0)
         squares = np.maximum(values[kept] - lost, 0.0)
-        return cls(squares, vectors.T[kept], float(np.sqrt(most)), bool(kept.all()))
+        return cls(squares, vectors.T[kept], bool(kept.all()))
 
     def least(self) -> float:
         """A lower bound on the least eigenvalue of XᵀX."""
         return float(self.squares.min()) if self.full_rank else 0.0
 
     def image(self, rows: Array, shift: float) -> tuple[Array, Array]:
-        """A and o: A Aᵀ = rows (XᵀX + shift·I)⁻¹ rowsᵀ on the directions kept, o the lengths left.
+        """A (r, rank) with A Aᵀ = rows (XᵀX + shift·I)⁻¹ rowsᵀ on the directions, for rows (r, p).
 
-        A is (r, rank), o (r,) the length of each row outside these directions.
-
-        rows, shape (r, p).
-        Returns A, o, shape (r, rank) and (r,).
+        Also returns the length (r,) of the part of each row that is orthogonal to the directions.
+        Products are off by at most p + 8 roundings of a row's length, for which 8(p + 8)·EPS of the
+        length is added.
         """
         inside = rows @ self.directions.T
         length = np.linalg.norm(rows, axis=1)
         noise = 8.0 * (rows.shape[1] + 8) * EPS * length
-        flat = self.squares + shift <= 0.0  # nothing bounds these directions
+        flat = self.squares + shift <= 0.0  # along these directions there is no bound
         scale = np.where(flat, 1e150, 1.0 / np.sqrt(np.where(flat, 1.0, self.squares + shift)))
         grown = np.sign(inside) * (np.abs(inside) + noise[:, None])
         left = np.linalg.norm(rows - inside @ self.directions, axis=1)
@@ -94,16 +93,8 @@ class Spectrum:
 class Ellipsoid:
     """Every optimal β has (β − centre)ᵀ(XᵀX + (ε/2)I)(β − centre) ≤ radius² (Theorem 1).
 
-    Attributes
-    ----------
-    centre : ndarray, shape (p,)
-    radius : float
-        Square root of the right-hand side, in the units of y.
-    epsilon : float
-        ε of eq. (5).
-    ball : float
-        Bound on ||β − centre||, from γ/2 ||β||² ≤ the incumbent's objective.
-    spectrum : Spectrum
+    Every optimal β also has ‖β − centre‖ ≤ ``ball``, as (γ/2)‖β‖² ≤ the incumbent's objective. The
+    centre is (p,), and ``spectrum`` is that of X.
     """
 
     centre: Array
@@ -113,7 +104,11 @@ class Ellipsoid:
     spectrum: Spectrum
 
     def _image(self, rows: Array) -> tuple[Array, Array]:
-        """Directions the rows' predictions can move in, and how far they can besides."""
+        """How far predictions of rows (r, p) can be from those of the centre.
+
+        Returns A (r, rank) and o (r,): a row's prediction differs by a row of A times a vector of
+        length at most 1, and besides by at most the row's entry of o.
+        """
         A, left = self.spectrum.image(rows, self.epsilon / 2.0)
         besides = left * self.ball
         if self.epsilon > 0.0:  # the ridge bounds what XᵀX does not see
@@ -121,15 +116,9 @@ class Ellipsoid:
         return A * self.radius, besides
 
     def prediction_range(self, rows: ArrayLike) -> tuple[Array, Array]:
-        """Ranges [low, high] of xᵀβ for each row x, shape (r, p): Theorem 2, main paper.
+        """The least and greatest xᵀβ for each row x of (r, p): Theorem 2, main paper.
 
-        Parameters
-        ----------
-        rows : array, shape (r, p)
-
-        Returns
-        -------
-        low, high : ndarrays, shape (r,)
+        With M = XᵀX + (ε/2)I the range is xᵀcentre ± radius·√(xᵀM⁻¹x).
         """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         A, besides = self._image(H)
@@ -140,33 +129,19 @@ class Ellipsoid:
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
-        """Upper bound on ||W(β − centre)||² for W (m, p): Corollary 1, main paper.
+        """An upper bound on ‖W(β − centre)‖² for W (m, p): Corollary 1, main paper.
 
-        Parameters
-        ----------
-        W : array, shape (m, p)
-
-        Returns
-        -------
-        float
+        With M = XᵀX + (ε/2)I the bound is radius²·trace(W M⁻¹ Wᵀ).
         """
         A, besides = self._image(np.atleast_2d(np.asarray(W, dtype=np.float64)))
         return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + WIDENED_SHARE))
 
     def error_range(self, rows: ArrayLike, targets: ArrayLike) -> tuple[float, float]:
-        """Least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), main paper.
+        """The least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), main paper.
 
-        Both by one eigendecomposition of the rows' m × m kernel and a root of a secular equation.
-        What is returned are values of the Lagrangian duals, valid wherever the root-finding ends.
-
-        Parameters
-        ----------
-        rows : array, shape (r, p)
-        targets : array, shape (r,)
-
-        Returns
-        -------
-        low, high : float
+        The sum is over rows x of (r, p) with targets t (r,). Both values come from one singular
+        value decomposition and a root of a secular equation. The values returned are those of the
+        Lagrangian duals, which are bounds wherever the search for the root ends.
         """
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         goal = np.asarray(targets, dtype=np.float64)
@@ -175,17 +150,14 @@ class Ellipsoid:
         A, besides = self._image(H)
         if not np.isfinite(A).all():
             return 0.0, np.inf
-        if H.shape[0] > A.shape[1]:
-            U, s, _ = sla.svd(A, full_matrices=False, check_finite=False)
-        else:
-            U, s, _ = sla.svd(A, full_matrices=True, check_finite=False)
-            s = np.concatenate([s, np.zeros(U.shape[1] - s.size)])
+        U, s, _ = sla.svd(A, full_matrices=H.shape[0] <= A.shape[1], check_finite=False)
+        s = np.pad(s, (0, U.shape[1] - s.size))
         along = U.T @ e
         rest = max(float(e @ e - along @ along), 0.0)
         k = s * s
         least, most = least_square(along, k) + rest, greatest_square(along, k) + rest
         widen = float(np.linalg.norm(besides)) + WIDENED_SHARE * (float(np.linalg.norm(s)))
-        widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # what e may be off by
+        widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # the rounding of e
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen
@@ -193,17 +165,16 @@ class Ellipsoid:
 
 
 def _root(slope: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq  # slow to import
+    """The zero of a slope that changes its sign between low and high."""
+    from scipy.optimize import brentq  # the import is slow
 
     return float(brentq(slope, low, high, xtol=1e-14 * high, rtol=1e-14))
 
 
 def least_square(e: Array, k: Array) -> float:
-    """Lower bound on min ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
+    """A lower bound on min ‖e − w‖² over Σ w_i²/k_i ≤ 1, nearly attained, for e and k ≥ 0 (m,).
 
-    The dual: Σ e_i² μ/(μ + k_i) − μ for any μ ≥ 0.
-
-    e, k, shape (m,): k are the squares of the half-axes, at least 0.
+    For any μ ≥ 0 the dual value Σ e_i² μ/(μ + k_i) − μ is a lower bound; the best μ is sought.
     """
     flat = k <= 0.0
     fixed = float(e[flat] @ e[flat])
@@ -220,11 +191,9 @@ def least_square(e: Array, k: Array) -> float:
 
 
 def greatest_square(e: Array, k: Array) -> float:
-    """Upper bound on max ||e − w||² over Σ w_i²/k_i ≤ 1, tight to rounding.
+    """An upper bound on max ‖e − w‖² over Σ w_i²/k_i ≤ 1, nearly attained, for e and k ≥ 0 (m,).
 
-    A trust-region problem; its dual: μ + Σ e_i² μ/(μ − k_i) for any μ > max k.
-
-    e, k, shape (m,): k are the squares of the half-axes, at least 0.
+    For any μ > max k the dual value μ + Σ e_i² μ/(μ − k_i) is an upper bound; a good μ is sought.
     """
     top = float(k.max(initial=0.0))
     if top <= 0.0:
@@ -246,10 +215,9 @@ def greatest_square(e: Array, k: Array) -> float:
 
 
 def centre_bound(problem: SparseRidgeProblem, beta: Array, epsilon: float = 0.0) -> float:
-    """bound(β̂) of this module's first lines, certified: what rounding may have lost is off.
+    """The bound(β̂) of this module's docstring, less what rounding may have added, for ε < γ.
 
-    beta, shape (p,): Any coefficients.
-    epsilon: ε < γ.
+    β̂ = ``beta`` (p,) may be any coefficients.
     """
     data, p, half = problem._base, problem.p, epsilon / 2.0
     X, y, ridge = data[:, :p], data[:, p], problem.gamma / 2.0
@@ -270,33 +238,22 @@ def node_bounds(
     gamma: float,
     epsilon: float,
 ) -> Array:
-    """bound(β̂) of branch-and-bound nodes at coefficients of their own, certified.
+    """The bounds (m,) of branch-and-bound nodes at coefficients of their own, less rounding.
 
-    Every β of at most τ non-zeros that respects a node has an objective of at least the node's
+    Every β of at most τ non-zeros that agrees with a node has an objective of at least the node's
     bound plus (β − β̂)ᵀ(G + (ε/2)I)(β − β̂).
 
-    leaves, shape (m, p): Included (1), excluded (2) and free (0) columns.
-    beta, shape (m, p): 0 where excluded.
-    gamma, epsilon: As in eq. (5).
-    Returns, shape (m,).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsecv.solvers import SparseRidgeProblem, GramForm, node_bounds
-    >>> X, y = np.eye(4), np.array([1.0, 3.0, 0.0, 2.0])
-    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    >>> root, beta = np.zeros((1, 4), dtype=np.int8), np.zeros((1, 4))
-    >>> bool(node_bounds(GramForm.of(problem), root, beta, 2, 1.0, 0.0)[0] <= problem.yy)
-    True
+    leaves: (m, p), the included (1), excluded (2) and free (0) columns of the nodes.
+    beta: (m, p), the β̂ of each node, 0 where excluded.
+    gamma, epsilon: γ and ε of eq. (5).
     """
     half, ridge = epsilon / 2.0, gamma / 2.0
     terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))
     constant, v = bound_terms(terms, beta, gram.b - beta @ gram.G - half * beta)
     inside, free = leaves == IN, leaves == FREE
     ranked = -np.sort(-np.where(free, v, 0.0), axis=1)
-    picks = np.clip(tau - inside.sum(axis=1), 0, None)
-    chosen = np.where(np.arange(ranked.shape[1]) < picks[:, None], ranked, 0.0).sum(axis=1)
+    to_choose = np.clip(tau - inside.sum(axis=1), 0, None)
+    chosen = np.where(np.arange(ranked.shape[1]) < to_choose[:, None], ranked, 0.0).sum(axis=1)
     return np.asarray(constant - np.where(inside, v, 0.0).sum(axis=1) - chosen)
 
 
@@ -308,7 +265,10 @@ def ellipsoid(
     beta: ArrayLike | None = None,
     spectrum: Spectrum | None = None,
 ) -> Ellipsoid:
-    """Build an ellipsoid that holds every optimal β of eq. (1): Theorem 1, main paper.
+    """Compute an ellipsoid that holds every optimal β of eq. (1): Theorem 1, main paper.
+
+    The ellipsoid is (β − β̂)ᵀ(XᵀX + (ε/2)I)(β − β̂) ≤ upper − bound(β̂), with the certified lower
+    bound of the perspective relaxation at the centre β̂.
 
     Parameters
     ----------
@@ -316,12 +276,12 @@ def ellipsoid(
     upper : float
         Objective of any support of at most τ columns.
     epsilon : float
-        ε of eq. (5), below γ. Negative values move a part of the least eigenvalue of XᵀX into the
-        perspective and must leave XᵀX + (ε/2)I positive semidefinite.
+        ε of eq. (5), below γ. A negative ε moves a part of the least eigenvalue of XᵀX into the
+        perspective term, and must leave XᵀX + (ε/2)I positive semidefinite.
     beta : array, shape (p,), optional
-        Centre; by default the relaxation's optimum. Any centre gives a valid ellipsoid.
+        The centre, by default the relaxation's optimum. Any centre gives a valid ellipsoid.
     spectrum : Spectrum, optional
-        Of the same data, to share among calls.
+        The spectrum of the same data, to share among calls.
 
     Returns
     -------
@@ -355,7 +315,9 @@ def ellipsoid(
         centre = perspective_relaxation(problem, epsilon=max(epsilon, 0.0)).beta
     else:
         centre = checked_beta(problem, beta)
-    room = upper - centre_bound(problem, centre, epsilon)
-    room = max(room, 0.0) * (1.0 + WIDENED_SHARE) + 1e-13 * problem.yy
+    square = upper - centre_bound(problem, centre, epsilon)
+    square = max(square, 0.0) * (1.0 + WIDENED_SHARE) + 1e-13 * problem.yy
     ball = float(np.sqrt(2.0 * max(upper, 0.0) / problem.gamma) + np.linalg.norm(centre))
-    return Ellipsoid(centre, float(np.sqrt(room)), epsilon, ball * (1.0 + WIDENED_SHARE), spectrum)
+    return Ellipsoid(
+        centre, float(np.sqrt(square)), epsilon, ball * (1.0 + WIDENED_SHARE), spectrum
+    )

@@ -1,4 +1,4 @@
-"""Gram matrices of a problem, diagonals extracted from them, and the residual form beside them."""
+"""The Gram form of a problem, with a diagonal extracted from it, and the residual form."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from .dual_bound import BoundTerms, relative_rounding, weights
 
 
 class GramSettings(NamedTuple):
-    """When a search starts from the p × p Gram matrix of all columns."""
+    """When a search starts from the p × p Gram matrix of all columns, and not in residual form."""
 
     # A problem of at most this many columns starts from its Gram matrix, however few its rows are.
     # Twice as many cost four times the memory and time before the first bound.
     gram_columns: int = 400
-    # So does a problem of at most this many columns for each row of data.
+    # A problem of at most this many columns for each row does so as well. Twice as many also take
+    # four times the memory and time. Both numbers are choices: bounds hold in either form.
     columns_per_row: int = 2
 
 
 SETTINGS = GramSettings()
-# Nodes are pruned at a relative gap of at least this much, whatever gap is asked for: the margins
-# for rounding are of that order. Twice as much ends searches earlier and proves less.
+# Nodes are pruned at this relative gap where a caller asks for a smaller one, since the margins for
+# rounding are of that order. Twice as much ends searches earlier and proves half a digit less.
 TOLERANCE = 1e-9
 
-
-Form = tuple[Any, ...]  # the quadratic part, as ``descent.Sweeps`` has it
+Form = tuple[Any, ...]  # the quadratic part of a relaxation, as ``descent.Sweeps.form`` has it
 
 
 @dataclass(frozen=True)
 class GramForm:
-    """Gram matrices of a problem and the diagonal extracted from them, for any γ and τ.
+    """G = XᵀX, b = Xᵀy, yᵀy and a diagonal D of a problem, for any γ and τ.
 
-    ``D`` (p,) is a diagonal with G − D ⪰ 0: moved into the separable part of the objective it
-    makes the perspective relaxation far tighter where n > p. ``eps`` is what bounds from these
-    matrices lose (:func:`~.dual_bound.relative_rounding`). Where rows of the problem have been left
-    out ``before`` holds diag(G) and yᵀy with them: what rounding is relative to.
+    ``D`` (p,) has G − D ⪰ 0. Moved from the quadratic part of the objective into the weights, D
+    makes the perspective relaxation far tighter where n > p. ``eps`` is the ε of
+    :func:`~.dual_bound.relative_rounding`. Where rows were subtracted from G and b, ``before``
+    holds diag(G) and yᵀy of all rows, as rounding errors are relative to these.
     """
 
     G: Array
@@ -60,25 +60,23 @@ class GramForm:
         extract: bool = True,
         limits: Limits | None = None,
     ) -> GramForm:
-        """Form the matrices of all or some columns; O(np²) and one symmetric eigenproblem.
+        """Form the matrices of some columns, by default of all, in O(np²) operations.
 
-        Without ``extract``, or where its time is not left, D is 0 and the eigenproblem is saved.
-
-        columns: All by default.
+        D is 0 where ``extract`` is false, or ``limits`` leave no time for an eigenproblem.
         """
         head, y = problem._rows[:, : problem.p], problem._rows[:, problem.p]
         if columns is not None:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
-        eps = gram_rounding(problem)
+        eps = relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
         extract = extract and _affordable(G.shape[0], limits)
         D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
         return cls(G, head.T @ y, problem.yy, D, eps)
 
     def on(self, columns: NDArray[np.intp], rank: int, limits: Limits) -> GramForm:
-        """The same of some of its columns, with a diagonal of their own where there is time.
+        """The Gram form of some of the columns, with a diagonal of their own where there is time.
 
-        rank: A bound on the rank of the problem's rows.
+        rank: An upper bound on the rank of the problem's rows.
         """
         G = np.ascontiguousarray(self.G[np.ix_(columns, columns)])
         affordable = _affordable(columns.size, limits)
@@ -87,11 +85,11 @@ class GramForm:
 
     @property
     def scaled(self) -> bool:
-        """Whether multiples of the residual are dual points as well: D = 0."""
+        """Whether D = 0, so that the dual bound may use multiples of the residual."""
         return not self.D.any()
 
     def quadratic(self, half: float = 0.0) -> Array:
-        """Q = G − D + half·I, shape (p, p), not to be written to: G itself where that is Q."""
+        """Q = G − D + half·I, or G itself where that is Q: the matrix must not be written to."""
         if self.scaled and half == 0.0:
             return np.ascontiguousarray(self.G)
         Q = np.array(self.G, order="C")
@@ -99,35 +97,27 @@ class GramForm:
         return Q
 
     def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
-        """What the dual bound asks at γ = 2·``ridge``, of which ``half`` stays in Q."""
+        """The terms of the dual bound at γ = 2·ridge, where half·I stays in Q (``quadratic``)."""
         squares, yy = self.before or (np.diag(self.G), self.yy)
         length = np.sqrt(np.maximum(squares, 0.0) + ridge)
         reach_y, w = float(np.sqrt(max(yy, 0.0))), weights(ridge - half, self.D)
         return BoundTerms(w, length, self.b, self.yy, reach_y, self.eps)
 
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
-        """What enumeration may overlook below ``upper``: :func:`~.completion.elimination_loss`.
-
-        ridge: γ/2.
-        """
+        """How far below ``upper`` enumeration may overlook a support of τ columns; ridge = γ/2."""
         terms = self.terms(ridge)
         yy = terms.reach_y**2
         squares, at = terms.length**2, np.array(upper)
         return float(elimination_loss(squares, terms.w, ridge, yy, self.eps, tau, at))
 
 
-def gram_rounding(problem: SparseRidgeProblem) -> float:
-    """ε of bounds from the problem's Gram matrices."""
-    return relative_rounding(problem._rows.shape[0], problem.p, problem.distortion)
-
-
 def _affordable(p: int, limits: Limits | None) -> bool:
-    """Whether there is time for the eigenvalues of a p × p matrix."""
+    """Whether there is time for the eigenvalues of a p × p matrix, some 2p³ operations."""
     return limits is None or limits.affords(2.0 * p**3)
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:
-    """Whether the Gram matrix of all columns is the better form to start from."""
+    """Whether a search starts from the Gram matrix of all columns; see :class:`GramSettings`."""
     p = problem.p
     return p <= max(SETTINGS.gram_columns, SETTINGS.columns_per_row * problem.rank_bound)
 
@@ -151,24 +141,13 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
 
 
-def gram_form(gram: GramForm, ridge: float, half: float = 0.0) -> tuple[Form, BoundTerms]:
-    """What the relaxation's solvers and the bound ask in Gram form, at γ = 2·``ridge``.
-
-    half: ε/2 of eq. (5): so much of γ/2 stays in the quadratic part, Q = G − D + (ε/2)I.
-    """
-    none = np.zeros(0)
-    form = (gram.quadratic(half), np.zeros((0, 0)), none, none, 0.0, none)
-    return form, gram.terms(ridge, half)
-
-
 def residual_form(
     problem: SparseRidgeProblem, columns: NDArray[np.intp], half: float, tall: bool = False
 ) -> tuple[Form, BoundTerms]:
-    """What the relaxation's solvers and the bound ask in residual form, on some columns.
+    """The quadratic part and the terms of the dual bound in residual form, on some columns.
 
-    problem: Gives γ.
-    half: ε/2 of eq. (5): so much of γ/2 stays in the quadratic part, Q = XᵀX + (ε/2)I.
-    tall: From the rows as they were given, not from a triangular factor of them.
+    half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part Q = XᵀX + (ε/2)I.
+    tall: Whether to take the rows as they were given, and not a triangular factor of the rows.
     """
     rows, ridge = problem._rows if tall else problem._base, problem.gamma / 2.0
     X, y = np.ascontiguousarray(rows[:, columns].T), rows[:, problem.p].copy()

@@ -1,9 +1,9 @@
-"""Interior-point steps on z for relaxations on which coordinate descent crawls.
+"""Interior-point method in z for relaxations on which coordinate descent takes too many passes.
 
-f(z) = min_β of the perspective relaxation at fixed z is smooth and convex. With Q = FᵀF and
-K = I + F diag(z/w) Fᵀ the residual is r = K⁻¹y, g = Fᵀr, ∂f/∂z_i = −g_i²/w_i and
-∂²f = 2 diag(g/w) (FᵀK⁻¹F) diag(g/w): a path-following method needs some 20 Cholesky factorisations,
-however dependent the columns are.
+With f(z) the least objective of the perspective relaxation over β at fixed z, f is smooth and
+convex. With Q = FᵀF and K = I + F diag(z/w) Fᵀ the residual is r = K⁻¹y, and with g = Fᵀr
+∂f/∂z_i = −g_i²/w_i and ∂²f = 2 diag(g/w) (FᵀK⁻¹F) diag(g/w). A path-following method needs some 20
+Cholesky factorisations, however dependent the columns are.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import scipy.linalg as sla
 from ..core.limits import Limits
 from ..kernels.linalg import Array
 
-# Some 20 steps reach the gap. The limit is met where rounding stalls them: twice as many steps take
-# twice the time there, and the bound at the last coefficients is as valid.
+# The method ends after this many steps. Some 20 steps reach the gap; more are taken only where
+# rounding keeps them from it, where twice as many take twice the time. A bound holds at any step.
 MOST_STEPS = 60
 
 
 def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float, limits: Limits) -> Array:
-    """Coefficients of the relaxation min ||y − Fβ||² + Σ w_iβ_i²/z_i, Σz ≤ τ, 0 ≤ z ≤ 1.
+    """Nearly optimal β (p,) of min ‖y − Fβ‖² + Σ w_iβ_i²/z_i over Σz ≤ τ < p, 0 ≤ z ≤ 1.
 
-    F, shape (m, p). tau: Less than p.
-    gap: The steps end where complementarity is at most this share of yᵀy.
-    limits: No step begins that the time left does not allow.
-    Returns, shape (p,): Close to optimal; the dual bound at these coefficients says how close.
+    F: (m, p).
+    gap: The steps end where the complementarity gap Σ low·z + high·(1 − z) is at most this share
+        of yᵀy. How good β is, its dual bound tells.
+    limits: A step begins only if the time left allows the step.
     """
     m, p = F.shape
     z = np.full(p, tau / p)
@@ -47,34 +47,34 @@ def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float, limits: L
         v = sla.solve_triangular(L, y, lower=True, check_finite=False)
         g = V.T @ v
         gradient = -g * g / w
-        room = 1.0 - z
-        mean = float(low @ z + high @ room) / (2 * p)
+        rest = 1.0 - z
+        mean = float(low @ z + high @ rest) / (2 * p)
         if 2 * p * mean <= gap * yy:
             break
         scaled = V * (g / w)
-        if min(z.min(), room.min()) < 1e-300:
+        if min(z.min(), rest.min()) < 1e-300:
             break
         try:
-            solve = _inverse(np.sqrt(2.0) * scaled, low / z + high / room)
+            solve = _inverse(np.sqrt(2.0) * scaled, low / z + high / rest)
         except np.linalg.LinAlgError:
             break
         ones = solve(np.ones(p))
-        # predictor, then a corrector aimed at what the predictor suggests
+        # Mehrotra's predictor, and then a corrector with the target that the predictor suggests
         target = 0.0
         cross_low = cross_high = np.zeros(p)
         for stage in range(2):
             dual = gradient - low + high + level
-            right = -dual - low + (target - cross_low) / z + high - (target - cross_high) / room
+            right = -dual - low + (target - cross_low) / z + high - (target - cross_high) / rest
             free = solve(right)
             change = (float(free.sum()) - (tau - float(z.sum()))) / float(ones.sum())
             dz = free - change * ones
             dlow = (target - cross_low - low * dz) / z - low
-            dhigh = (target - cross_high + high * dz) / room - high
-            primal = _step(np.concatenate([z, room]), np.concatenate([dz, -dz]))
+            dhigh = (target - cross_high + high * dz) / rest - high
+            primal = _step(np.concatenate([z, rest]), np.concatenate([dz, -dz]))
             both = _step(np.concatenate([low, high]), np.concatenate([dlow, dhigh]))
             if stage == 0:
                 after = (low + both * dlow) @ (z + primal * dz)
-                after += (high + both * dhigh) @ (room - primal * dz)
+                after += (high + both * dhigh) @ (rest - primal * dz)
                 target = mean * min(1.0, max(float(after) / (2 * p * mean), 0.0)) ** 3
                 cross_low, cross_high = dlow * dz, -dhigh * dz
         z = z + 0.995 * primal * dz
@@ -83,8 +83,8 @@ def interior_point(F: Array, y: Array, w: Array, tau: int, gap: float, limits: L
     return np.asarray(z * g / w)
 
 
-def factor(Q: Array, b: Array) -> tuple[Array, Array]:
-    """F (r, m) and y (r,) with Q = FᵀF and b = Fᵀy, by eigenvalues; those near 0 are left out."""
+def eigen_factor(Q: Array, b: Array) -> tuple[Array, Array]:
+    """F (r, m) and y (r,) with Q = FᵀF and b = Fᵀy, without eigenvalues of at most 1e-13 of Q's."""
     values, vectors = np.linalg.eigh(Q)
     large = values > 1e-13 * max(float(values[-1]), 1e-300)
     root = np.sqrt(values[large])
@@ -92,7 +92,7 @@ def factor(Q: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _inverse(V: Array, d: Array) -> Callable[[Array], Array]:
-    """Solver for VᵀV + diag(d), through the smaller side of V (m, p)."""
+    """A solver of linear systems with VᵀV + diag(d), by a factor of size min(m, p), V (m, p)."""
     m, p = V.shape
     if m >= p:
         H = V.T @ V
@@ -112,7 +112,7 @@ def _inverse(V: Array, d: Array) -> Callable[[Array], Array]:
 
 
 def _step(values: Array, steps: Array) -> float:
-    """Longest step in [0, 1] that keeps every value ≥ 0."""
+    """The largest t in [0, 1] at which values + t·steps ≥ 0."""
     falling = steps < 0.0
     if not falling.any():
         return 1.0

@@ -1,18 +1,19 @@
 """Compiled active-set Newton method for the perspective relaxation at a node.
 
-At a fixed multiplier λ = s² of the cardinality constraint the relaxation of ``descent`` is a
-reverse-Huber regression: every free coordinate is zero (|g_i| ≤ s√w_i), linear (|β_i|√w_i < s,
-penalty 2s√w_i|β_i|) or quadratic (penalty w_iβ_i² + λ). On a fixed partition the optimum solves
+The relaxation is that of ``descent``. At a fixed multiplier λ = s² of the cardinality constraint it
+is a reverse-Huber regression: every free coordinate is zero (|g_i| ≤ s√w_i), linear (|β_i|√w_i < s,
+penalty 2s√w_i|β_i|) or quadratic (penalty w_iβ_i² + λ). Given which columns are which, the optimum
+on the active columns A, those that are not zero, solves
 
     (Q_AA + W_quadratic) β_A = b_A − s·v,   v_i = √w_i·sign β_i on the linear columns, 0 elsewhere,
 
-and the solution is linear in s; s itself follows from
+whose solution is linear in s. With k free columns still to choose, s follows from
 
-    Σz = #quadratic + Σ_linear √w_i|β_i|/s = picks.
+    Σz = #quadratic + Σ_linear √w_i|β_i|/s = k.
 
-Each step solves the system of the partition at hand and goes to the exact minimum along its
-direction, so that the objective never rises. The method does not care how ill-conditioned Q is,
-where coordinate descent crawls; its price is a factorisation of the active columns in every step.
+Each step solves this system and moves to the exact minimum along the direction to its solution, so
+that the objective never rises. Where Q is ill-conditioned and coordinate descent takes very many
+passes, the number of steps stays small. Every step factors the matrix of the active columns.
 """
 
 from __future__ import annotations
@@ -29,55 +30,60 @@ from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
 
 class NewtonSettings(NamedTuple):
-    """Tuning numbers of the active-set method: its time and tightness, never its validity."""
+    """Tuning numbers of the active-set method: choices that affect time, not bounds' validity."""
 
-    # Columns that enter the active set before one step, at most. Twice as many save steps where
-    # many columns are missing and take more factorisations of columns that leave again.
+    # At most this many columns become active before one step. Twice as many save steps where many
+    # columns are missing, and factor more columns that leave again.
     entering_columns: int = 8
-    # A column enters where |g_i|/√w_i exceeds s by this share of s. Twice the share leaves more
-    # small coefficients at 0: a step less, and a bound that is as valid and a little weaker.
+    # A column becomes active where |g_i|/√w_i exceeds s by this share of s. Twice the share leaves
+    # more small coefficients at 0, which saves steps and weakens the bound a little.
     violation: float = 1e-3
-    # Steps of one call, at most: the bound of an unfinished call is weaker, and as valid. Twice as
-    # many matter on nearly singular matrices only.
+    # A call ends after this many steps; the bound then holds and is weaker. Twice as many help on
+    # nearly singular matrices only.
     steps: int = 60
-    # From nothing, √λ falls by this factor from one solution to the next, at most so many times.
-    # A smaller factor takes fewer solutions with more steps each.
+    # From β = 0 the relaxation is solved at falling √λ: each is this factor times the one before.
+    # The square of the factor gives half as many values of √λ, each of which takes more steps.
     path_factor: float = 0.6
+    # At most this many values of √λ are tried on the way down; twice as many reach a smaller √λ.
     path_points: int = 60
-    # Calls with all multipliers after that, at most, while each call ends at its last step.
+    # Then the method is called up to this many times, as long as a call ends for want of steps.
+    # Twice as many allow twice the time on nearly singular matrices.
     path_repeats: int = 5
-    # Multipliers of each of these calls.
+    # Each of these calls tries at most this many values of √λ to meet Σz = k.
     path_multipliers: int = 40
-    # A pivot of the factor is at least this share of its diagonal entry. The factor only makes a
-    # direction, which a line search judges: a larger share shortens steps on singular matrices.
+    # A pivot of the factor is at least this share of its diagonal entry. The factor only gives a
+    # direction for a line search: twice the share gives shorter steps on singular matrices.
     pivot_share: float = 1e-11
-    # A coefficient of at most this share of its last step is set to 0: rounding has left no more.
+    # A coefficient is set to 0 where it is at most this share of its last step, as rounding has
+    # then left none of its digits. Twice the share sets a few more to 0.
     zero_share: float = 1e-13
 
 
 SETTINGS = NewtonSettings()
-ACTIVE_COLUMNS = 200  # more active columns are left to sweeps, whose cost is not cubic in them
+# At most this many columns may be active, unless a caller gives another number; with more, callers
+# use coordinate descent. Twice as many take four times the memory and eight times the time a step.
+ACTIVE_COLUMNS = 200
 
 
 class NewtonWork(NamedTuple):
-    """Work space of :func:`newton` for p columns, m of them active at most."""
+    """Work space of :func:`newton` for p columns, of which at most m are active."""
 
-    active: NDArray[np.int64]  # (m,)
-    entering: NDArray[np.int64]  # (entering_columns,) the columns of largest excess
+    active: NDArray[np.int64]  # (m,) the active columns
+    entering: NDArray[np.int64]  # (entering_columns,) the inactive columns of largest excess
     excess: Array  # (entering_columns,) |g_i|/√w_i − s of these columns
-    columns: NDArray[np.int64]  # (p,) that are not out
-    U: Array  # (m, m + 2) factor, and both right sides
-    inverse: Array  # (m,) of the factor's diagonal
-    v: Array  # (m,)
-    move: Array  # (2, m): the step is move[0] − s·move[1]
-    d: Array  # (m,)
+    columns: NDArray[np.int64]  # (p,) the columns that are not excluded come first
+    U: Array  # (m, m + 2) upper triangular factor, and two right sides
+    inverse: Array  # (m,) one over the factor's diagonal
+    v: Array  # (m,) the v of the system
+    move: Array  # (2, m) solutions of both right sides: the step is move[0] − s·move[1]
+    d: Array  # (m,) the step of each active column
     h: Array  # (p,) Qd
-    when: Array  # (3m,) places along the step where the penalty changes
-    where: NDArray[np.int64]  # (3m,) and what changes there: 3·position + kind
+    when: Array  # (3m,) the t at which the penalty of a coordinate changes its form at β + td
+    where: NDArray[np.int64]  # (3m,) 3·(place among the active columns) + (kind of change)
 
 
 def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
-    """Allocate the work space for p columns, at most ``most_active`` of them active."""
+    """Allocate the work space for p columns, of which at most ``most_active`` are active."""
     m = min(p, most_active)
     return NewtonWork(
         active=np.zeros(m, dtype=np.int64),
@@ -96,17 +102,19 @@ def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
 
 
 @kernel(inner=True)
-def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
-    """List the columns with a coefficient, then columns about to get one, by falling excess.
+def list_with_entering(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untyped-def]
+    """Write to ``nt.active`` the columns with a coefficient, and then columns to become active.
 
-    Returns how many have a coefficient and how many are listed; −1 where ``nt`` has no room.
+    The latter have |g_i| > (1 + violation)·s√w_i and come by falling excess |g_i|/√w_i − s.
+    Returns: The number of columns with a coefficient, and of all active ones: −1 if they are more
+        than ``nt`` holds.
     """
-    n, new, room, columns, most = 0, 0, nt.active.shape[0], nt.columns, nt.entering.shape[0]
+    n, new, most_active, columns, most = 0, 0, nt.active.shape[0], nt.columns, nt.entering.shape[0]
     least = SETTINGS.violation * s
     for a in range(count):
         i = columns[a]
         if state[i] == IN or beta[i] != 0.0:
-            if n == room:
+            if n == most_active:
                 return n, -1
             nt.active[n] = i
             n += 1
@@ -126,7 +134,7 @@ def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untype
     m = n
     for c in range(new):
         if nt.excess[c] >= 0.5 * nt.excess[0]:
-            if m == room:
+            if m == most_active:
                 return n, -1
             nt.active[m] = nt.entering[c]
             m += 1
@@ -135,10 +143,10 @@ def list_active(root_w, state, beta, g, s, count, nt):  # type: ignore[no-untype
 
 @kernel(inner=True)
 def load_active(w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped-def]
-    """Put W_quadratic on the diagonal of ``nt.U``, and both right sides behind its last column.
+    """Write W_quadratic to the diagonal of ``nt.U``, and two right sides to its last two columns.
 
-    The system is that of the step from β: its right sides are g − W_quadratic β and v, to be
-    combined as the first − s times the second. Returns the number of quadratic free columns.
+    The right sides g − W_quadratic β and v give the step from β to the solution, as that of the
+    first less s times that of the second. Returns the number of quadratic free columns.
     """
     U, v = nt.U, nt.v
     saturated = 0
@@ -158,8 +166,11 @@ def load_active(w, root_w, state, beta, g, s, m, nt):  # type: ignore[no-untyped
 
 
 @kernel(inner=True)
-def factor(Q, m, nt):  # type: ignore[no-untyped-def]
-    """Upper Cholesky factor of Q + W_quadratic on the active columns; right sides follow."""
+def factor_active(Q, m, nt):  # type: ignore[no-untyped-def]
+    """Write to ``nt.U`` the Cholesky factor of Q + W_quadratic on the m active columns.
+
+    The two right sides, in the last two columns, are multiplied by the inverse of Uᵀ on the way.
+    """
     U, active = nt.U, nt.active
     for a in range(m):
         i = active[a]
@@ -185,7 +196,7 @@ def factor(Q, m, nt):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
-    """Back substitution with the leading n of m active columns, for both right sides."""
+    """Write to ``nt.move`` both solutions of the system of the first n of m active columns."""
     U, move = nt.U, nt.move
     for a in range(n - 1, -1, -1):
         first, second = U[a, m], U[a, m + 1]
@@ -197,7 +208,7 @@ def solve_leading(n, m, nt):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
-    """Insert a change of the penalty at t in order."""
+    """Insert t and ``code`` into the first ``count`` of ``nt.when``, sorted, and ``nt.where``."""
     c = count
     while c > 0 and nt.when[c - 1] > t:
         nt.when[c], nt.where[c] = nt.when[c - 1], nt.where[c - 1]
@@ -207,17 +218,19 @@ def place_knot(nt, count, t, code):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def zero_between(constant, rate, low, high):  # type: ignore[no-untyped-def]
-    """The zero of constant + rate·t, moved into [low, high] where rounding puts it outside."""
+    """The zero of constant + rate·t, or the end of [low, high] that it exceeds by rounding."""
     return min(max(-constant / rate, low), high) if rate > 0.0 else low
 
 
 @kernel(inner=True)
 def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped-def]
-    """The t ∈ [0, 1] of least objective at β + td, and which active coefficient it makes 0, or −1.
+    """The t in [0, 1] at which the objective at β + td is least, with d = ``nt.d``.
 
-    Half the slope is constant + rate·t between knots, where the penalty of a coordinate changes. In
-    the direction of its step a coordinate passes −s/√w (quadratic to linear), 0 and s/√w (linear to
-    quadratic).
+    Half the slope of the objective is constant + rate·t between knots, where the penalty of
+    a coordinate changes its form: in the direction of its step a coordinate passes −s/√w (quadratic
+    to linear), 0, and s/√w (linear to quadratic). ``nt.h`` has Qd.
+
+    Returns: t, and the place of the active coefficient that t makes 0, or −1.
     """
     constant, rate, knots = 0.0, 0.0, 0
     for a in range(n):
@@ -247,7 +260,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
                 place_knot(nt, knots, t, 3 * a + kind)
                 knots += 1
     if not (constant < 0.0 and rate >= 0.0):
-        return 0.0, -1  # rounding only
+        return 0.0, -1  # rounding alone made d look like a direction of descent
     t = 0.0
     for e in range(knots):
         last, t = t, nt.when[e]
@@ -273,7 +286,7 @@ def line_search(w, root_w, state, beta, g, s, n, nt):  # type: ignore[no-untyped
 
 @kernel(inner=True)
 def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
-    """d = move[0] − s·move[1] on the first n active columns, and h = Qd."""
+    """Write the step d of the first n active columns to ``nt.d``, and Qd to ``nt.h``."""
     h = nt.h
     p = h.shape[0]
     for j in range(p):
@@ -286,7 +299,7 @@ def direction(Q, s, n, nt):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
-    """Whether columns about to enter move to the side their gradient points to."""
+    """Whether active columns n..m − 1, without a coefficient so far, step along their gradients."""
     fit = True
     for a in range(n, m):
         fit = fit and (nt.move[0, a] - s * nt.move[1, a]) * nt.v[a] > 0.0
@@ -295,7 +308,7 @@ def signs_fit(s, n, m, nt):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
-    """Move β to β + td; the coefficient in position ``at`` and tiny coefficients become 0."""
+    """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0."""
     for a in range(m):
         i = nt.active[a]
         value = beta[i] + t * nt.d[a]
@@ -306,9 +319,12 @@ def take_step(state, beta, g, t, at, m, nt):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untyped-def]
-    """√λ at which Σz = picks on the partition last solved; 0 where no √λ does that."""
-    above, below = 0.0, float(picks - saturated)
+def fitting_multiplier(saturated, k, beta, n, nt):  # type: ignore[no-untyped-def]
+    """The s at which Σz = k for the system last solved; 0 where there is no such s.
+
+    saturated: The number of quadratic free columns, which have z = 1.
+    """
+    above, below = 0.0, float(k - saturated)
     for a in range(n):
         above += nt.v[a] * (beta[nt.active[a]] + nt.move[0, a])
         below += nt.v[a] * nt.move[1, a]
@@ -317,9 +333,9 @@ def fitting_multiplier(saturated, picks, beta, n, nt):  # type: ignore[no-untype
 
 @kernel(inner=True)
 def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def]
-    """The next √λ and its bracket, by the fitted √λ or bisection.
+    """The next s and its bracket [low, high]: the fitted s, or the geometric mean of the bracket.
 
-    large: Whether Σz is more than allowed at s.
+    large: Whether Σz at s is more than may be chosen, so that s has to grow.
     """
     if large:
         low = s
@@ -334,22 +350,20 @@ def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def
 
 @kernel
 def newton(  # type: ignore[no-untyped-def]
-    Q, terms, root_w, scaled, state, picks, beta, g, lam, target, rounds, tolerance, top, nt
+    Q, terms, root_w, scaled, state, k, beta, g, lam, target, rounds, tolerance, top, nt
 ):
-    """Solve the relaxation at a node, or until its bound passes ``target``.
+    """Solve the relaxation at a node, or go on until its bound reaches ``target``.
 
-    Q, terms, root_w, the problem, terms a BoundTerms and root_w = √w.
-    scaled, whether D = 0.
-    state, int8 (p,): free (0), in (1) or out (2); columns that are out must have β = 0.
-    picks, free columns still to choose.
-    beta, g, (p,) warm start and its b − Qβ, overwritten.
-    lam, (1,) √λ, warm start and result.
-    target, bound at which to stop.
-    rounds, multipliers tried.
-    tolerance, relative deviation of Σz from ``picks`` that will do.
-    top, (picks + 3,) as in gram_bound.
-    Returns: Certified bound at β and the steps taken; these are negative where more columns are
-        active than there is room for.
+    Q, terms, root_w: The relaxation in Gram form; ``terms`` is a BoundTerms, and root_w = √w.
+    scaled: Whether D = 0.
+    state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
+    k: Number of free columns still to choose.
+    beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
+    rounds, tolerance: At most this many √λ are tried, until Σz deviates from ``k`` by at
+        most this share.
+    top: (k + 3,), as :func:`~.dual_bound.gram_bound` writes it.
+    Returns: The certified bound at β, and the number of steps; negative where more columns would
+        be active than ``nt`` holds.
     """
     w, columns, count = terms.w, nt.columns, list_allowed(state, nt.columns)
     s, low, high = lam[0], 0.0, np.inf
@@ -358,23 +372,23 @@ def newton(  # type: ignore[no-untyped-def]
             s = max(s, 0.1 * abs(g[columns[a]]) / root_w[columns[a]])
         s = max(s, 1e-300)
     done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
-    bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
+    bound = gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
     while steps < SETTINGS.steps and bound < target:
-        n, m = list_active(root_w, state, beta, g, s, count, nt)
+        n, m = list_with_entering(root_w, state, beta, g, s, count, nt)
         if m < 0:
             out_of_room = True
             break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
             size = relaxed_size(w, state, columns, count, beta, s)
-            if done >= rounds or abs(size - picks) <= tolerance * max(picks, 1):
+            if done >= rounds or abs(size - k) <= tolerance * max(k, 1):
                 break
-            s, low, high = next_multiplier(s, fitted, size > picks, low, high)
+            s, low, high = next_multiplier(s, fitted, size > k, low, high)
             full = stalled = False
             continue
         steps += 1
         saturated = load_active(w, root_w, state, beta, g, s, m, nt)
-        factor(Q, m, nt)
+        factor_active(Q, m, nt)
         solve_leading(m, m, nt)
         if m > n and not signs_fit(s, n, m, nt):
             m_all, m = m, n + 1
@@ -382,9 +396,9 @@ def newton(  # type: ignore[no-untyped-def]
             if not signs_fit(s, n, m, nt):
                 m = n
                 solve_leading(m, m_all, nt)
-        fitted = fitting_multiplier(saturated, picks, beta, m, nt)
+        fitted = fitting_multiplier(saturated, k, beta, m, nt)
         if steps == 1 and 0.5 * s < fitted < 2.0 * s:
-            s = fitted  # the partition of the parent, its multiplier for this node
+            s = fitted  # with the parent's linear and quadratic columns, this s suits the node
         direction(Q, s, m, nt)
         t, at = line_search(w, root_w, state, beta, g, s, m, nt)
         full = t == 1.0
@@ -392,42 +406,37 @@ def newton(  # type: ignore[no-untyped-def]
             full = stalled = True
             continue
         take_step(state, beta, g, t, at, m, nt)
-        bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
+        bound = gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
     lam[0] = s
-    gram_gradient(Q, terms.b, beta, g)  # afresh: what the steps have rounded away must not count
-    bound = gram_bound(terms, state, columns, count, picks, beta, g, scaled, top)
+    gram_gradient(Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
+    bound = gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
     return bound, -1 - steps if out_of_room else steps
 
 
 @kernel
 def newton_path(  # type: ignore[no-untyped-def]
-    Q, terms, root_w, scaled, state, picks, beta, g, lam, target, tolerance, top, nt
+    Q, terms, root_w, scaled, state, k, beta, g, lam, target, tolerance, top, nt
 ):
-    """:func:`newton` from β = 0, g = b: at falling √λ until Σz passes ``picks``, then to the end.
+    """:func:`newton` from β = 0, g = b: at falling √λ until Σz ≥ k, then to the end.
 
-    Started far from its optimum the active-set method is as safe but slow: many columns would
-    enter and leave again.
+    Started at a √λ far from the solution's, many columns would become active and leave again.
     """
-    rounds = SETTINGS.path_multipliers
+    here = (Q, terms, root_w, scaled, state, k, beta, g, lam, target)
     columns, count, s, total = nt.columns, list_allowed(state, nt.columns), 0.0, 0
     for a in range(count):
         s = max(s, abs(g[columns[a]]) / root_w[columns[a]])
     for _ in range(SETTINGS.path_points):
         s *= SETTINGS.path_factor
         lam[0] = s
-        bound, steps = newton(
-            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, 1, tolerance, top, nt
-        )
+        bound, steps = newton(*here, 1, tolerance, top, nt)
         total += abs(steps)
         if steps < 0 or bound >= target:
             return bound, min(steps, total)
-        if relaxed_size(terms.w, state, columns, count, beta, lam[0]) >= picks:
+        if relaxed_size(terms.w, state, columns, count, beta, lam[0]) >= k:
             break
         s = lam[0]
     for _ in range(SETTINGS.path_repeats):
-        bound, steps = newton(
-            Q, terms, root_w, scaled, state, picks, beta, g, lam, target, rounds, tolerance, top, nt
-        )
+        bound, steps = newton(*here, SETTINGS.path_multipliers, tolerance, top, nt)
         total += abs(steps)
         if abs(steps) < SETTINGS.steps:
             return bound, min(steps, total)

@@ -1,4 +1,4 @@
-"""The perspective relaxation (eq. 5, main paper), solved and certified."""
+"""Solve the perspective relaxation (eq. 5, main paper), with a certified lower bound."""
 
 from __future__ import annotations
 
@@ -15,39 +15,45 @@ from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
 from .dual_bound import FREE, OUT, BoundTerms
 from .gram import Form, GramForm, residual_form, wants_gram
-from .interior import factor, interior_point
+from .interior import eigen_factor, interior_point
 from .newton import ACTIVE_COLUMNS
 from .relaxer import Relaxer
 
 
 class RelaxationSettings(NamedTuple):
-    """Tuning numbers of the relaxation alone.
+    """Tuning numbers of a relaxation solved by itself, and not at a node.
 
-    They decide how soon the gap is reached, not whether a bound is valid.
+    The numbers are choices that decide how soon the gap is reached, not whether a bound holds.
     """
 
-    # Rounds of coordinate descent before Newton steps on the active columns. Where neither lowers
-    # the objective the rounds double, up to ``most_doubled`` times, before interior points.
+    # Coordinate descent runs this many rounds before Newton steps on the active columns. Twice as
+    # many leave fewer columns to the Newton steps, and take twice the time.
     rounds: int = 12
+    # Where neither method lowers the objective, the rounds double, at most this many times; then
+    # interior points follow. Twice as many allow sixteen times ``rounds``.
     most_doubled: int = 2
-    # Rounds of the last descent, where everything else has missed the gap.
+    # The last descent, where all methods have missed the gap, ends after this many rounds.
     last_rounds: int = 300
-    # Values of √λ that one call of the Newton steps tries.
+    # A call of the Newton steps ends after this many values of √λ; twice as many are rarely used.
     multipliers: int = 40
-    # Σz may deviate from τ by this share of τ where the Newton steps end. Twice the share
+    # The Newton steps end where Σz deviates from τ by at most this share of τ. Twice the share
     # ends them earlier, with a larger gap.
     cardinality_share: float = 1e-9
-    # The active columns are listed again, at most so many times, while others ask to join them.
+    # The set of active columns is formed at most this many times in a row, while further columns
+    # ask for a coefficient. Twice as many solve for more columns before the next descent.
     working_sets: int = 6
-    # A column asks to join where |g_i|/√w_i exceeds √λ by this share.
+    # A column asks for a coefficient where |g_i|/√w_i exceeds √λ by this share. Twice the share
+    # leaves more small coefficients at 0.
     violation: float = 1e-6
-    # Newton steps are tried on at most so many active columns, first and after interior points.
-    # A step factors a dense matrix of them: twice as many columns take eight times the time.
+    # Newton steps are tried on at most this many active columns, and on at most
+    # ``last_active_columns`` after interior points. A step factors a dense matrix of the active
+    # columns: twice as many columns take eight times the time.
     active_columns: int = ACTIVE_COLUMNS
     last_active_columns: int = 1000
-    # A fall of the objective by less than this share is none.
+    # A fall of the objective by less than this share counts as no progress. Twice the share goes on
+    # to the next method earlier.
     progress: float = 1e-10
-    # Interior points end at this share of the gap that is asked for.
+    # Interior points end at this share of the gap to reach; half the share takes one step more.
     interior_share: float = 0.01
 
 
@@ -56,16 +62,16 @@ SETTINGS = RelaxationSettings()
 
 @dataclass(frozen=True)
 class Relaxation:
-    """Solution of the perspective relaxation with its certificate.
+    """A solution of the perspective relaxation, and a lower bound that certifies the solution.
 
     Attributes
     ----------
     beta, z : ndarray, shape (p,)
-        z = min(1, |β|√(w/λ)), summing to at most τ.
+        Coefficients, and z = min(1, |β|√(w/λ)), whose sum is at most τ.
     bound : float
         Certified lower bound on the mixed-integer optimum and on the relaxation's.
     value : float
-        Objective of the relaxation at (β, z): an upper bound on the relaxation's optimum.
+        Objective of the relaxation at (β, z), an upper bound on the relaxation's optimum.
     gap : float
         (value − bound) / value.
     converged : bool
@@ -95,7 +101,7 @@ def perspective_relaxation(
     gram: GramForm | None = None,
     limits: Limits | None = None,
 ) -> Relaxation:
-    """Solve min ||y−Xβ||² + (γ−ε)/2 Σβ_i²/z_i + ε/2 ||β||² over Σz ≤ τ, 0 ≤ z ≤ 1.
+    """Solve min ‖y − Xβ‖² + (γ−ε)/2 Σβ_i²/z_i + (ε/2)‖β‖² over Σz ≤ τ, 0 ≤ z ≤ 1.
 
     Parameters
     ----------
@@ -103,20 +109,20 @@ def perspective_relaxation(
     epsilon : float
         Part of γ kept out of the perspective, 0 ≤ ε < γ.
     extract : bool
-        Also move the largest λI with XᵀX − λI ⪰ 0 into the perspective: the same mixed-integer
-        problem, a tighter relaxation where n > p.
+        Also move the largest λI with XᵀX − λI ⪰ 0 into the perspective terms: the mixed-integer
+        problem stays the same, and the relaxation is tighter where n > p.
     columns : array of int, optional
-        Columns that may enter; the others are fixed at 0.
+        Columns that may have a coefficient; the coefficients of other columns are fixed at 0.
     warm_start : Relaxation, optional
-        Of the same data at another γ, τ or ε.
+        A solution for the same data at another γ, τ or ε.
     gap : float
-        Relative gap asked for.
+        Relative gap to reach.
     gram : GramForm, optional
-        Of the same data, to share among calls, or of fewer rows: the relaxation is that of
-        ``gram``, the problem gives γ and τ. Without it problems with many
-        more columns than rows are solved in residual form, which never forms the p × p matrix.
+        Gram form of the same data, to share among calls, or of fewer rows; the relaxation is then
+        that of ``gram``, and the problem gives γ and τ. Without ``gram``, problems with many more
+        columns than rows are solved without ever forming the p × p matrix.
     limits : Limits, optional
-        When they are reached what is known is returned: the bound holds all the same.
+        Once a limit is reached, the best solution so far is returned; its bound holds.
 
     Returns
     -------
@@ -151,7 +157,7 @@ def perspective_relaxation(
     search = _Search(relaxer, gap, limits)
     search.run()
     if gram is not None and gram.scaled and gram.before is None:
-        # the residual form may keep more digits; matrices of fewer rows have no rows here
+        # residual form may keep more digits; ``gram`` of fewer rows cannot be bounded in this form
         search.bound_by(residual_form(problem, np.arange(p), half, tall=True))
     return search.result(problem.data_loss(problem.yy))
 
@@ -166,9 +172,9 @@ def relaxation_path(
     gap: float = 1e-8,
     limits: Limits | None = None,
 ) -> list[Relaxation]:
-    """Solve the relaxation for several τ, each started from the one before.
+    """Solve the relaxation for several τ, each started from the solution for the τ before.
 
-    Once limits are reached every other τ gets the bound at the last coefficients.
+    Once a limit is reached, every further τ gets the bound at the last coefficients.
 
     Parameters
     ----------
@@ -211,6 +217,7 @@ def relaxation_path(
 
 
 def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
+    """States (p,) in which the given columns, by default all, are free and the others excluded."""
     state = np.zeros(p, dtype=np.int8)
     if columns is not None:
         chosen = np.asarray(columns, dtype=np.intp).ravel()
@@ -222,7 +229,10 @@ def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
 
 
 class _Search:
-    """The best coefficients and bound so far, and the solvers that improve them in turn."""
+    """The best coefficients and the best bound so far, which several solvers improve in turn.
+
+    ``kept`` are the coefficients of least objective ``value``, ``dual`` those of best ``bound``.
+    """
 
     def __init__(self, relaxer: Relaxer, gap: float, limits: Limits) -> None:
         self.relaxer, self.gap, self.limits = relaxer, gap, limits
@@ -230,7 +240,7 @@ class _Search:
         self.dual, self.bound = relaxer.beta.copy(), -np.inf
 
     def keep(self) -> None:
-        """Remember β where its bound or its objective is the best so far; go on from the best."""
+        """Keep β where its bound or objective is the best so far; go on from the best objective."""
         now = self.relaxer
         now.refresh()
         bound = now.bound()
@@ -249,13 +259,13 @@ class _Search:
         return bool(done) or self.limits.reached(0) is not None
 
     def run(self) -> None:
-        """Newton steps; where these are not enough descent, and interior points."""
+        """Run Newton steps, then descent, and then interior points, until the gap is reached."""
         self.keep()
         if not self.finished and self.relaxer.form[1].shape[0] == 0:
             self.relaxer.newton(np.inf, SETTINGS.multipliers, SETTINGS.cardinality_share)
             self.keep()
         self._alternate(SETTINGS.active_columns)
-        if not self.finished and self.relaxer.picks < self.relaxer.columns.size:
+        if not self.finished and self.relaxer.to_choose < self.relaxer.columns.size:
             self._interior()
             self.keep()
             self._alternate(SETTINGS.last_active_columns)
@@ -263,7 +273,7 @@ class _Search:
             self._descend(SETTINGS.last_rounds)
 
     def _alternate(self, most_active: int) -> None:
-        """Descent and Newton steps on ``most_active`` columns in turn, while either helps."""
+        """Descent and Newton steps on up to ``most_active`` columns, in turn while either helps."""
         doubled = 0
         while not self.finished and doubled <= SETTINGS.most_doubled:
             self._descend(SETTINGS.rounds * 2**doubled)
@@ -274,11 +284,12 @@ class _Search:
                 doubled += 1
 
     def _descend(self, rounds: int) -> None:
+        """Run at most so many rounds of coordinate descent."""
         self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
         self.keep()
 
     def _on_active(self, most_active: int) -> None:
-        """Newton steps on the columns that have a coefficient or ask for one."""
+        """Newton steps on the columns with a coefficient and those that ask for one."""
         now = self.relaxer
         for _ in range(SETTINGS.working_sets):
             level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + SETTINGS.violation)
@@ -296,30 +307,30 @@ class _Search:
                 return
 
     def _interior(self) -> None:
-        """Start again from an interior-point solution on the free columns."""
+        """Go on from an interior-point solution on the free columns."""
         now, columns = self.relaxer, self.relaxer.columns
         _, X, y, _, e, _ = now.form
         if X.shape[0] > 0 and e == 0.0:
             F, y = np.ascontiguousarray(X[columns].T), y
         else:
-            F, y = factor(now.block(columns), now.terms.b[columns])
-        w = now.terms.w[columns]
-        beta = interior_point(F, y, w, now.picks, SETTINGS.interior_share * self.gap, self.limits)
+            F, y = eigen_factor(now.block(columns), now.terms.b[columns])
+        w, gap = now.terms.w[columns], SETTINGS.interior_share * self.gap
+        beta = interior_point(F, y, w, now.to_choose, gap, self.limits)
         if np.isfinite(beta).all():
             now.beta[columns] = beta
             now.refresh()
             now.root_lam[0] = now.fit()[0]
 
     def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
-        """Bound the relaxation once more in residual form, at the coefficients kept."""
+        """Compute the bound in residual form as well, at the best coefficients."""
         now = self.relaxer
-        rows = Relaxer(*form, True, now.state, now.picks)
+        rows = Relaxer(*form, True, now.state, now.to_choose)
         for beta in (self.dual, self.kept):
             rows.start(beta, 0.0)
             self.bound = max(self.bound, rows.bound())
 
     def result(self, lost: float) -> Relaxation:
-        """What was found; ``lost`` is what the problem's own rounding takes off the bound."""
+        """The relaxation's solution; ``lost`` is what rounding of the data takes off the bound."""
         beta, root_lam = self.kept, self.kept_root_lam
         size = np.abs(beta) * np.sqrt(self.relaxer.terms.w)
         share = 1.0 if root_lam == 0.0 else np.minimum(1.0, size / root_lam)

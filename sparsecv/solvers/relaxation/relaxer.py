@@ -1,4 +1,4 @@
-"""The relaxation of one node with all that its compiled solvers work on."""
+"""The relaxation of one node, with the arrays that its compiled solvers improve."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from . import descent as kernels
 from .dual_bound import EXTRA, FREE, OUT, BoundTerms, first_multiplier, fix_columns
-from .gram import GramForm, gram_form, residual_form
+from .gram import GramForm, residual_form
 from .newton import ACTIVE_COLUMNS, newton, newton_path, newton_work
 
 
 class Relaxer:
-    """Coefficients β, their gradient g = b − Qβ and √λ, improved in place by the solvers.
+    """Coefficients β, their gradient g = b − Qβ and √λ of a relaxation, overwritten by solvers.
 
-    form, terms: From :func:`~.gram.gram_form` or :func:`~.gram.residual_form`.
-    scaled: Whether D = 0, so that the dual bound may take multiples of the residual.
-    state, shape (p,): Free (0), included (1) and excluded (2) columns.
-    picks: Free columns still to choose.
+    form, terms: The quadratic part, as ``descent.Sweeps.form`` has it, and the terms of the bound.
+    scaled: Whether D = 0, so that the dual bound may use multiples of the residual.
+    state: (p,), free (0), included (1) and excluded (2) columns.
+    to_choose: Number of free columns still to choose.
     """
 
     def __init__(
@@ -30,14 +30,14 @@ class Relaxer:
         terms: BoundTerms,
         scaled: bool,
         state: NDArray[np.int8],
-        picks: int,
+        to_choose: int,
     ) -> None:
         self.form, self.terms, self.scaled = form, terms, scaled
-        self.state, self.picks = state, picks
+        self.state, self.to_choose = state, to_choose
         self.columns = np.flatnonzero(state != OUT)
-        self.root_lam = np.zeros(1)  # until a solver starts
+        self.root_lam = np.zeros(1)  # √λ; 0 until a solver has started
         self.beta, self.g = np.zeros(state.size), terms.b.copy()
-        self.top, self.scratch = np.zeros(picks + EXTRA), np.zeros(state.size)
+        self.top, self.scratch = np.zeros(to_choose + EXTRA), np.zeros(state.size)
         self.sweeps: kernels.Sweeps | None = None
 
     @classmethod
@@ -49,28 +49,30 @@ class Relaxer:
         half: float = 0.0,
         state: NDArray[np.int8] | None = None,
     ) -> Relaxer:
-        """The relaxation on some columns, by ``gram`` of them or, without it, in residual form.
+        """The relaxation of a problem on some columns; in residual form where ``gram`` is None.
 
-        half: ε/2 of eq. (5).
-        state: Of the columns; all of them are free by default.
+        gram: The Gram form of these columns.
+        half: ε/2 of eq. (5), the part of γ/2 that stays in the quadratic part.
+        state: (columns.size,), by default 0, so that all of the columns are free.
         """
         if gram is None:
             form, terms = residual_form(problem, columns, half)
         else:
-            form, terms = gram_form(gram, problem.gamma / 2.0, half)
+            form = kernels.gram_arrays(gram.quadratic(half))
+            terms = gram.terms(problem.gamma / 2.0, half)
         state = np.zeros(columns.size, dtype=np.int8) if state is None else state
-        picks = min(problem.tau, int((state == FREE).sum()))
-        return cls(form, terms, gram is None or gram.scaled, state, picks)
+        to_choose = min(problem.tau, int((state == FREE).sum()))
+        return cls(form, terms, gram is None or gram.scaled, state, to_choose)
 
     def start(self, beta: Array, root_lam: float) -> None:
-        """Go on from other coefficients, and from their √λ unless that is 0."""
+        """Go on from other coefficients β (p,), and from another √λ unless that is 0."""
         self.beta[:] = beta
         if root_lam > 0.0:
             self.root_lam[0] = root_lam
         self.refresh()
 
     def refresh(self) -> None:
-        """Form g, and in residual form y − Xβ, anew from β."""
+        """Compute g, and in residual form y − Xβ, anew from β."""
         _, X, y, r, _, _ = self.form
         if X.shape[0] > 0:
             r[:] = y - self.beta @ X
@@ -78,44 +80,39 @@ class Relaxer:
         kernels.gradient(self.form, self.terms.b, self.beta, columns, columns.size, self.g)
 
     def bound(self) -> float:
-        """The certified dual bound at β; ``top`` then says what the bound decides of columns."""
-        where = (self.state, self.columns, self.columns.size, self.picks)
-        return float(
-            kernels.dual_bound(
-                self.form, self.terms, self.scaled, *where, self.beta, self.g, self.top
-            )
-        )
+        """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
+        problem, here = (self.form, self.terms, self.scaled), (self.beta, self.g, self.top)
+        where = (self.state, self.columns, self.columns.size, self.to_choose)
+        return float(kernels.dual_bound(*problem, *where, *here))
 
     def decided(
         self, bound: float, target: float, including: bool = True
     ) -> tuple[NDArray[np.int8], float]:
-        """States with columns decided by the ``bound`` at β, and the least bound that did so.
+        """Include and exclude columns by the ``bound`` at β, as :func:`~.dual_bound.fix_columns`.
 
-        target, including: As :func:`~.dual_bound.fix_columns` takes them.
+        Returns: The new states (p,), and the least bound that decided a column.
         """
-        state, at = self.state.copy(), (self.picks, self.g, bound, target, self.top, including)
+        state, at = self.state.copy(), (self.to_choose, self.g, bound, target, self.top, including)
         _, least = fix_columns(self.terms, state, *at)
         return state, float(least)
 
     def fit(self) -> tuple[float, float]:
-        """√λ that fits β, and the relaxation's objective at β with the best z."""
-        terms, here = self.terms, (self.state, self.columns, self.columns.size)
-        root_lam, penalty = kernels.fit_multiplier(
-            terms.w, *here, self.picks, self.beta, self.scratch
-        )
-        value = kernels.relaxed_value(terms, *here, penalty, self.beta, self.g)
+        """The √λ at which Σz is as large as allowed at β, and the relaxation's objective at β."""
+        terms, beta, where = self.terms, self.beta, (self.state, self.columns, self.columns.size)
+        more = (self.to_choose, beta, self.scratch)
+        root_lam, penalty = kernels.fit_multiplier(terms.w, *where, *more)
+        value = kernels.relaxed_value(terms, *where, penalty, beta, self.g)
         return float(root_lam), float(value)
 
     def newton(
         self, target: float, rounds: int, tolerance: float, most_active: int = ACTIVE_COLUMNS
     ) -> tuple[float, bool]:
-        """Active-set Newton steps in Gram form; the bound, and whether the columns had room.
+        """Active-set Newton steps, which need Gram form; arguments as in :func:`~.newton.newton`.
 
-        target, rounds, tolerance: As :func:`~.newton.newton` takes them.
-        most_active: Active columns there is room for.
+        Returns: The bound at β, and whether at most ``most_active`` columns were active throughout.
         """
         Q, terms = self.form[0], self.terms
-        problem = (Q, terms, np.sqrt(terms.w), self.scaled, self.state, self.picks)
+        problem = (Q, terms, np.sqrt(terms.w), self.scaled, self.state, self.to_choose)
         here = (self.beta, self.g, self.root_lam, target)
         work = newton_work(self.beta.size, most_active)
         if self.beta.any():
@@ -124,38 +121,37 @@ class Relaxer:
             bound, steps = newton_path(*problem, *here, tolerance, self.top, work)
         return float(bound), bool(steps >= 0)
 
-    def descend(self, target: float, gap: float, rounds: int, hopeless: float = 0.0) -> float:
-        """Coordinate descent; the best bound on the way.
-
-        target, gap, rounds, hopeless: As ``descent.LIMITS`` has them.
-        """
+    def descend(
+        self, target: float, gap: float, rounds: int, shortfall_share: float = 0.0
+    ) -> float:
+        """Coordinate descent with limits as in ``descent.LIMITS``; returns the best bound."""
         if not self.root_lam[0] > 0.0:
             free = self.state == FREE
             b, w = self.terms.b[free], self.terms.w[free]
-            self.root_lam[0] = first_multiplier(b, w, self.picks)
+            self.root_lam[0] = first_multiplier(b, w, self.to_choose)
         if self.sweeps is None:
             self.sweeps = kernels.new_sweeps(self.form, self.beta.size, gap, scaled=self.scaled)
         limits = self.sweeps.limits
         limits["target"], limits["gap"] = target, gap
-        limits["rounds"], limits["hopeless"] = rounds, hopeless
+        limits["rounds"], limits["shortfall_share"] = rounds, shortfall_share
         self.sweeps.best[0] = -np.inf
-        here = (self.state, self.picks, self.beta, self.g, self.root_lam, self.top)
+        here = (self.state, self.to_choose, self.beta, self.g, self.root_lam, self.top)
         kernels.relax(self.sweeps, self.terms, *here)
         return float(self.sweeps.best[0])
 
     def block(self, columns: NDArray[np.intp]) -> Array:
-        """Rows and columns of Q, shape (m, m)."""
+        """Q on some columns, an m × m matrix."""
         Q, X, _, _, e, _ = self.form
         if X.shape[0] == 0:
             return np.asarray(Q[np.ix_(columns, columns)])
         return np.asarray(X[columns] @ X[columns].T + e * np.eye(columns.size))
 
     def on(self, columns: NDArray[np.intp]) -> Relaxer:
-        """The same relaxation in Gram form with every other column at 0."""
+        """The relaxation on some columns, in Gram form, with the other coefficients fixed at 0."""
         terms = self.terms
         terms = terms._replace(w=terms.w[columns], length=terms.length[columns], b=terms.b[columns])
-        picks = min(self.picks, columns.size)
+        to_choose = min(self.to_choose, columns.size)
         form = kernels.gram_arrays(self.block(columns))
-        part = Relaxer(form, terms, self.scaled, self.state[columns], picks)
+        part = Relaxer(form, terms, self.scaled, self.state[columns], to_choose)
         part.start(self.beta[columns], float(self.root_lam[0]))
         return part

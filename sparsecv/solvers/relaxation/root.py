@@ -1,8 +1,8 @@
 """The root of a branch-and-bound search: incumbent, relaxation, screening, and the columns left.
 
-Screening at the root takes columns out for good, so the search goes on with smaller matrices; and
-once fewer columns than rows are left a diagonal can be extracted from their Gram matrix, which
-tightens the relaxation and screens more. The rounds end when little more goes.
+Screening at the root removes columns for good, so that the search goes on with smaller matrices.
+Once fewer columns than rows are left, a diagonal can be extracted from the Gram matrix, which
+tightens the relaxation and screens more. The root ends where few more columns are removed.
 """
 
 from __future__ import annotations
@@ -26,23 +26,26 @@ from .relaxer import Relaxer
 
 
 class RootSettings(NamedTuple):
-    """Tuning numbers of the root; they decide what time it takes, not what it proves."""
+    """Tuning numbers of the root: choices that decide what time it takes, not what it proves."""
 
-    # The root is relaxed and screened again where at most this share of its columns is left.
-    # A larger share repeats the relaxation for fewer columns less.
+    # The root is relaxed and screened again where screening leaves at most this share of its
+    # columns. With a larger share the relaxation is solved again for fewer columns less.
     shrunk_share: float = 0.9
-    # The local search looks at so many columns of largest g²/w and at the incumbent's. Twice as
-    # many cost four times the memory and time of its Gram matrix.
+    # The local search uses this many columns of largest g²/w, and the incumbent's. Twice as many
+    # take four times the memory and time of their Gram matrix.
     searched_columns: int = 600
-    # Newton steps try so many values of √λ, and end where Σz is within this share of τ. More
-    # values, or a smaller share, solve the root more exactly and take more steps.
+    # Newton steps end after this many values of √λ; twice as many solve the root more exactly.
     multipliers: int = 20
+    # Newton steps end where Σz deviates from τ by this share of τ; twice the share ends earlier.
     cardinality_share: float = 1e-4
-    # Coordinate descent ends after so many rounds, at this relative gap, or where value − bound is
-    # at most that share of target − bound: the relaxation then does not reach the target.
+    # Coordinate descent ends after this many rounds; twice as many may take twice the time.
     rounds: int = 200
+    # Coordinate descent ends at this relative gap; at twice the gap the bound is a little weaker.
     gap: float = 1e-5
-    hopeless_share: float = 0.03
+    # Coordinate descent ends where the relaxation's value is below the target, and value − bound is
+    # at most this share of target − bound: no bound will reach the target. Twice the share ends the
+    # descent earlier, with a weaker bound.
+    shortfall_share: float = 0.03
 
 
 SETTINGS = RootSettings()
@@ -50,52 +53,45 @@ SETTINGS = RootSettings()
 
 @dataclass
 class Root:
-    """What is known before branching.
+    """What is known of a problem before branching.
 
-    ``columns`` may be in a support better than ``upper`` by more than the tolerance; every support
-    with another column has an objective of at least ``slack``. ``bound`` holds for all supports
-    within ``columns``; ``beta`` and ``root_lam`` (√λ) solve the relaxation on them.
+    Screening has left ``columns``. Every support within these has an objective of at least
+    ``bound``, and every other support one of at least ``screened_bound``. ``beta`` and ``root_lam``
+    (√λ) solve the relaxation on ``columns``.
     """
 
     columns: NDArray[np.intp]
     beta: Array
     root_lam: float
     bound: float
-    slack: float
-
-    def keep(self, mask: NDArray[np.bool_]) -> None:
-        """Go on with some of the columns.
-
-        mask: Over the columns left.
-        """
-        self.columns, self.beta = self.columns[mask], self.beta[mask]
+    screened_bound: float
 
 
 def relax(root: Root, relaxer: Relaxer, target: float) -> None:
-    """Solve the root's relaxation until its bound passes ``target`` or the bound stalls."""
-    room = False
+    """Solve the root's relaxation until its bound reaches ``target`` or no longer rises much."""
+    solved = False
     if relaxer.form[1].shape[0] == 0:
         stop = (SETTINGS.multipliers, SETTINGS.cardinality_share)
-        bound, room = relaxer.newton(target, *stop)
+        bound, solved = relaxer.newton(target, *stop)
         root.bound = max(root.bound, bound)
-    if not room:
-        limits = (SETTINGS.gap, SETTINGS.rounds, SETTINGS.hopeless_share)
+    if not solved:  # the columns are too many for Newton steps, or there is no Gram matrix
+        limits = (SETTINGS.gap, SETTINGS.rounds, SETTINGS.shortfall_share)
         root.bound = max(root.bound, relaxer.descend(target, *limits))
     root.root_lam = float(relaxer.root_lam[0])
 
 
 def rounded(root: Root, relaxer: Relaxer) -> NDArray[np.intp]:
-    """The columns of largest |β|√w; where fewer have a coefficient, then those of largest g²/w."""
+    """The τ columns of largest |β|√w, and of largest g²/w where fewer have a coefficient."""
     w = relaxer.terms.w
     size = np.abs(relaxer.beta) * np.sqrt(w)
     size = np.where(size > 0.0, size, -1.0 / (1.0 + relaxer.g * relaxer.g / w))
-    return root.columns[largest(size, relaxer.picks)]
+    return root.columns[largest(size, relaxer.to_choose)]
 
 
 class Incumbent:
-    """The best support known, by a fresh fit.
+    """The best support known, with the objective of its ridge fit.
 
-    gram: Of the same data, for forward selection.
+    gram: The Gram form of the problem, for forward selection.
     """
 
     def __init__(
@@ -110,7 +106,7 @@ class Incumbent:
             self.offer(start)
 
     def select_forward(self) -> None:
-        """Offer what forward selection finds."""
+        """Offer the support that forward selection finds."""
         problem, p, tau = self.problem, self.problem.p, self.problem.tau
         if self.gram is None:
             base = problem._base
@@ -120,10 +116,7 @@ class Incumbent:
             self.offer(complete_support(self.gram.G, self.gram.b, ridge, none, tau))
 
     def offer(self, support: NDArray[np.intp]) -> bool:
-        """Keep a support, cut or filled to τ columns, if it is better.
-
-        Returns: Whether it is.
-        """
+        """Whether a support, cut or filled to τ columns, is better; the better support is kept."""
         tau, p = self.problem.tau, self.problem.p
         chosen = pad_support(np.unique(support)[:tau], tau, p, self.support)
         if np.array_equal(chosen, self.support):
@@ -142,12 +135,13 @@ def reduced_root(
     gram: GramForm | None,
     limits: Limits,
 ) -> tuple[Root, GramForm | None]:
-    """Relax and screen at the root until little more is screened.
+    """Relax and screen at the root until few more columns are removed.
 
-    incumbent: Improved on the way.
-    tol: Relative gap.
-    gram: Of all columns.
-    Returns: Of the columns left; None where the relaxation alone settles it, or the time is up.
+    incumbent: Is improved on the way.
+    tol: Relative gap at which the problem counts as solved.
+    gram: The Gram form of all columns, or None for residual form.
+    Returns: The root, and the Gram form of its columns; None where the root was solved, or a limit
+        reached, before a Gram form was needed.
     """
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
@@ -165,17 +159,16 @@ def reduced_root(
             return root, gram
         bound = relaxer.bound()
         state, least = relaxer.decided(bound, target, including=False)
-        root.slack, out = min(root.slack, least), state == OUT
-        left = int(out.size - out.sum())
-        shrunk = left <= SETTINGS.shrunk_share * out.size
+        root.screened_bound, left = min(root.screened_bound, least), np.flatnonzero(state != OUT)
+        shrunk = left.size <= SETTINGS.shrunk_share * state.size
         if shrunk:
-            root.keep(~out)
-        if left <= problem.tau:
+            root.columns, root.beta = root.columns[left], root.beta[left]
+        if left.size <= problem.tau:
             return root, gram
         if gram is None:
             gram = GramForm.of(problem, root.columns, limits=limits)
         elif shrunk:
-            gram = gram.on(np.flatnonzero(~out), problem.rank_bound, limits)
+            gram = gram.on(left, problem.rank_bound, limits)
         else:
             return root, gram
 
@@ -187,7 +180,7 @@ def improve_incumbent(
     relaxer: Relaxer,
     gram: GramForm | None,
 ) -> None:
-    """Round the relaxation, and search around it and the incumbent among promising columns."""
+    """Improve the rounded relaxation and the incumbent by single swaps among promising columns."""
     shares = relaxer.g * relaxer.g / relaxer.terms.w
     columns = np.union1d(
         root.columns[largest(shares, SETTINGS.searched_columns)], incumbent.support
@@ -195,7 +188,7 @@ def improve_incumbent(
     if gram is not None and columns.size == root.columns.size:
         G, b = gram.G, gram.b
     else:
-        rows = problem._rows  # products only: a long table need not be factored for them
+        rows = problem._rows  # for these products a long table need not be factored
         G, b = rows[:, columns].T @ rows[:, columns], rows[:, columns].T @ rows[:, problem.p]
     search = LocalSearch(G, b, problem.gamma / 2.0, problem.tau)
     for start in (incumbent.support, rounded(root, relaxer)):

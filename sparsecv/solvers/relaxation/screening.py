@@ -1,4 +1,4 @@
-"""What any coefficients prove of every optimal support: bounds, and columns in or out (EC.1)."""
+"""Screening (EC.1, main paper): columns that are in every, or in no, optimal support."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from ..kernels.linalg import Array
 from .dual_bound import IN, OUT
 from .relaxer import Relaxer
 
-# Columns are fixed where the bound exceeds the objective by this share of yᵀy: what a fresh fit of
-# an objective may be off by. Twice as much fixes fewer columns.
+# A column is fixed where the bound for the opposite exceeds the given objective by this share of
+# yᵀy, which is more than the objective may be off by rounding. Twice as much fixes fewer columns.
 OBJECTIVE_SHARE = 1e-10
 
 
 @dataclass(frozen=True)
 class Screening:
-    """Columns fixed for the problem's τ (and for no other τ).
+    """Columns fixed for one τ, and a certified lower bound on the optimal objective.
 
-    ``included`` are in every optimal support, ``excluded`` in none that an optimum needs: every
-    optimal support of size τ is made of included columns and free ones.
+    An optimal support of size τ has all ``included`` columns and none of the ``excluded`` columns.
     """
 
     included: NDArray[np.intp]
@@ -31,12 +30,7 @@ class Screening:
 
 
 def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
-    """Validate coefficients.
-
-    beta, shape (p,).
-    Returns, shape (p,).
-    Raises ValueError: Not p finite numbers.
-    """
+    """The coefficients as an array (p,); a ValueError where they are not p finite numbers."""
     values = np.asarray(beta, dtype=np.float64)
     if values.shape != (problem.p,) or not np.isfinite(values).all():
         raise ValueError(f"beta must be {problem.p} finite numbers; got shape {values.shape}")
@@ -44,19 +38,20 @@ def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
 
 
 def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screening:
-    """Fix columns by a dual bound at any coefficients and a feasible objective.
+    """Find columns of every optimal support, or of none, by a dual bound at any coefficients.
 
-    With v_i = (2/γ)(s·x_iᵀr)², r = y − Xβ and the best scale s, the bound is
-    2s·rᵀy − s²||r||² − (sum of the τ largest v). Forcing column i in replaces the τ-th largest v
-    by v_i, forcing it out brings in the (τ+1)-th; where that lifts the bound above ``upper`` no
-    optimum does it. The printed rule has the scaling of another paper; this is eq. (1)'s.
+    With r = y − Xβ, the best scale s and v_i = (2/γ)(s·x_iᵀr)², the bound is
+    2s·rᵀy − s²‖r‖² − (sum of the τ largest v). With column i included, v_i replaces the τ-th
+    largest v; with column i excluded, the (τ+1)-th replaces v_i. Where that bound is above
+    ``upper``, no optimum includes, or excludes, column i. The scaling is that of eq. (1); the rule
+    printed in the main paper has the scaling of another paper.
 
     Parameters
     ----------
     problem : SparseRidgeProblem
-        Its τ is the one screened for.
+        The result holds for this problem's τ.
     beta : array, shape (p,)
-        Best near the optimum of the perspective relaxation.
+        Any coefficients; those that solve the perspective relaxation fix the most columns.
     upper : float
         Objective of any support of at most τ columns.
 
@@ -82,7 +77,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     relaxer = Relaxer.of(problem, None, np.arange(problem.p))
     relaxer.start(checked_beta(problem, beta), 0.0)
     bound = relaxer.bound()
-    # strictly above: an optimum as good as ``upper`` is one of those that are asked for
+    # strictly above ``upper``, as an optimum may have the objective ``upper``
     target = np.nextafter(upper + OBJECTIVE_SHARE * problem.yy + problem.data_loss(upper), np.inf)
     state, _ = relaxer.decided(bound, target)
     return Screening(np.flatnonzero(state == IN), np.flatnonzero(state == OUT), bound)

@@ -21,15 +21,7 @@ from ..kernels.linalg import Array
 from .beam import SETTINGS as LOCAL
 from .beam import promising_columns
 from .greedy import complete_support, forward_order
-from .swaps import (
-    Swaps,
-    add_member,
-    attained_gain,
-    new_swaps,
-    recompute,
-    remove_member,
-    swap_from,
-)
+from .swaps import Swaps, add_member, attained_gain, new_swaps, recompute, remove_member, swap_from
 
 Support = NDArray[np.intp]
 
@@ -56,7 +48,7 @@ class GrowerSettings(NamedTuple):
     passes: int = 2
     # Each row (work, kept, rounds) is for problems whose columns times largest size are at most
     # ``work``; of every size so many supports are kept, and so many rounds of :func:`exchange`
-    # follow. Twice as many take twice the time. Measured by experiments/heuristic_path.
+    # follow. Twice as many take twice the time.
     efforts: tuple[tuple[float, int, int], ...] = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
     # Members of a size's best support are exchanged where its objective exceeds the mean of both
     # neighbours' by this share. Twice the share exchanges at fewer sizes.

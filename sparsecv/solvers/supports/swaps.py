@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.completion import complete
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, add
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
 # updates of β; where they are off by more, all arrays are computed anew. A gain errs by the square
@@ -98,9 +98,7 @@ def recompute(s, ridge, k):  # type: ignore[no-untyped-def]
         for j in range(p):
             V[a, j] = 0.0
         for e in range(k):
-            weight, row = A[a, e], support[e]
-            for j in range(p):
-                V[a, j] += weight * G[row, j]
+            add(V[a], G[support[e]], A[a, e], p)
     for a in range(k):
         row, weight = support[a], beta[a]
         for j in range(p):
@@ -125,8 +123,7 @@ def remove_member(s, k, a):  # type: ignore[no-untyped-def]
             beta[e] -= weight * beta[a]
             for f in range(k):
                 A[e, f] -= weight * A[a, f]
-            for j in range(p):
-                V[e, j] -= weight * V[a, j]
+            add(V[e], V[a], -weight, p)
 
 
 @kernel(inner=True)
@@ -138,10 +135,8 @@ def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
         V[a, j] = G[column, j]
     for e in range(k):
         if e != a:
-            weight, row = V[e, column], support[e]
-            A[a, e] = weight
-            for j in range(p):
-                V[a, j] -= weight * G[row, j]
+            A[a, e] = V[e, column]
+            add(V[a], G[support[e]], -A[a, e], p)
     length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
     inverse = 1.0 / length
     support[a], beta[a] = column, c[column] * inverse
@@ -156,8 +151,7 @@ def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
             for f in range(k):
                 if f != a:
                     A[e, f] += weight * A[a, f] * inverse
-            for j in range(p):
-                V[e, j] -= weight * V[a, j]
+            add(V[e], V[a], -weight, p)
     for e in range(k):
         if e != a:
             A[a, e] *= -inverse
@@ -195,7 +189,7 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
     allowed: (p,), as :func:`swap_search` takes the array.
     """
     _, _, support, A, beta, V, c, d = s
-    best, drop, add = least, -1, -1
+    best, leaving, entering = least, -1, -1
     for a in range(k):
         if allowed[support[a]] == 2:
             continue
@@ -217,23 +211,23 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
                     member = member or support[e] == j
                 if not member:
                     best = left * left / length - cost
-                    drop, add = a, j
-    return drop, add
+                    leaving, entering = a, j
+    return leaving, entering
 
 
 @kernel(inner=True)
 def swap_from(s, ridge, k, allowed, most, gain):  # type: ignore[no-untyped-def]
     """:func:`swap_search` from a support whose arrays are computed and whose gain is given."""
     for _ in range(most):
-        drop, add = best_swap(s, k, allowed, 1e-10 * abs(gain))
-        if drop < 0:
+        place, column = best_swap(s, k, allowed, 1e-10 * abs(gain))
+        if place < 0:
             break
-        before = s.support[drop]
-        remove_member(s, k, drop)
-        add_member(s, ridge, k, drop, add)
+        before = s.support[place]
+        remove_member(s, k, place)
+        add_member(s, ridge, k, place, column)
         new = attained_gain(s, ridge, k)
         if new <= gain:  # rounding alone made the swap look better
-            s.support[drop] = before
+            s.support[place] = before
             gain = recompute(s, ridge, k)
             break
         gain = new

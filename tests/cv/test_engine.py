@@ -310,14 +310,23 @@ def test_what_a_checkpoint_knows_is_taken(tmp_path: Path, monkeypatch: pytest.Mo
         np.testing.assert_array_equal(again.table(name)[[0, 2]], first.table(name))
 
 
-def test_gamma_too_small_for_dependent_columns() -> None:
-    """Below what double precision can tell from zero: one line, not a division by zero."""
+def test_gamma_too_small_for_dependent_columns_counts_as_zero() -> None:
     X = np.random.default_rng(0).standard_normal((6, 3))
     X[:, 1] = X[:, 0]
     for cv in (2, "loo"):
-        case = Case(X, X[:, 0] + X[:, 2] ** 2, Protocol(), cv, [1e-30])
-        with pytest.raises(InputError, match="gamma"):
-            case.run("exact")
+        case = Case(X, X[:, 0] + X[:, 2] ** 2, Protocol(), cv, [1e-30, 0.0])
+        tiny, zero = case.run("exact").table("cv_error")
+        np.testing.assert_allclose(tiny, zero, rtol=1e-6)
+
+
+def test_gamma_zero_is_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((14, 4)) * [1.0, 10.0, 1e-3, 1.0] + 5.0
+    for cv in (3, "loo"):
+        case = Case(X, X[:, 0] - X[:, 3] + rng.standard_normal(14), Protocol(), cv, [0.0, 1.0])
+        found = case.run("exact")
+        assert_within(found.table("cv_error"), case.truth())
+        assert found.table("exact").all()
 
 
 def test_folds_of_one_training_row() -> None:

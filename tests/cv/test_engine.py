@@ -21,7 +21,6 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
-from sparsecv.errors import InputError
 from sparsecv.solvers.core.limits import StopFlag
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")

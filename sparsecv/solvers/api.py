@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from .backends.optional_dependencies import SolverUnavailable
 from .backends.presolve import prove
 from .backends.registry import RUNS, lacking
-from .branching.single import branch_and_bound
+from .branching.enumeration import enumerated, few_supports
+from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
@@ -178,6 +179,11 @@ def _native(
         support, bound = tree.supports[0], float(tree.lower_bound[0])
         work = Work(tree.n_nodes, limits.elapsed())
         proof = Proof(support, float(tree.objective[0]), bound, tree.status, work)
+        if tree.status is Status.OPTIMAL and proof.gap > max(tol, WORST_GAP):
+            # nearly dependent columns have taken digits of the tree's bound
+            proof = replace(proof, status=Status.PRECISION)
+            if few_supports(problem, [problem.tau]):
+                proof = enumerated(problem, np.array([problem.tau]), [support], limits)[0]
     closed = proof.gap <= max(tol, 1e-9)  # stopped with nothing left to prove
     return replace(
         proof,

@@ -17,10 +17,10 @@ from .api import solve
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Proof, Status, Work, relative_gap, worst
-from .leaps.all_sizes import TREE_ONLY, best_subsets
+from .leaps.all_sizes import best_subsets
 
-# Nodes of the first tree of all sizes beyond 45 columns, which gives every size a support and a
-# bound: about 20 ms. Doubled, more sizes are proved before any is searched for alone.
+# Nodes of the first tree of all sizes of a response, which gives every size a support and a bound:
+# about 20 ms. Doubled, more sizes are proved before any is searched for alone.
 FIRST_NODES = 200_000
 
 
@@ -64,7 +64,7 @@ class _Response:
             self.problem,
             sizes=sizes,
             warm_starts=[] if self.start is None or self.start.size == 0 else [self.start],
-            limits=limits.within(nodes=None if self.problem.p <= TREE_ONLY else FIRST_NODES),
+            limits=limits.within(nodes=FIRST_NODES),
         )
         for i, size in enumerate(sizes.tolist()):
             self.settled[size] = bool(found.proved[i])

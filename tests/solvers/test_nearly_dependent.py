@@ -161,3 +161,18 @@ def test_one_budget_for_all_responses(seed: int, total: int) -> None:
     assert found.objective == pytest.approx(least, rel=1e-9)
     assert least * (1.0 - 2e-6) <= found.lower_bound <= least * (1.0 + 1e-12)
     assert sum(proof.support.size for proof in found.proofs) <= total
+
+
+def test_few_columns_whose_tree_loses_digits_are_proved_all_the_same() -> None:
+    t = np.linspace(0.0, 0.3, 60)
+    X = np.column_stack([t**a * np.exp(b * t) for a in range(4) for b in range(4)])
+    y = np.sin(9.0 * t) + 0.1 * np.random.default_rng(0).standard_normal(t.size)
+    for gamma in (0.0, 1e-9):
+        for tau in (1, 2, 3):
+            problem = SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
+            found = solve(problem)
+            least = min(problem.objective(S) for S in combinations(range(16), tau))
+            assert found.objective == pytest.approx(least, rel=1e-9)
+            assert found.lower_bound <= least * (1.0 + 1e-12)
+            assert found.status is Status.OPTIMAL
+            assert found.gap <= 2e-6

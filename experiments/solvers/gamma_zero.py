@@ -1,0 +1,58 @@
+"""This script compares least squares (γ = 0) by leaps and bounds with enumerating all supports.
+
+    python -m experiments.solvers.gamma_zero [MOST_COLUMNS]
+
+For every data set with at most MOST_COLUMNS columns (22) it prints, over all sizes, the largest
+relative difference of the two residual sums of squares, how many sizes each has proved, the largest
+relative gap of the tree, and the seconds of processor time of both.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+
+import numpy as np
+
+from sparsecv.errors import InputError
+from sparsecv.solvers import SparseRidgeProblem, best_subsets
+from sparsecv.solvers.branching.enumeration import enumerated
+from sparsecv.solvers.core.result import Status
+from sparsecv.tables.datasets import list_datasets, load_dataset
+
+
+def main() -> None:
+    most = int(sys.argv[1]) if len(sys.argv) > 1 else 22
+    print("data set, n, p, relative difference, proved by tree and enumeration, gap, seconds")
+    for info in list_datasets():
+        try:
+            X, y = load_dataset(info.name).load()
+        except InputError:  # the file is not in the folder SPARSECV_DATA
+            continue
+        if X.shape[1] > most:
+            continue
+        X, y = X - X.mean(axis=0), y - y.mean()
+        X = X[:, X.std(axis=0) > 0.0]
+        p = X.shape[1]
+        problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
+        began = time.process_time()
+        tree = best_subsets(problem)
+        middle = time.process_time()
+        proofs = enumerated(problem, np.arange(1, p + 1), [])
+        ended = time.process_time()
+        truth = np.array([proof.objective for proof in proofs])
+        difference = float(np.max(np.abs(tree.objective - truth) / truth))
+        optimal = sum(proof.status is Status.OPTIMAL for proof in proofs)
+        gap = float(np.max(1.0 - tree.lower_bound / tree.objective))
+        print(
+            f"{info.name:14} {y.size:6} {p:3} {difference:.1e}  {tree.proved.sum()} {optimal}  "
+            f"{gap:.1e}  {middle - began:.2f} {ended - middle:.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        main()

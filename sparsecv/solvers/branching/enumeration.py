@@ -21,11 +21,15 @@ from ..supports.rounding import pad_support
 class EnumerationSettings(NamedTuple):
     """Tuning numbers of the enumeration of all supports."""
 
-    # More supports than this are not enumerated unless somebody asks: 5 million take some 50 ms.
+    # Problems with more supports of the sizes asked for than this are not enumerated unless a
+    # caller gives another number: 5 million take some 50 ms. Doubled, more problems are enumerated,
+    # for up to twice that time.
     quick_supports: int = 5_000_000
-    # Supports between two looks at the clock: some 20 ms. Doubled, a time limit is met later.
+    # Supports visited between two looks at the clock: some 20 ms. Doubled, a search may overrun its
+    # time limit by twice as much.
     chunk_supports: int = 2_000_000
-    # Relative gap up to which a size counts as proved; rounding alone may leave it.
+    # A size counts as proved up to this gap, a share of the best objective; with every support
+    # visited, only rounding leaves any. Doubled, less precise results count as proved.
     proved_relative_gap: float = 1e-6
 
 

@@ -26,18 +26,27 @@ from .enumeration import enumerated, few_supports
 class DependenceSettings(NamedTuple):
     """When XᵀX is not trusted, and what is tried in its place, in turn."""
 
-    # XᵀX has lost its digits where, with the columns before it projected out, a column keeps at
-    # most this share of its length: the square of the share, 1e-10, leaves it six digits.
+    # XᵀX has lost its digits where, with the columns before it projected out, a column keeps less
+    # than this share of its length, the ridge γ/2 counted with both squared lengths: the square of
+    # the share, 1e-10, leaves it six digits. Doubled, XᵀX is distrusted, and this module's slower
+    # ways taken, for more problems.
     lost_share: float = 1e-5
-    # Sizes of at most so many supports are enumerated at once: about five seconds.
+    # Problems with at most so many supports of τ columns are enumerated at once: about five
+    # seconds. Doubled, twice the time may go to enumeration before a tree is tried.
     first_supports: float = 5e8
-    # Columns up to which few supports are enumerated: the matrices of a path take 64 MB at 2,000.
+    # With more columns than this, this module's ways are not taken even where supports are few, as
+    # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` (200) they
+    # may always be taken. Doubled, the matrices take four times as much.
     most_columns: int = 2000
-    # Nodes of the tree of leaps and bounds before more supports are enumerated: about two seconds.
+    # The tree of leaps and bounds gets this many nodes before more supports are enumerated, about
+    # two seconds; or half of the time left, or the caller's node limit, where these end earlier.
+    # Doubled, the tree may take twice the time.
     tree_nodes: int = 20_000_000
-    # At most so many supports are enumerated at all: about a minute.
+    # If the tree does not end, up to this many supports are enumerated, in about a minute; with
+    # more supports the result stays unproved. Doubled, that may take two minutes.
     most_supports: float = 5e9
-    # Seconds of heuristic search for the first support.
+    # Heuristic search for the first support takes at most this many seconds, or a fifth of the time
+    # left where that is less. Doubled, a better first support may be found, later.
     search_seconds: float = 0.2
 
 

@@ -58,7 +58,12 @@ class RefittedTree(Tree):
         self._wait(self.gram.D, (state, beta, lam, bounds, np.ones(lam.size, dtype=np.int8)))
 
     def emptied(self) -> Nodes:
-        """Take every open node out, the least bound first."""
+        """Take every open node out, the least bound first, to deal the nodes out to other threads.
+
+        The nodes' own diagonals are dropped, as the lists that trees exchange have no place for
+        them: the tree that takes a node puts it in its heap with the root's diagonal, which holds
+        at every node, and may fit a diagonal anew when it takes the node up.
+        """
         self._wait(self.D, super().emptied())
         heap, self.heap = sorted(self.heap), []
         p = self.gram.b.size

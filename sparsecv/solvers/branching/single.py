@@ -23,8 +23,10 @@ from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .search_settings import SETTINGS
 
-# A finished search whose bounds leave a larger relative gap than this to rounding is no proof:
-# "precision limit". Doubling the number calls less precise results optimal.
+# A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
+# this number or the gap asked for, whichever is larger, is no proof: its status is "precision
+# limit". Before that, a converged relaxation is tried for a larger bound. The mixed-integer solvers
+# in ``backends`` use the number in the same way. Doubled, less precise results are called optimal.
 WORST_GAP = 2e-6
 
 

@@ -26,14 +26,18 @@ class SubsetFit(NamedTuple):
     gain: float
 
 
-# A table with more rows per column than this is reduced to the triangle of its QR factorisation
-# before Gram matrices are formed; for shorter tables the triangle costs more than it saves
-# (measured). Doubled, Gram matrices of tables with 4 to 8 rows per column are formed from the rows.
+# A table of [X y] with more rows per column of X than this is reduced to the triangle of its QR
+# factorisation before Gram matrices are formed; for shorter tables the triangle costs more than it
+# saves (measured). Only :attr:`SparseRidgeProblem._short` and ``design.fold_data`` obey it; other
+# methods take the triangle, or the rows, at any length. Doubled, Gram matrices of tables with 4 to
+# 8 rows per column are formed from the rows.
 MAX_ROWS_PER_COLUMN_UNREDUCED = 4
 # A column that, with the other columns of a support projected out, keeps at most this share of its
 # length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
-# its length, and factorisations lose two or three digits more. Doubled, columns twice as far from
-# the span of the other columns count as dependent.
+# its length, and factorisations lose two or three digits more. Fits of least norm drop singular
+# values below this share of the largest, and enumeration of every support
+# (``branching.enumeration``) uses the share too. Doubled, columns twice as far from the span of the
+# other columns count as dependent.
 DEPENDENT_SHARE = 1e-13
 # Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
 # loses 1e-15 of the length, so that three digits of the share are left. Doubled, four times as much

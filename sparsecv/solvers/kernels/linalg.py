@@ -82,7 +82,11 @@ def cholesky(G, ridge, columns, m, L):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def invert_factor(L, n, row):  # type: ignore[no-untyped-def]
-    """Replace a lower triangular n × n matrix L by its inverse; ``row`` (n,) is work space."""
+    """Replace a lower triangular n × n matrix L by its inverse; ``row`` (n,) is work space.
+
+    With L⁻¹ of a Cholesky factor at hand, products replace triangular solves when rows are deleted
+    from the data, for each of many problems.
+    """
     for a in range(n):
         inverse = 1.0 / L[a, a]
         for c in range(a):

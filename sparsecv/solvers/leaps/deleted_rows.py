@@ -28,11 +28,13 @@ from .open_nodes import Children, OpenNode, open_nodes, prediction_ranges
 from .tree_kernels import TREE, State, exclude
 
 # The tree skips a row of leverage h_i in the fit on all columns if 1 − h_i is below this number, as
-# division by 1 − h_i would lose more than five of sixteen digits. The problems without skipped rows
-# are solved one by one. Doubled, somewhat more rows are skipped. The value is a choice.
+# division by 1 − h_i would lose more than five of sixteen digits. A skipped row gets no result here
+# (NaN), and the caller solves the problem without that row by itself; the other rows stay in the
+# shared tree. Half of this number is also the least 1 − h that bounds of open nodes divide by, in
+# :func:`_bounds`. Doubled, somewhat more rows are skipped. The value is a choice.
 LEAST_ONE_MINUS_LEVERAGE = 1e-5
-# The tree skips a row of response t if yᵀy − t² is at most this share of yᵀy: then yᵀy − t² has
-# fewer than six correct digits. Doubled, somewhat more rows are skipped. The value is a choice.
+# The tree skips a row of response t if yᵀy − t² is below this share of yᵀy: then yᵀy − t² has fewer
+# than six correct digits. Doubled, somewhat more rows are skipped. The value is a choice.
 LEAST_SHARE_OF_YY = 1e-10
 
 
@@ -58,8 +60,8 @@ class DeletedRowSubsets:
     Row s of ``choice``, ``objective``, ``lower_bound`` and ``residual`` (sizes, n) belongs to
     ``sizes[s]``; ``supports[choice[s, i]]`` is problem i's best support of that size.
     ``low`` and ``high`` (sizes, n) bracket the deleted residual of every optimal solution.
-    ``skipped`` are rows whose 1 − h_i is too small to delete them by an update: the entries of
-    these rows are NaN, and their problems are left to be solved one by one.
+    ``skipped`` are rows whose 1 − h_i, or whose yᵀy − t_i², is too small to delete them by an
+    update: the entries of these rows are NaN, and the caller solves each of their problems alone.
     """
 
     sizes: NDArray[np.intp]

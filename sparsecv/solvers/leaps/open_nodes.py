@@ -63,6 +63,11 @@ class Children(NamedTuple):
 def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
     """List the nodes with children not yet searched, in the problem's own columns.
 
+    Only nodes on the tree's current path can have any. Of ``tree``, at every level of the path up
+    to ``counts[0].level``, ``mask`` holds the node's columns, ``free`` the free members among them,
+    ``fixed`` the number of fixed members, and ``cursor`` the free member whose child comes next;
+    children are searched from the last free member to the first, and −1 means that none is left.
+
     active: The problem's column that each column of the tree stands for.
     """
     nodes = []

@@ -34,16 +34,17 @@ class DescentSettings(NamedTuple):
     """
 
     # Q on the active columns is copied to a matrix of its own where they are at most this many; a
-    # step then costs as many operations as there are active columns, and otherwise p. Twice as many
-    # take four times the memory, now 1.3 MB, which then leaves the processor's cache.
+    # step then costs as many operations as there are active columns, and otherwise p. Doubled, the
+    # copy takes four times the memory, now 1.3 MB, which then leaves the processor's cache.
     gathered_columns: int = 400
-    # Passes over the active columns between two bounds: in that matrix; and ``passes`` in Q itself
-    # or in residual form. With twice as many, half as many bounds are computed, and columns that
-    # should become active do so later.
+    # A round is one dual bound and at most so many passes over the active columns:
+    # ``gathered_passes`` in that matrix, and ``passes`` in Q itself or in residual form. Doubled,
+    # half as many bounds are computed, and columns that should become active do so later.
     gathered_passes: int = 5
     passes: int = 8
-    # The passes end early where no step lowers the objective by more than this share of the gap to
-    # reach. Twice the share ends the passes earlier, and more rounds follow.
+    # The passes of a round end early where no step lowers the objective by more than this share of
+    # the gap to reach, which is ``gap`` of ``LIMITS`` times the relaxation's value. Doubled, the
+    # passes end earlier, and more rounds follow.
     gap_share: float = 0.1
 
 
@@ -186,7 +187,8 @@ def sweep_gathered(w, state, n, root_lam, beta, g, tolerance, work):  # type: ig
 def sweep_rows(form, w, columns, root_lam, beta):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent in residual form; updates β and the residual in ``form``.
 
-    Returns: As :func:`sweep`.
+    Returns: The largest (Q_ii + w_i)·step² of the pass, about the largest decrease of the objective
+        by a step, by which the caller sees whether another pass pays.
     """
     _, X, _, r, e, diagonal = form
     n = r.shape[0]

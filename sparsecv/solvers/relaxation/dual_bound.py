@@ -96,7 +96,11 @@ def first_multiplier(b: Array, w: Array, k: int) -> float:
 
 @kernel(inner=True)
 def list_allowed(state, columns):  # type: ignore[no-untyped-def]
-    """Write the columns that are not excluded to ``columns``; returns their number."""
+    """Write the columns that are not excluded to ``columns``; returns their number.
+
+    state: (p,), 0 free, 1 included, 2 excluded (FREE, IN, OUT). Bounds and relaxations run over
+        this list only.
+    """
     count = 0
     for i in range(state.shape[0]):
         if state[i] != OUT:

@@ -28,23 +28,32 @@ from .relaxer import Relaxer
 class RootSettings(NamedTuple):
     """Tuning numbers of the root: choices that decide what time it takes, not what it proves."""
 
-    # The root is relaxed and screened again where screening leaves at most this share of its
-    # columns. With a larger share the relaxation is solved again for fewer columns less.
+    # The root is relaxed and screened again, on a smaller Gram matrix, where screening leaves at
+    # most this share of its columns. With a share twice as near to 1 it is solved again for half as
+    # many columns less.
     shrunk_share: float = 0.9
-    # The local search uses this many columns of largest g²/w, and the incumbent's. Twice as many
-    # take four times the memory and time of their Gram matrix.
+    # The local search uses this many columns of largest g²/w, and the incumbent's. Doubled, their
+    # Gram matrix takes four times the memory and time.
     searched_columns: int = 600
-    # Newton steps end after this many values of √λ; twice as many solve the root more exactly.
+    # Newton steps end after this many values of √λ, the multiplier of the cardinality constraint; a
+    # call from β = 0 has a number of its own instead, ``NewtonSettings.path_multipliers``. Doubled,
+    # the root is solved more exactly.
     multipliers: int = 20
-    # Newton steps end where Σz deviates from τ by this share of τ; twice the share ends earlier.
+    # Newton steps end where Σz deviates from τ by at most this share of τ. Doubled, they end
+    # earlier, with a slightly weaker bound.
     cardinality_share: float = 1e-4
-    # Coordinate descent ends after this many rounds; twice as many may take twice the time.
+    # Coordinate descent at the root ends after this many rounds, with the best bound so far. A
+    # round is one dual bound and up to 8 passes over the active columns, those with a coefficient
+    # or whose gradient asks for one. Doubled, it may take twice the time where ``gap`` is not
+    # reached.
     rounds: int = 200
-    # Coordinate descent ends at this relative gap; at twice the gap the bound is a little weaker.
+    # Coordinate descent ends where value − bound is at most this share of the value, both those of
+    # the relaxation and not the incumbent's. Doubled, the bound is a little weaker.
     gap: float = 1e-5
-    # Coordinate descent ends where the relaxation's value is below the target, and value − bound is
-    # at most this share of target − bound: no bound will reach the target. Twice the share ends the
-    # descent earlier, with a weaker bound.
+    # Coordinate descent ends as well where the relaxation's value is below the target, and value −
+    # bound is at most this share of target − bound: no bound will reach the target, which is the
+    # incumbent's objective less the relative gap asked for. Doubled, it ends earlier, with a weaker
+    # bound.
     shortfall_share: float = 0.03
 
 

@@ -128,7 +128,14 @@ def _print_least(console: Console, result: CVResult, choice: Choice | None) -> N
 
 
 def _print_choices(console: Console, choices: dict[str, Choice], rule: str) -> None:
-    """Print a table of the choices of all rules; ``rule`` is the rule of the run."""
+    """Print a table of the choices of rules, to show how much the choice depends on the rule.
+
+    After the aim of a rule that minimises a criterion stands the criterion's value at the choice.
+    An average of models has no γ of its own, and its cell is empty.
+
+    choices: The choices that were computed, by the names of their rules.
+    rule: The rule of the run, whose row is printed in bold.
+    """
     heads, aims = ("rule", "τ", "γ", "CV error"), "what the rule looks for"
     table = make_table((*heads, aims), left=("rule", aims), title="what each rule chooses")
     for name, choice in choices.items():

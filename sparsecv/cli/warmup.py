@@ -14,7 +14,12 @@ from .options import note
 
 
 def warmup() -> None:
-    """Compile all kernels once, on all cores."""
+    """Compile all kernels once; the compiled code is kept on disk, where later processes find it.
+
+    A stage runs its paths at the same time, each in a process of its own. A stage has two paths, so
+    at most two processes compile at a time, however many cores there are, and one where there is a
+    single core.
+    """
     from joblib import Parallel, delayed
 
     started = time.perf_counter()

@@ -39,8 +39,8 @@ class BoundSettings(NamedTuple):
     # gives an ellipsoid; twice as many cost twice the factorisations (measured on data/).
     gamma_shares: tuple[float, ...] = (1e-3, 0.1, 0.5, 0.9)
     # With at most this many open nodes a fold of several rows is bounded as a whole (problem 9),
-    # which takes an optimisation for every node; with more open nodes the fold is bounded row by
-    # row. Twice the number would let a fold take twice the optimisations.
+    # which takes an optimisation for every node and every ε; with more open nodes the fold is
+    # bounded row by row alone. Doubled, the number would let a fold take twice the optimisations.
     max_joint_nodes: int = 30
     # Relative amount by which every bound is widened for rounding. A square or a difference of two
     # numbers takes at most four roundings of relative error 1.1e-16, and the amount is twice their

@@ -30,9 +30,14 @@ from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import Search
 
-# After the time limit a fold still gets its interval if that costs at most this many floating-point
-# operations, a twentieth of a second. With twice as many, a run could exceed its limit by twice the
-# time.
+# The intervals of one fold at one γ, for all τ at once, count as min(n, p) p² floating-point
+# operations, with n rows and p columns. Where that is less than this number, which takes a
+# twentieth of a second, folds without an interval get one even after the time limit; else they stay
+# without. The total is not limited: a run may exceed its time limit by a twentieth of a second for
+# every fold and every γ, which is 5 s with ten folds and ten γ. Doubled, a run could exceed its
+# limit by twice the time. The comparison is made in ``_cheap_intervals``, which has a second use:
+# ``prove`` asks it beyond 45 columns whether, with MANY_FOLDS folds or more, the trees that folds
+# share are searched before the intervals are computed.
 MAX_UNTIMED_OPERATIONS = 5e7
 
 
@@ -238,7 +243,7 @@ class Surface:
         return np.asarray(self.ledger.error[self.rows[gamma], :, : self.ledger.k])
 
     def supports(self, gamma: float, tau_index: int) -> list[Support]:
-        """The support of every fold's answer at one pair."""
+        """The support of every fold's answer at one pair, which the γ step holds fixed."""
         g, k = self.rows[gamma], self.ledger.k
         return [self.ledger.support(g, tau_index, j) for j in range(k)]
 
@@ -289,7 +294,11 @@ class Surface:
 
     @property
     def _cheap_intervals(self) -> bool:
-        """Whether a fold's interval takes so little work that the time limit is not checked."""
+        """Whether a fold's interval takes so little work that the time limit is not checked.
+
+        The answer is the same for all folds and γ, and it also decides the order of work in
+        :meth:`prove`.
+        """
         operations = min(self.data.folds.n, self.data.p) * self.data.p**2
         return operations < MAX_UNTIMED_OPERATIONS
 

@@ -26,12 +26,16 @@ from .batch import Batch
 from .ledger import Ledger
 from .progress import Report
 
-# At most this many deleted rows share a tree, so that the tree's arrays for the rows stay in the
-# processor's cache. With twice as many rows the trees visit fewer nodes, but every node takes
-# longer (measured).
+# Of leave-one-out folds up to 45 columns, at most this many share a tree, so that the tree's arrays
+# for the deleted rows stay in the processor's cache. A table of n rows has n / 512 trees, rounded
+# up, at every γ. Doubled, there would be half as many trees, which visit fewer nodes in total, but
+# every node takes longer (measured).
 FOLDS_PER_TREE = 512
-# From this number of folds on, estimates beyond 45 columns search no tree for any fold. With twice
-# the number, the estimates of 20 to 39 folds would wait for a tree of every fold.
+# From this number of folds on, estimates beyond 45 columns search no tree for any fold. The proofs
+# beyond 45 columns divide at the same number: from here on, folds that hold out few rows share a
+# tree (prove), which is searched before cheap intervals are computed (engine); below it, up to 200
+# columns, a tree for all sizes of a fold is tried (prove). Doubled, the estimates of 20 to 39 folds
+# would wait for a tree of every fold, and their proofs would share no tree.
 MANY_FOLDS = 20
 
 

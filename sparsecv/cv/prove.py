@@ -39,14 +39,18 @@ from .shared_tree import SharedTree, rows_left_out
 class ProofSettings(NamedTuple):
     """How the time for proofs is divided; the values were chosen by timing tables of data/."""
 
-    # A problem gets this many seconds in the first round, and is left for the next round when they
-    # are over. With twice the seconds, a hard cell delays all other cells twice as long.
+    # A problem (one fold, or all rows, at one γ and τ) gets this many seconds in the first round,
+    # and is left for the next round when they are over. After a fold that is left, the folds of
+    # its cell (γ, τ) that have not begun are left, too. A tree that the k folds of a cell share
+    # gets 10 times the seconds, or k / 10 times if that is more. Doubled, a hard cell delays all
+    # other cells twice as long.
     first_round_seconds: float = 0.05
-    # Every later round gives a problem this many times the seconds of the round before. At 8 there
-    # are fewer rounds, and a hard cell delays the other cells longer.
+    # Every later round gives a problem this many times the seconds of the round before. Doubled, to
+    # 8, there are fewer rounds, and a hard cell delays the other cells longer.
     round_growth: float = 4.0
-    # Where folds are many, folds of at most this many rows share one tree. With 8 rows, the bounds
-    # that a node has for all rows would be too weak for most folds.
+    # Where folds are many (MANY_FOLDS or more), they share one tree if the largest of them holds
+    # out at most this many rows. Doubled, folds of 8 rows would share a tree, and the bounds that a
+    # node has for all rows would be too weak for most of them.
     max_rows_left_out: int = 4
     # Within a cell, progress is reported after this many seconds without a report; twice the
     # seconds would report half as often.
@@ -55,10 +59,12 @@ class ProofSettings(NamedTuple):
     # Twice the seconds would let easy tables wait twice as long for trees that prove everything.
     first_trial_seconds: float = 0.1
     # After a tree that did not end, the next tree is tried once the proofs have taken this many
-    # times the seconds they had taken then. At 8 trees are tried less often.
+    # times the seconds they had taken then. Doubled, to 8, trees are tried less often.
     trial_growth: float = 4.0
     # A trial tree may have this many nodes for every second of proofs so far, which take an eighth
-    # of that second. With twice as many nodes trials would take a quarter of the time.
+    # of that second; or twice the nodes of the largest tree of a fold that has ended, if that is
+    # more. The limit is that of the first fold; once its tree has ended, every other fold's tree
+    # may have four times as many. Doubled, trials would take a quarter of the time.
     trial_nodes_per_second: int = 3_000_000
 
 

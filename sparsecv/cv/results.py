@@ -14,10 +14,15 @@ from ..solvers.supports.rounding import stacked
 
 Array = NDArray[np.float64]
 # CV errors whose relative difference is at most this number count as equal, as rounding may have
-# caused the difference. Twice the number would also tie errors that differ by 2e-9 of their value.
+# caused the difference. Two errors in a comparison may each be off by as much, so that the least
+# error counts as proved where no lower bound is below it by more than twice this share (here, in
+# prove and in selection/choice). The ledger also takes a proved support in place of a fold's answer
+# only where that lowers the training objective by more than this share. Doubled, the number would
+# also tie errors that differ by 2e-9 of their value.
 TIE = 1e-9
-# A bound that differs from the estimate by more than this factor is not shown. Twice the factor
-# would also show bounds up to 4 times, or down to a quarter of, the estimate.
+# A bound that differs from the estimate by more than this factor is not shown, in tables or plots;
+# it still counts in every comparison. Doubled, the factor would also show bounds up to 4 times, or
+# down to a quarter of, the estimate.
 MAX_BOUND_RATIO = 2.0
 
 
@@ -88,7 +93,10 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]:
-    """Bounds on CV errors, with NaN in place of bounds too far from the estimate to be shown."""
+    """Bounds on CV errors, with NaN in place of bounds too far from the estimate to be shown.
+
+    A bound that is far off says little, and would stretch the axis of a plot.
+    """
     low = np.where(np.multiply(lower, MAX_BOUND_RATIO) >= estimate, lower, np.nan)
     high = np.where(upper <= np.multiply(estimate, MAX_BOUND_RATIO), upper, np.nan)
     return low, high

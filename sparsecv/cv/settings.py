@@ -18,8 +18,11 @@ METHODS = ("auto", "exact", "grid", "search", "bounds")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# Beyond 45 columns, proofs end after this many seconds where the user names no time limit; what is
-# not proved by then stays estimated. Twice the seconds would double the time of such runs.
+# Beyond 45 columns, proofs end after this many seconds where the time limit is "auto"; what is not
+# proved by then stays estimated. The seconds are for all γ, τ and folds of one surface together,
+# and begin with its first proof; those of the fits of a nested cross-validation are divided among
+# the outer folds. The command line names the seconds in the plan of a run. Doubled, the seconds
+# would double the time that such runs take for proofs.
 PROVING_SECONDS = 60.0
 
 

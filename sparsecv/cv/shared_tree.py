@@ -26,13 +26,18 @@ from .bounds import BOUND_SETTINGS, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
 
 Array = NDArray[np.float64]
-# A fold is solved from its own rows where rounding may change its objective, computed from the Gram
-# matrix of all rows, by more than this share. Twice the share would accept the tree's results for
-# folds whose objectives have twice the rounding error.
+# The tree's result for a fold is not used where rounding may change the fold's objective, computed
+# from the Gram matrix of all rows, by more than this share of the objective: where the tree's own
+# estimate of its rounding is larger, or where the objective, computed again from the fold's rows,
+# exceeds the tree's by more than this share plus the estimate. Then ``solve_tau`` with branch=True
+# solves the fold from its own rows; with branch=False the fold stays unproved, and it is left to
+# the caller to solve it. Doubled, the share would accept the tree's results for folds whose
+# objectives have twice the rounding error.
 MAX_ROUNDING_SHARE = 1e-6
 # An incumbent counts as optimal where a lower bound is within this share of its objective, as the
-# solvers take such a share off their bounds for rounding. Twice the share would count supports as
-# optimal that are worse than the optimum by up to 2e-9 of the objective.
+# solvers take such a share off their bounds for rounding. It holds for every fold alone, here in
+# ``bracket_rows``, and in tau_search for the folds and for the problem of all rows. Doubled, it
+# would count supports as optimal that are worse than the optimum by up to 2e-9 of the objective.
 PROOF_GAP = 1e-9
 
 
@@ -145,7 +150,12 @@ class SharedTree:
         return worst(statuses)
 
     def _imprecise(self, t: int, found: list[PartialProof]) -> NDArray[np.bool_]:
-        """Folds whose objectives, computed from the Gram matrix of all rows, are too imprecise."""
+        """Folds whose objectives, computed from the Gram matrix of all rows, are too imprecise.
+
+        The tree does not count as a proof for such a fold; see MAX_ROUNDING_SHARE.
+
+        Returns: A truth value for every fold, shape (k,).
+        """
         fresh = self.ledger.best_objective[self.g, t, : self.ledger.k]
         known, rounding = np.array([(one.objective, one.rounding) for one in found]).T
         off = ~(fresh <= known * (1.0 + MAX_ROUNDING_SHARE) + rounding)
@@ -223,7 +233,14 @@ class SharedTree:
         self.enter(t, j, found)
 
     def enter(self, t: int, j: int, found: PartialProof) -> None:
-        """Enter a fold's incumbent, and its proof or an interval from its open nodes."""
+        """Enter a fold's incumbent, and its proof or, from its open nodes, an interval.
+
+        The interval is one of h_j, the sum of squared errors on the rows that fold j holds out. The
+        function of the same name inside :meth:`solve_tau` enters the result of a unit of a batch,
+        and calls this method for that.
+
+        t, j: Index of τ, and number of the fold.
+        """
         ledger, g, n = self.ledger, self.g, self.left_out.n
         ledger.searched[g, t, j] |= found.work.n_branched > 0
         ledger.offer(g, t, j, found.support)

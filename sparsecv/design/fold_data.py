@@ -22,9 +22,10 @@ from .design import Array, Design, centre
 from .folds import Folds, HashedFolds, Index
 from .moments import FoldMoments, Moments
 
-# The training problems of all folds are kept in memory if together they take at most this many
-# bytes; otherwise each problem is made again whenever it is asked for. Twice the value would let a
-# run hold twice the memory, and keep the problems of twice as many folds.
+# The training problems of all k folds of a RowFolds are kept in memory if together they take at
+# most this many bytes, counted as 8 k min(n, p + 1) (p + 1) with n rows and p columns; otherwise
+# none is kept, and each is made again whenever it is asked for. Doubled, the value would let a run
+# hold twice the memory, and keep the problems of twice as many folds.
 CACHE_BYTES = 256_000_000
 
 

@@ -43,9 +43,11 @@ class NestedSettings(NamedTuple):
     # folds lack a tenth of the rows, which at 20 rows makes the error 11 to 14 % too large
     # (docs/benchmarks.md). Twice the number would take up to 60 outer fits.
     max_rows_left_out_one_by_one: int = 30
-    # A command whose fit took more nodes than this does not nest the fit unless asked to. Every
-    # outer fit takes about as many nodes. Five million nodes take half a second, and twice as many
-    # take a second.
+    # A command whose fit took more nodes than this, in total over partitions, γ, sizes and folds,
+    # does not nest the fit unless asked to; a fit of exactly this many nodes is nested. Every outer
+    # fit takes about as many nodes as the fit itself. Five million nodes take half a second, so the
+    # outer fits take up to about 5 s with ten outer folds and 15 s with thirty. Beyond 45 columns
+    # no command nests unasked. Doubled, the number would let a command take twice these times.
     max_nodes_unasked: int = 5_000_000
 
 

@@ -203,7 +203,13 @@ class TextFile(ArrowFile):
             yield pacsv.open_csv(handle, read, parse, convert)
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows of numbers, or of text without blanks."""
+        """Yield record batches of at most ``rows`` rows of numbers, or of text without blanks.
+
+        Every call reads the file from its start. A column comes as numbers where :meth:`inspect`
+        has noted it in ``_numeric``; every other column, and before that every column, comes as
+        text, without the blanks around each cell. However large ``rows`` is, a batch ends where a
+        block that Arrow parses ends.
+        """
         if self._empty:
             return
         types = {n: pa.float64() if n in self._numeric else pa.string() for n in columns}
@@ -260,7 +266,15 @@ class TextFile(ArrowFile):
             return None
 
     def floats(self, name: str, cells: Any) -> FloatArray:
-        """The m cells of a column of numbers, or of true and false, as float64, shape (m,)."""
+        """The m cells of a column of numbers, or of true and false, as float64, shape (m,).
+
+        :meth:`sparsecv.tables.arrow.ArrowTable.blocks` calls it, block by block, for a table that
+        :meth:`inspect` did not keep in memory, and so only after :meth:`inspect` has found what
+        every column holds. Columns of text never get here: they are refused before, or become 0/1
+        columns by another way.
+
+        cells: Cells of the column as :meth:`batches` yields them, numbers or text.
+        """
         if name in self._numeric:
             return np.asarray(as_numpy(cells))
         values = self.numbers(cells)

@@ -24,8 +24,8 @@ class BendersSettings(NamedTuple):
     """What tunes outer approximation."""
 
     # Before the master starts, cuts are made at the leaves of a tree, which has at most so many
-    # leaves. Twice as many make the master's bound tighter and each of the master's linear programs
-    # slower. The number is a choice: the master proves from any cuts.
+    # leaves, unless a caller gives another number. Doubled, the master's bound is tighter and each
+    # of its linear programs slower. The number is a choice: the master proves from any cuts.
     root_cuts: int = 1000
     # Masters are asked to close no smaller relative gap, because their tolerances (below) times a
     # hundred columns are of this size. Twice the value ends searches at twice the gap.

@@ -22,10 +22,12 @@ class HighsSettings(NamedTuple):
     # The stop flag and the clock are looked at once in so many seconds. Twice the value lets a
     # search go on for twice as long after somebody has asked to stop.
     poll_seconds: float = 0.05
-    # Between two looks at the clock so many leaves are added to the tree of cuts. Twice as many
-    # overrun a round's time for cuts by twice as much.
+    # Between two rounds of HiGHS (one search of a master to its end each), cuts are added for as
+    # long as the round took; between two looks at the clock so many leaves are added to the tree of
+    # cuts. Doubled, that time is overrun by twice as much.
     leaves_at_a_time: int = 20
-    # HiGHS takes no larger node limit, which is a 32-bit integer; the value stands for no limit.
+    # HiGHS takes no larger node limit, which is a 32-bit integer; it is passed on where the caller
+    # has no limit or has more nodes left. Doubled, HiGHS would refuse it.
     max_nodes: int = 2**31 - 1
 
 

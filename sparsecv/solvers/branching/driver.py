@@ -85,7 +85,7 @@ class Children(NamedTuple):
 
 @kernel
 def push(open_nodes, row):  # type: ignore[no-untyped-def]
-    """Put a row in the heap."""
+    """Put a row in the heap, which gives open nodes back by their bounds, the least first."""
     heap, bound, counts = open_nodes.heap, open_nodes.bound, open_nodes.counts[0]
     at = counts.in_heap
     counts.in_heap += 1
@@ -124,7 +124,7 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-def]
-    """Copy a node's decisions and coefficients."""
+    """Copy a node's decisions and coefficients between the table, the current node and buffers."""
     for i in range(state.shape[0]):
         state[i], beta[i] = from_state[i], from_beta[i]
 

@@ -76,7 +76,10 @@ class SearchState(NamedTuple):
 
 @kernel(inner=True)
 def combinations(n, k, most):  # type: ignore[no-untyped-def]
-    """C(n, k); once the product exceeds ``most``, some number above ``most``."""
+    """C(n, k), or some number above ``most`` where C(n, k) is above ``most``.
+
+    Callers only ask whether there are more than ``most``, and C(n, k) itself may overflow.
+    """
     k = min(k, n - k)
     total = 1.0
     for a in range(k):
@@ -125,7 +128,10 @@ def fill_up(chosen, m, tau):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def enter_node(st, m):  # type: ignore[no-untyped-def]
-    """Enter the m chosen columns, filled up to τ columns; return the objective."""
+    """Enter the m chosen columns, filled up to τ columns, as they are; return the objective.
+
+    More columns never raise the objective, so that the filled support is at least as good.
+    """
     tau = st.support.shape[0]
     fill_up(st.chosen, m, tau)
     for a in range(tau):
@@ -251,7 +257,7 @@ def screen(st, bound, target, k):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def exclude(Q, beta, g, i):  # type: ignore[no-untyped-def]
-    """Set β_i to 0, and g = b − Qβ accordingly."""
+    """Set β_i to 0, and g = b − Qβ accordingly, as a relaxation without column i starts there."""
     if beta[i] != 0.0:
         for j in range(g.shape[0]):
             g[j] += Q[i, j] * beta[i]
@@ -286,7 +292,11 @@ def small_enough(st, n, k, nodes):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def count_node(st):  # type: ignore[no-untyped-def]
-    """List the included and the free columns; return how many there are of each."""
+    """List the included and the free columns; return how many there are of each.
+
+    The included columns go to ``st.chosen``, no more than fit there, and the free columns to
+    ``st.columns``: what enumeration and rounding of the node choose from.
+    """
     m, n = 0, 0
     for i in range(st.state.shape[0]):
         if st.state[i] == IN:

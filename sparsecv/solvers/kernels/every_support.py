@@ -126,14 +126,17 @@ def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) ->
 
 @kernel(inner=True)
 def subtract(target, source, pivot, weight):  # type: ignore[no-untyped-def]
-    """target = source − weight·pivot."""
+    """target = source − weight·pivot, by which a pick is projected out of a column or of y."""
     for j in range(source.shape[0]):
         target[j] = source[j] - weight * pivot[j]
 
 
 @kernel(inner=True)
 def normalised(work, level):  # type: ignore[no-untyped-def]
-    """Bring the direction of a level to unit length; the squared length it had."""
+    """Bring the direction of a level to unit length, unless it is dependent on the picks above.
+
+    Returns: The squared length it had.
+    """
     q = work.Q[level]
     square = dot(q, q, q.shape[0])
     if square > work.now[0].dependent:
@@ -162,7 +165,10 @@ def direction(work, level, i):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def explain(work, level):  # type: ignore[no-untyped-def]
-    """Take the pick's direction out of the residual of y."""
+    """Take the pick's direction out of the residual of y, and note the objective and the gain.
+
+    The direction is the unit vector in ``work.Q[level]``.
+    """
     q, old, new = work.Q[level], work.left[level], work.left[level + 1]
     r = q.shape[0]
     weight = dot(q, old, r)

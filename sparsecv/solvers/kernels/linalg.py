@@ -38,7 +38,7 @@ def record(dtype: np.dtype[Any], **values: float) -> Any:
 
 @kernel(inner=True, reorder=True)
 def dot(a, b, n):  # type: ignore[no-untyped-def]
-    """Σ a_i b_i over the first n entries."""
+    """Σ a_i b_i over the first n entries, in any order, so that the loop may be vectorised."""
     total = 0.0
     for i in range(n):
         total += a[i] * b[i]

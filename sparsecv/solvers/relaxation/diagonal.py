@@ -24,37 +24,41 @@ class DiagonalSettings(NamedTuple):
     is checked whatever they are.
     """
 
-    # Problems of more columns take the least eigenvalue of G as every entry of D. Both searches
-    # take O(p³) operations a pass or step: twice as many columns take eight times the time.
+    # Problems of more columns take the least eigenvalue of G as every entry of D, and the search
+    # below a root (``branching.single``) then fits no diagonal. Both searches for a diagonal take
+    # O(p³) operations a pass or step. Doubled, a pass or step may take eight times the time.
     max_columns: int = 300
     # A fit ends after this many Newton steps, unless the caller gives another number, and returns
-    # the best D so far. Twice as many may take twice the time for a slightly better D.
+    # the best D so far. Doubled, it may take twice the time for a slightly better D.
     steps: int = 30
     # Weights μ of the barrier log det(G − D), used in turn, in units of the mean diagonal entry of
     # G. The last weight is about what each column adds less to Σ D_ii than it could: twice the last
     # weight leaves twice as much.
     trace_barriers: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-    # Passes over all columns with each of these weights; twice as many take twice the time.
+    # Passes over all columns with each of these weights. Doubled, the first D is a little larger
+    # and takes twice the time.
     trace_sweeps: int = 3
     # A fit starts from this share of the given D, as the barrier is infinite where G − D is
     # singular. A share nearer to 1 starts with a better bound and takes shorter first steps.
     interior_share: float = 0.98
-    # The barrier's weight is at most this share of the gap for each free column. Twice the share
-    # starts further inside and takes more steps.
+    # The barrier's weight is at most this share of the gap still to close, which is the bound that
+    # closes the node less the best bound so far, divided by the number of free columns. Doubled,
+    # the fit starts further inside and takes more steps.
     max_barrier_share: float = 3.0
     # The weight is multiplied by this factor after a step longer than ``shortening`` of the full
     # step, and where no length helps. Twice the factor takes more and easier steps.
     barrier_factor: float = 0.25
-    # A fit ends where the barrier may keep the bound below its best by at most this share of the
-    # gap. Twice the share ends a step earlier.
+    # A fit ends where the barrier may keep the bound below its best by less than this share of the
+    # gap still to close. Doubled, it ends about a step earlier.
     remaining_share: float = 0.01
     # A step is first tried at this many times the length that self-concordance proves to help.
     # Twice the ratio tries longer steps, which are shortened more often.
     length_ratio: float = 8.0
-    # A step that does not help is shortened by this factor; a larger factor tries more lengths.
+    # A step that does not help is multiplied by this factor and tried again. The square root of the
+    # factor tries twice as many lengths; doubled to 1, a step would never get shorter.
     shortening: float = 0.5
-    # A step is given up once it is shorter than this share of the full step. Twice the share gives
-    # up earlier.
+    # A step is given up once it is at most this share of the full step, and the barrier's weight
+    # falls. Doubled, it is given up a length earlier.
     min_step: float = 0.02
 
 

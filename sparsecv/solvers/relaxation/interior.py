@@ -16,8 +16,9 @@ import scipy.linalg as sla
 from ..core.limits import Limits
 from ..kernels.linalg import Array
 
-# The method ends after this many steps. Some 20 steps reach the gap; more are taken only where
-# rounding keeps them from it, where twice as many take twice the time. A bound holds at any step.
+# The method ends after this many steps, each one dense factorisation. Some 20 steps reach the gap;
+# more are taken only where rounding keeps them from it. Doubled, these cases take twice the time. A
+# bound holds at any step.
 MOST_STEPS = 60
 
 

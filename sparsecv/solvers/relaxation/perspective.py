@@ -26,21 +26,25 @@ class RelaxationSettings(NamedTuple):
     The numbers are choices that decide how soon the gap is reached, not whether a bound holds.
     """
 
-    # Coordinate descent runs this many rounds before Newton steps on the active columns. Twice as
-    # many leave fewer columns to the Newton steps, and take twice the time.
+    # Coordinate descent runs at most this many rounds before Newton steps on the active columns, a
+    # round being one dual bound and up to 8 passes over the active columns. Doubled, fewer columns
+    # are left to the Newton steps, in up to twice the time.
     rounds: int = 12
-    # Where neither method lowers the objective, the rounds double, at most this many times; then
-    # interior points follow. Twice as many allow sixteen times ``rounds``.
+    # Where neither method lowers the objective, the rounds double, at most this many times, to
+    # ``rounds`` times 4; then interior points follow. Doubled, up to sixteen times ``rounds`` are
+    # tried first.
     most_doubled: int = 2
-    # The last descent, where all methods have missed the gap, ends after this many rounds.
+    # The last descent, where all methods have missed the gap, ends after this many rounds, with the
+    # best bound so far. Doubled, it may take twice the time.
     last_rounds: int = 300
-    # A call of the Newton steps ends after this many values of √λ; twice as many are rarely used.
+    # A call of the Newton steps ends after this many values of √λ. Doubled, the additional values
+    # are rarely used.
     multipliers: int = 40
     # The Newton steps end where Σz deviates from τ by at most this share of τ. Twice the share
     # ends them earlier, with a larger gap.
     cardinality_share: float = 1e-9
     # The set of active columns is formed at most this many times in a row, while further columns
-    # ask for a coefficient. Twice as many solve for more columns before the next descent.
+    # ask for a coefficient. Doubled, more columns may be solved for before the next descent.
     working_sets: int = 6
     # A column asks for a coefficient where |g_i|/√w_i exceeds √λ by this share. Twice the share
     # leaves more small coefficients at 0.
@@ -50,10 +54,12 @@ class RelaxationSettings(NamedTuple):
     # columns: twice as many columns take eight times the time.
     active_columns: int = ACTIVE_COLUMNS
     last_active_columns: int = 1000
-    # A fall of the objective by less than this share counts as no progress. Twice the share goes on
-    # to the next method earlier.
+    # A fall of the relaxation's objective by less than this share of it counts as no progress.
+    # Doubled, the next method is tried earlier.
     progress: float = 1e-10
-    # Interior points end at this share of the gap to reach; half the share takes one step more.
+    # Interior points end where their complementarity gap, as a share of yᵀy, is this share of the
+    # relative gap that the caller asks for. Doubled, they take a step less and leave more to the
+    # methods after them.
     interior_share: float = 0.01
 
 

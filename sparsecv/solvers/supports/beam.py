@@ -23,20 +23,22 @@ Support = NDArray[np.intp]
 class LocalSearchSettings(NamedTuple):
     """Tuning numbers of the search for one good support."""
 
-    # The beam search keeps this many supports of every size. Twice as many take twice the time. The
-    # numbers of this record are choices: a support is only ever a start for a proof.
+    # The beam search keeps this many supports of every size, unless a caller gives another number.
+    # Doubled, it takes twice the time. The numbers of this record are choices: a support is only
+    # ever a start for a proof.
     beam_width: int = 10
     # When two members are exchanged at once, at most this many columns outside the support may come
-    # in. With twice as many an exchange takes four times as long.
+    # in, those that would raise the gain most. Doubled, an exchange takes up to four times as long.
     pair_columns: int = 300
-    # Swaps from one start end after this many, at a support that further swaps may improve. Twice
-    # as many let a search that is still improving go on for twice as long.
+    # Swaps from one start end after this many exchanges of one member, at a support that further
+    # swaps may improve. Doubled, a search that is still improving may go on for twice as long.
     swaps: int = 200
-    # The search ends after this many restarts in a row that find no better support. Twice as many
-    # search for longer, and may find better supports.
+    # The search ends after this many restarts in a row that find no better support, or at its time
+    # limit where that is earlier. Doubled, it searches for longer, and may find better supports.
     failed_restarts: int = 40
-    # Problems of more columns are searched on the columns most correlated with y, this many. Their
-    # Gram matrix takes 200 MB; that of twice as many takes 800 MB.
+    # Problems of more columns are searched on the columns most correlated with y, this many. It
+    # caps the columns of the supports of every size (``supports.path``) too. Their Gram matrix
+    # takes 200 MB. Doubled, it takes 800 MB.
     promising_columns: int = 5000
 
 

@@ -29,19 +29,20 @@ Support = NDArray[np.intp]
 class GrowerSettings(NamedTuple):
     """Tuning numbers of the supports of every size; supports are starts, which proofs improve."""
 
-    # Swaps from one start end after this many, at a support that further swaps may improve. Twice
-    # as many let a search that is still improving go on for twice as long.
+    # Swaps from one start end after this many exchanges of one member, at a support that further
+    # swaps may improve. Doubled, a search that is still improving may go on for twice as long.
     swaps: int = 30
-    # The search uses this many columns, those most correlated with y, for each size up to the
-    # largest size; and no fewer than ``least_columns``. Twice as many of either take four times the
-    # memory of the Gram matrix.
+    # The search uses the columns most correlated with y: ``columns_per_size`` for each size up to
+    # the largest size, no fewer than ``least_columns``, and no more than
+    # ``LocalSearchSettings.promising_columns``. Doubled, either takes up to four times the memory
+    # of the Gram matrix.
     columns_per_size: int = 100
     least_columns: int = 600
-    # Two supports of a size whose gains differ by at most this share count as one support. It is
-    # well above rounding: twice the share makes no difference.
+    # Two supports of a size whose gains differ by at most this share of the gain count as one
+    # support. It is well above rounding. Doubled, next to nothing changes.
     same_share: float = 1e-12
     # A start is passed over where its objective is more than this many times the best objective of
-    # its size. Twice the ratio tries more starts.
+    # its size. Doubled, more starts are tried.
     most_ratio: float = 2.0
     # Passes from the largest size down end after this many, each after a pass up; one more pass up
     # follows. Twice as many take up to twice the time.
@@ -51,9 +52,11 @@ class GrowerSettings(NamedTuple):
     # follow. Twice as many take twice the time.
     efforts: tuple[tuple[float, int, int], ...] = ((5e3, 3, 4), (3e4, 1, 1), (np.inf, 2, 0))
     # Members of a size's best support are exchanged where its objective exceeds the mean of both
-    # neighbours' by this share. Twice the share exchanges at fewer sizes.
+    # neighbours' by more than this share of the mean. Doubled, members are exchanged at fewer
+    # sizes.
     excess_share: float = 1e-3
-    # At most this many members are exchanged at once. Twice as many lead further away.
+    # At most this many members are exchanged at once, and at most half of the support. Doubled,
+    # exchanges lead further away.
     exchanged_members: int = 3
     # The arrays of a new support are updated from those of the current support where the columns to
     # add or remove, times this number, are at most its size; else they are computed anew, which

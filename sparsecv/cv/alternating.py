@@ -24,11 +24,13 @@ from .settings import DEFAULT_GAMMAS, Settings
 class AlternationSettings(NamedTuple):
     """How far the alternation goes. Where no origin is named, the value was chosen on data/."""
 
-    # The default grid goes no lower than this γ, as so small a ridge changes hardly a
-    # digit. Twice the value would end the grid at 2e-10.
+    # The default grid, where it is extended past its lower end, goes no lower than this γ, as so
+    # small a ridge changes hardly a digit. Doubled, the value would end the grid at 2e-10.
     min_gamma: float = 1e-10
     # An alternation from one starting γ ends after this many iterations; most alternations end
-    # after three. Twice the number would let alternations that have not ended take twice the time.
+    # after three. In total there are at most this many times (max_starts + 1): another alternation
+    # may start from the best γ of the last phase. Doubled, the number would let alternations that
+    # have not ended take twice the time.
     max_iterations: int = 10
     # Two γ whose relative difference is at most this number count as equal, which is the accuracy
     # of the root finder. Twice the number would end alternations at γ that differ by 2e-6.
@@ -36,8 +38,8 @@ class AlternationSettings(NamedTuple):
     # Up to 45 columns, the alternation starts from at most this many local minima of the default
     # grid. Twice the number takes up to twice the time and may find a lower minimum.
     max_starts: int = 3
-    # The γ step is taken at this many τ, at which the CV error is least. Twice the number takes
-    # twice the γ steps, which cost little beside the trees.
+    # In every iteration the γ step is taken at this many τ, at which the CV error is least.
+    # Doubled, the number takes twice the γ steps, which cost little beside the trees.
     max_taus: int = 5
     # Between two visited γ whose ratio is at most this number no other γ is visited. Twice the
     # distance from 1, a ratio of 1.04, would stop the search between γ earlier.
@@ -261,7 +263,10 @@ class _Alternation:
             self.descend(best)
 
     def _minima(self) -> list[float]:
-        """The visited γ that are local minima of min_τ h(γ, τ), the best first."""
+        """The visited γ that are local minima of min_τ h(γ, τ), the best first.
+
+        An alternation starts from the first few of them.
+        """
         order = sorted(self.errors)
         least = [float(self.errors[gamma].min()) for gamma in order]
         padded = [np.inf, *least, np.inf]
@@ -270,5 +275,8 @@ class _Alternation:
 
 
 def _same(a: float, b: float) -> bool:
-    """Whether two γ differ by no more than the accuracy of the root finder."""
+    """Whether two γ differ by no more than the accuracy of the root finder.
+
+    An alternation that comes back to a γ by this measure has ended.
+    """
     return abs(a - b) <= ALTERNATION.same_gamma * max(a, b)

@@ -158,7 +158,10 @@ class Surface:
 
     @cached_property
     def _proofs(self) -> Limits:
-        """The time for proofs; its clock starts at the first use of this property."""
+        """The time for proofs; its clock starts at the first use of this property.
+
+        So the time that estimates take is not taken from the proofs where the time limit is "auto".
+        """
         return self.limits.within(self._proving)
 
     @property
@@ -235,7 +238,10 @@ class Surface:
         return np.asarray(self._fold_errors(gamma).sum(axis=1) / self.data.total)
 
     def optimistic_error(self, a: float, b: float) -> float:
-        """The least h over τ if every fold had the smaller of its errors at two visited γ."""
+        """The least h over τ if every fold had the smaller of its errors at two visited γ.
+
+        The alternation visits a γ between two visited γ only where this number is small enough.
+        """
         better = np.minimum(self._fold_errors(a), self._fold_errors(b))
         return float(better.sum(axis=1).min()) / self.data.total
 
@@ -303,7 +309,11 @@ class Surface:
         return operations < MAX_UNTIMED_OPERATIONS
 
     def _bracket(self, rows: Sequence[int]) -> None:
-        """Give an interval to every fold without one, if that is cheap or the time is not up."""
+        """Give an interval to every fold without one, if that is cheap or the time is not up.
+
+        Without one, the upper bound on h at that γ and τ would be ∞. The time is looked at once,
+        before the first fold; a surface of estimates alone gets its intervals whatever the time.
+        """
         if not self.spent or self._only_estimates or self._cheap_intervals:
             for g in rows:
                 self.ledger.bracket_the_rest(g)

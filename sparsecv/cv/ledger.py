@@ -31,9 +31,10 @@ from .results import TIE, mean_over_folds
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
 Cell = tuple[int, int, int]  # a row (γ), the index of a τ, and a problem
-# Deleting a row divides its residual by one minus its leverage. Where that number is at most this
+# For leave-one-out a fold's fit follows from the fit of all rows by deleting a row, which divides
+# its residual by one minus its leverage, a number from 0 to 1. Where that number is at most this
 # share, digits cancel, and the fold is fitted from its own rows instead: a deleted fit keeps about
-# ten of sixteen digits. Twice the share would fit a few more folds from their own rows.
+# ten of sixteen digits. Doubled, the share would fit a few more folds from their own rows.
 MIN_RESIDUAL_SHARE = 1e-5
 _ANSWER = ("objective", "error", "choice")
 # The values that a cell (γ, τ, problem), or a row (γ), has before anything is known.
@@ -325,7 +326,11 @@ class Ledger:
             self.bracket(g, j)
 
     def fits(self, g: int, folds: NDArray[np.intp], support: Support) -> tuple[Array, Array]:
-        """Training objectives and held-out errors, shape (m,) each, of one support on m folds."""
+        """Training objectives and held-out errors, shape (m,) each, of one support on m folds.
+
+        For several leave-one-out folds both follow from one fit of all rows, unless digits cancel
+        (MIN_RESIDUAL_SHARE); every other fold is fitted from its own rows.
+        """
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)

@@ -237,7 +237,11 @@ class Prover:
         )
 
     def _open_cells(self) -> list[tuple[int, int]]:
-        """Row and index of τ of the cells that are still to be proved, the least estimate first."""
+        """Row and index of τ of the cells that are still to be proved, the least estimate first.
+
+        Where the choice alone is to be proved, these are the cell of least estimate and the cells
+        whose lower bound is below that estimate, any of which could have a smaller error.
+        """
         ledger, rows = self.ledger, self.rows
         error, lower = ledger.sums("error")[rows], ledger.sums("lower")[rows]
         wanted = ~ledger.exact[rows, :, : self.k].all(axis=2) & ~self.beyond_precision[rows]
@@ -303,7 +307,11 @@ class Prover:
     def _until_one_fails(
         self, statuses: list[Status], seconds: float | None
     ) -> Callable[[float], Limits]:
-        """Limits of some seconds for every unit, and of 0 s after a unit that reached a limit."""
+        """Limits of some seconds for every unit, and of 0 s after a unit that reached a limit.
+
+        A single open fold keeps h at a cell unproved, so the seconds of the other folds would be
+        better spent on other cells.
+        """
         return lambda _: self.limits.within(0.0 if set(statuses) - {Status.OPTIMAL} else seconds)
 
     def _prove(self, g: int, t: int, seconds: float) -> Iterator[Batch]:

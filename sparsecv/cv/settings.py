@@ -39,12 +39,16 @@ class Settings:
         estimated and bracketed. 0 proves nothing. "auto": none up to 45 columns, beyond 60 s of
         proving once the estimates are there.
     n_jobs: Threads, as in joblib.
-    tol: search: relative tolerance (UB − LB)/UB of the least CV error at each γ.
+    tol: search: relative tolerance (UB − LB)/UB of the least CV error at each γ; a search ends once
+        the gap is at most this number. Doubled, searches end sooner, with twice the gap.
     bounds: search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
         for the same with u*, the optimum on all rows, in Corollary 3 (one problem more per τ).
-    mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1).
+    mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1), over all its τ and
+        folds; a search ends there, though the model of all rows may take one more. Doubled, a run
+        may solve twice as many.
     prove: Beyond 45 columns: "choice" proves what the least error needs, "all" every h(γ, τ).
-    proving: Seconds of proving beyond 45 columns where ``time_limit`` is "auto".
+    proving: Seconds of proving beyond 45 columns where ``time_limit`` is "auto", in total over γ, τ
+        and folds; see PROVING_SECONDS. Doubled, such proofs may take twice the time.
     """
 
     method: str = "auto"

@@ -93,7 +93,7 @@ class _Search:
         self.status: Status | None = None
 
     def report_folds(self, t: int = 0) -> None:
-        """Report how many folds of one τ are exact."""
+        """Report how many folds of one τ are exact, as the progress of the search at this γ."""
         done = self.ledger.exact[self.g, t, : self.k].sum() if self.ledger.history[self.g] else 0
         self._report(f"γ = {self.gamma:.4g}", int(done), self.k)
 
@@ -145,7 +145,10 @@ class _Search:
         return plain, relaxation_path(problem, self.taus, extract=True, limits=self.limits)
 
     def _bracket_fold(self, j: int) -> None:
-        """Bound the error of fold j at every τ by the fold's own relaxations."""
+        """Bound the error of fold j at every τ by the fold's own relaxations.
+
+        A fold whose relaxation is as good as its incumbent is proved without a search.
+        """
         ledger, g = self.ledger, self.g
         training, held_out = ledger.problem(g, j), self.data.held_out(j)
         spectrum = Spectrum.of(training)

@@ -191,7 +191,7 @@ def prepare(
 
 
 def _bytes(source: RowSource) -> int:
-    """The bytes that all rows take in memory."""
+    """The bytes that all rows take in memory, which decide whether they are held there."""
     return 8 * source.n * (source.p + 1)
 
 

@@ -67,7 +67,7 @@ Rows = tuple[Array, Array, Array | None, NDArray[Any] | None]
 
 
 def _some(rows: Rows, index: NDArray[np.intp]) -> Rows:
-    """The rows whose numbers are in ``index``."""
+    """The rows whose numbers are in ``index``, such as those an outer fold trains on."""
     X, y, *more = rows
     weights, groups = (None if values is None else values[index] for values in more)
     return X[index], y[index], weights, groups

@@ -41,7 +41,9 @@ class ProjectionSettings(NamedTuple):
     # value is measured: experiments/selection/average_weights.py compares 0.3 %, 1 % and 3 %.
     max_distance_share: float = 0.01
     # The ridge weights γ⊥ of projections, in hundredths of the mean squared length of a column.
-    # Twice the values would shrink the projections more. The values are measured.
+    # Powers of ten below them are added where models of smaller γ carry weight. Every size takes
+    # the γ⊥ of its least held-out distance. Doubled, the values would shrink the projections more.
+    # The values are measured.
     ridges: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 

@@ -164,7 +164,7 @@ class Study:
 
     @property
     def whole(self) -> bool:
-        """Whether the time has sufficed for all partitions."""
+        """Whether the time has sufficed for all partitions; else no choice over them is proved."""
         return len(self.others) == (self.repeats - 1 if self.redraws else 0)
 
     @cached_property
@@ -209,7 +209,11 @@ class Study:
 
     @property
     def _estimates_serve(self) -> bool:
-        """Whether CV errors may stay estimates beyond 45 columns, as no proof is asked for."""
+        """Whether CV errors may stay estimates beyond 45 columns, as no proof is asked for.
+
+        Where they may, a rule that averages models proves nothing, and other partitions are not
+        proved either unless there is a time limit in seconds.
+        """
         settings = self.settings
         return settings.prove == "choice" and not settings.grid and self.data.p > TREE_ONLY
 
@@ -338,7 +342,10 @@ class Study:
         return [found[index] for index in range(len(tasks))]
 
     def note_limit(self, proved: bool) -> None:
-        """Remember the limit that was reached, if there is one and something is not proved."""
+        """Remember the limit that was reached, if there is one and something is not proved.
+
+        It becomes part of :attr:`status`.
+        """
         if not proved and (reached := self.limits.reached(0)) is not None:
             self._statuses.append(reached)
 

@@ -19,7 +19,8 @@ from .single import branch_and_bound
 
 # Beyond ``TREE_ONLY`` (45) columns the all-sizes tree gets this many nodes, some 2 ms, or a quarter
 # of the time left where that ends earlier, before the sizes that it has not proved are searched
-# alone. Doubled, few sizes more are proved by the tree.
+# alone. In ``solvers.paths`` a tree of so many nodes follows the supports found at each γ. Doubled,
+# few sizes more are proved by the tree.
 FIRST_NODES = 20_000
 # Up to this many columns the all-sizes tree cannot be large, and has no limit of nodes but the
 # caller's. Doubled to 32, trees of up to 32 columns are never given up for searches of single

@@ -10,8 +10,9 @@ from ..kernels.compiled import seconds_compiling
 from .result import Status
 
 # Operations of dense factorisations and eigenvalue problems that a busy machine does in a second
-# (measured). At twice the value, searches would begin work that ends up to twice as late as their
-# time limit allows.
+# (measured). :meth:`Limits.affords` alone uses the number, to leave out a diagonal's eigenvalues,
+# an interior-point step or a converged relaxation that the seconds left would not suffice for.
+# Doubled, searches would begin work that ends up to twice as late as their time limit allows.
 FLOPS_PER_SECOND = 1e9
 
 

@@ -9,8 +9,9 @@ from ..cv.settings import checked_gammas
 from ..design.design import Array
 from ..errors import InputError
 
-# A range of more values is refused, because a wrong digit in a range could fill the memory: every
-# value is a row of the results. Twice the number would allow results of twice the size.
+# A range of more values, of γ, λ or τ, is refused, because a wrong digit in a range could fill the
+# memory: every value is a row of the results. Doubled, the number would allow results of twice the
+# size.
 MAX_RANGE_VALUES = 100_000
 
 

@@ -20,8 +20,9 @@ from ..selection.study import Study
 if TYPE_CHECKING:
     from ..selection.nested import NestedError
 
-# A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. Twice
-# the value would let the tables of one command fill two screens.
+# A table of more rows is cut to ROWS_AROUND rows around the choice, unless --table is given. The
+# CV errors at every τ and γ (details) are not printed at all where their tables together have more
+# rows. Doubled, the value would let the tables of one command fill two screens.
 MAX_TABLE_ROWS = 40
 # A table that is cut keeps this many rows; twice the value would leave the table uncut.
 ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1

@@ -18,8 +18,9 @@ from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
-# Up to this many columns the solver "auto" solves every problem to optimality; with more columns
-# heuristics give good supports without a proof. At twice the number searches may take minutes.
+# Up to this many columns the solver "auto" of a SparseRidgeLearner solves every problem to
+# optimality; with more columns heuristics give good supports without a proof. Doubled, searches
+# may take minutes.
 EXACT_COLUMNS = 20
 
 

@@ -174,9 +174,12 @@ def _fail(future: Any) -> None:
 @contextmanager
 def _scheduler_there() -> Iterator[None]:
     """Say so where the scheduler does not answer."""
+    from distributed import client
+
+    closed = getattr(client, "ClosedClientError", OSError)  # older versions have no such class
     try:
         yield
-    except (OSError, *Late, CancelledError) as error:
+    except (OSError, *Late, CancelledError, closed) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(
             f"the Dask scheduler is lost ({reason}): start it again; what had finished is kept "

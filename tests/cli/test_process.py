@@ -22,13 +22,13 @@ ANNOUNCED = """
 import sys
 from sparsecv.cv import engine
 
-real = engine.Prover.run
+real = engine.Prover.batches
 
 def announced(self):
     print("proving", file=sys.stderr, flush=True)
     return real(self)
 
-engine.Prover.run = announced
+engine.Prover.batches = announced
 from sparsecv.cli.main import main
 main()
 """

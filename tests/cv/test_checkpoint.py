@@ -386,12 +386,17 @@ def test_a_hard_run_that_is_killed_after_any_write(
 
     monkeypatch.setattr(Checkpoint, "save", save)
     hard(tmp_path / "whole")
-    total, writes[0] = writes[0], 0
+    total = writes[0]
     assert total >= 6
     for last[0] in range(1, total + 1):
-        folder = tmp_path / str(last[0])
-        with pytest.raises(Killed):
+        folder, writes[0] = tmp_path / str(last[0]), 0
+        try:
             hard(folder)
+        except Killed:
+            pass
+        else:  # trials last a number of seconds: on a busy machine a run writes less often
+            assert last[0] > 2
+            break
         with monkeypatch.context() as patch:
             patch.setattr(Checkpoint, "save", real)
             again = hard(folder)

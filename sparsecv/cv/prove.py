@@ -373,10 +373,14 @@ class Prover:
         ledger.take_proof((g, t, k), found)
 
     def _shared_tree(self, g: int) -> SharedTree | None:
-        """The tree that the folds of a γ share; None where folds are few or hold out many rows."""
+        """The tree that the folds of a γ share, made at the first call.
+
+        None where there are fewer than ``MANY_FOLDS`` folds, where a fold holds out more rows than
+        ``PROOFS.max_rows_left_out``, and where :func:`rows_left_out` returns None.
+        """
         if g not in self._trees:
             ledger, folds = self.ledger, self.ledger.data.folds
-            few = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= PROOFS.max_rows_left_out
-            left_out = rows_left_out(ledger.data) if few else None
+            suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= PROOFS.max_rows_left_out
+            left_out = rows_left_out(ledger.data) if suited else None
             self._trees[g] = None if left_out is None else SharedTree(ledger, g, left_out)
         return self._trees[g]

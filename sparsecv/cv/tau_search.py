@@ -147,7 +147,11 @@ class _Search:
     def _bracket_fold(self, j: int) -> None:
         """Bound the error of fold j at every τ by the fold's own relaxations.
 
-        A fold whose relaxation is as good as its incumbent is proved without a search.
+        This is the first phase of Algorithm 1: the fold's optimal coefficients lie in an ellipsoid
+        around those of a relaxation (Theorem 1 of the main paper), in which the held-out error has
+        a least and a largest value. ε is the part of γ that the relaxation leaves in its quadratic
+        part; the paper takes several values. A fold whose relaxation is as good as its incumbent
+        is proved without a search.
         """
         ledger, g = self.ledger, self.g
         training, held_out = ledger.problem(g, j), self.data.held_out(j)

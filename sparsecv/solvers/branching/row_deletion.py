@@ -191,6 +191,10 @@ class LeftOut:
     def spreads(self, H: Array, shift: float, of: NDArray[np.intp]) -> Array:
         """Upper bounds on xᵀ(G_j + shift·I)⁻¹x for row x = H[i] and problem j = of[i].
 
+        The root of such a number times the radius of an ellipsoid around some coefficients is how
+        far the predictions xᵀβ of all β in the ellipsoid reach: it gives a fold's interval.
+        Every problem has to lack one row.
+
         By the Sherman–Morrison formula, with d the one row that the problem lacks and M the matrix
         with d, the value is xᵀM⁻¹x + (xᵀM⁻¹d)²/(1 − dᵀM⁻¹d).
 

@@ -352,10 +352,8 @@ def evaluate_rows(st, level, j, size, low):  # type: ignore[no-untyped-def]
 def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     """Search on for at most ``max_nodes`` nodes, or enter the supports on one path from the root.
 
-    The search goes depth first. A node is the support of its level, its children drop one free
-    member each, ``cursor`` is the member whose child comes next, and ``loss`` is the node's
-    objective for every problem that is still open there. The state is left as it is when the nodes
-    are used up, so that the next call goes on from there. A path is not limited by ``max_nodes``.
+    The search goes depth first, from where the call before left it. A node's children drop one free
+    member each; ``cursor`` is the member whose child comes next, ``loss`` the node's objective.
 
     rank, shape (0,) or (p,): ``SEARCH`` to search. Otherwise, one rank per column, the member of
     highest rank is dropped, of members of equal rank the member that adds the least loss, until one

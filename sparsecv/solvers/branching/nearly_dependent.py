@@ -35,7 +35,7 @@ class DependenceSettings(NamedTuple):
     # seconds. Doubled, twice the time may go to enumeration before a tree is tried.
     first_supports: float = 5e8
     # With more columns than this, this module's ways are not taken even where supports are few, as
-    # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` (200) they
+    # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` they
     # may always be taken. Doubled, the matrices take four times as much.
     most_columns: int = 2000
     # The tree of leaps and bounds gets this many nodes before more supports are enumerated, about
@@ -63,7 +63,8 @@ def keeps_digits(problem: SparseRidgeProblem) -> bool:
 
 def nearly_dependent(problem: SparseRidgeProblem) -> bool:
     """Whether XᵀX has lost the digits that a proof needs, and a triangular factor serves."""
-    if not keeps_digits(problem):
+    # With fewer rows than columns the relaxation works on the rows, which keep their digits.
+    if not keeps_digits(problem) or problem.p > max(MAX_COLUMNS, problem.rank_bound):
         return False
     squares, left = problem.pivots
     ridge = problem.gamma / 2.0

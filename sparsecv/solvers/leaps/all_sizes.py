@@ -20,11 +20,11 @@ from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand, open_nodes
 from .tree_kernels import TREE
 
 # Columns of the largest tree, counted by :func:`active_columns`. A tree keeps p matrices of p × p
-# numbers, 64 MB at this limit. With more columns :func:`best_subsets` returns greedy supports, and
+# numbers, 38 MB at this limit. With more columns :func:`best_subsets` returns greedy supports, and
 # the objective of the full ridge fit as the bound; the tree for deleted rows refuses them; and
 # other modules, in ``cv`` and ``cli`` too, choose by the number what to try. Doubled, a tree may
 # take eight times the memory.
-MAX_COLUMNS = 200
+MAX_COLUMNS = 168
 # With at most this many columns every size is proved by trees unless a limit is named. With more
 # columns a tree may take hours, and proofs are made in the order in which they matter for the
 # choice of γ and τ. Measured; doubled, a cross-validation of 90 columns may not end within days.

@@ -25,7 +25,8 @@ from sparsecv.design.prepare import versions
 from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.synthetic import make_synthetic
 
-ROOT = Path(__file__).resolve().parents[1]  # where python -m experiments.… is run
+# Experiments are run in this folder, as python -m experiments.FOLDER.NAME.
+ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 
 # The papers' four small data sets. Their Diabetes has the column sex one-hot encoded: 11 columns.

@@ -48,7 +48,8 @@ CASES = [
 TRUE_SIZES = {"lorenz": [2, 3, 2], "hopf": [4, 4], "rossler": [2, 2, 3], "mhd": [2] * 6}
 ALPHAS = (0.01, 1e-5, 0.0)
 SIZES = range(1, 7)
-SECONDS = 10.0  # of processor time, within which a proof counts
+# A proof counts where it takes at most this many seconds of processor time.
+SECONDS = 10.0
 DEPENDENT = 1e-13  # share of its length below which a column counts as dependent, as in the solvers
 SAMPLED_PAIRS = 300  # pairs at 462 columns that every third column is tried beside
 TOLERANCE = 2e-6  # relative gap at which a problem counts as solved

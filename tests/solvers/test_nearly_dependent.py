@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.brute_force import Matrix, exact_moments, exact_objective
+from support.brute_force import Matrix, as_exact, exact_moments, exact_objective
 from support.fresh import draws
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, branch_and_bound, solve, solve_sizes
@@ -176,3 +176,23 @@ def test_few_columns_whose_tree_loses_digits_are_proved_all_the_same() -> None:
             assert found.lower_bound <= least * (1.0 + 1e-12)
             assert found.status is Status.OPTIMAL
             assert found.gap <= 2e-6
+
+
+def test_matrices_given_at_gamma_zero_take_their_own_loss_off_the_bound() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 5)) * [1.0, 1e4, 1e-3, 1.0, 10.0], rng.standard_normal(30)
+    G, b, yy = X.T @ X, X.T @ y, float(y @ y)
+    joint = as_exact(np.block([[0.5 * (G + G.T), b[:, None]], [b[None], np.array([[yy]])]]))
+    for tau in (1, 2, 3):
+        problem = SparseRidgeProblem.from_gram(G, b, yy, gamma=0.0, tau=tau)
+        unit = problem.at_unit_length()
+        assert unit is not problem
+        assert unit.data_loss(yy) == pytest.approx(problem.data_loss(yy), rel=1e-9)
+        assert unit.data_loss(yy, given_gamma=True) > 0.0
+        least = min(exact_objective(joint, 0.0, S) for S in combinations(range(5), tau))
+        found = solve(problem, tol=0.0)
+        assert found.lower_bound <= float(least)
+        assert found.objective == pytest.approx(float(least), rel=1e-9)
+    twice = np.repeat(np.repeat(G, 2, axis=0), 2, axis=1)
+    singular = SparseRidgeProblem.from_gram(twice, np.repeat(b, 2), yy, gamma=0.0, tau=2)
+    assert solve(singular).lower_bound == 0.0  # nothing bounds the coefficients there

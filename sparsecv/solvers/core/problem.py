@@ -249,10 +249,12 @@ class SparseRidgeProblem:
         lengths[lengths == 0.0] = 1.0
         if self.given_gamma > 0.0 or lengths.max() <= 2.0 * lengths.min():
             return self
-        rows = self._rows.copy()
+        rows, given = self._rows.copy(), self._data.given
         rows[:, : self.p] /= lengths
+        if given is not None:
+            given = (*given[:2], given[2] / np.append(lengths, 1.0) ** 2)
         other = self.replace()
-        other._data = _Rows(rows)
+        other._data = _Rows(rows, given)
         other._data.lost = self._data.lost
         other._init(self.p, 0.0, self.tau)
         return other
@@ -335,8 +337,10 @@ class SparseRidgeProblem:
         off, least, squares = self._data.given
         k = self.tau if size is None else size
         length = float(np.sort(squares[: self.p])[self.p - k :].sum())
-        reach = math.sqrt(squares[self.p]) + math.sqrt(length * 2.0 * upper / (0.5 * self.gamma))
-        square = reach * reach
+        square = math.inf  # at γ = 0 the objective does not bound the coefficients
+        if self.given_gamma > 0.0:
+            spread = math.sqrt(length * 2.0 * upper / (0.5 * self.given_gamma))
+            square = (math.sqrt(squares[self.p]) + spread) ** 2
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
         return added + float(1.01 * off * square)

@@ -67,7 +67,7 @@ CASES = [
     Case("a row too long", "a,b,y\n1,2,3\n\n4,5,6,7\n"),
     Case("an open quote", 'a,y\n1,2\n"3,4\n5,6\n'),
     Case("two columns of one name", "a,a,y\n1,2,3\n2,1,4\n"),
-    Case("a column without a name", ",a,y\n0,2,3\n1,5,4\n"),
+    Case("a column without a name", "a,,y\n4,2,3\n6,5,4\n"),
     # cells
     Case("missing values", "a,b,y\n1,2,3\n,NA,4\n3,?,5\n4,nan,9\n"),
     Case("a missing response", "a,y\n1,2\n2,\n3,4\n"),

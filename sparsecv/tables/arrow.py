@@ -15,6 +15,10 @@ from .column_errors import MAX_LEVELS, Faults
 from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, quoted
 from .weights_groups import Column
 
+# The first column of an exported data frame has one of these names where the frame's index has
+# none: R and pandas write the first, and a file that pandas wrote and read again has the second.
+UNNAMED = ("", "Unnamed: 0")
+
 
 class Contents(NamedTuple):
     """What :meth:`ArrowFile.inspect` finds out about some columns of a file.
@@ -72,6 +76,26 @@ class ArrowFile(ABC):
     @abstractmethod
     def floats(self, name: str, cells: Any) -> FloatArray:
         """The m cells of a numeric column as float64, shape (m,); missing cells become NaN."""
+
+    def unnamed_index(self) -> str | None:
+        """The name of the first column if it is none and its cells count the rows, else None.
+
+        Exported data frames have such a column, which counts from 0 or from 1.
+        """
+        name = self.names[0]
+        if name not in UNNAMED or self.names.count(name) > 1:
+            return None
+        first, row = -1.0, 0
+        try:
+            for batch in self.batches([name], BLOCK_ROWS):
+                cells = as_numpy(pc.cast(batch.column(0), pa.float64()))
+                first = float(cells[0]) if row == 0 and len(cells) else first
+                if not (cells == first + row + np.arange(len(cells))).all():
+                    return None
+                row += len(cells)
+        except pa.ArrowException:
+            return None
+        return name if first in (0.0, 1.0) else None
 
     def select(self, columns: Sequence[str], **options: Any) -> "ArrowTable":
         """The named columns as numbers; the options are those of :class:`ArrowTable`."""

@@ -155,22 +155,23 @@ class Faults:
 
         cells: Some of the column's cells, none missing; the message shows the first cell.
         row: Row of the first cell, numbered from 0.
-        encode: Text columns become 0/1 columns, so text and dates are no fault, except in the
-            target. Numbers that are not written plainly remain a fault.
-        kind: The message's word for the cells, such as "dates"; None where the cells decide.
+        encode: Text columns become 0/1 columns, so text is no fault, except in the target. Dates,
+            and numbers that are not written plainly, remain a fault.
+        kind: "dates" where the column's type says so; None where the cells decide.
         """
         is_target = column == self.target
         odd = [cell for cell in cells if not is_number(cell)]
         place = f"(for example {quoted(cells[0])}, data row {row + 1})"
-        disguised = kind is None and bool(odd) and all(map(_DISGUISED.fullmatch, odd))
-        disguised = disguised and not all(map(_DATE.match, odd))
-        if encode and not is_target and not disguised:
+        dates = kind == "dates" or (bool(odd) and all(map(_DATE.match, cells)))
+        disguised = not dates and bool(odd) and all(map(_DISGUISED.fullmatch, odd))
+        if encode and not (is_target or disguised or dates):
             return
         if disguised:
             kind, mend = "numbers that are not written plainly", "write digits and a point alone"
+        elif dates:
+            kind, mend = "dates", "write numbers in their place, such as years or days since a date"
         else:
-            kind = kind or ("dates" if _DATE.match(cells[0]) else "text")
-            mend = "pass --one-hot to encode it"
+            kind, mend = "text", "pass --one-hot to encode it"
         if is_target:
             what = f"the target column {quoted(column)} is not numeric: it holds {kind} {place}"
             what += "" if disguised else "; the target is never encoded"

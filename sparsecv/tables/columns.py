@@ -15,6 +15,7 @@ from ..errors import InputError
 
 FloatArray = NDArray[np.float64]
 PARQUET_SUFFIXES = {".parquet", ".pq"}
+WORKBOOK_SUFFIXES = {".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"}
 
 BLOCK_ROWS = 65536
 """A table is read in blocks of this many rows unless a caller asks for another number of rows.
@@ -71,7 +72,7 @@ def check_names(label: str, names: Sequence[str]) -> None:
         if not name.strip():
             raise InputError(
                 f"{label}: column {position} has an empty name; name it in the header line, or "
-                "leave it out with --drop '' if it is a row index, as pandas writes one"
+                "leave it out with --drop '' if it holds the names of the rows"
             )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

@@ -61,6 +61,9 @@ class Matrix:
         values = self._read()[:, self.names.index(name)].astype(np.float64)
         return Column.of(self.label, name, values)
 
+    def unnamed_index(self) -> None:
+        """None, because all columns of a matrix have names."""
+
     def parts(self) -> "list[Matrix]":
         """The empty list, because a matrix is not divided into files."""
         return []

@@ -52,6 +52,7 @@ class RowSource(ABC):
     groups, shape (n,), or None: The number of every row's group; a fold holds whole groups.
     divisible: :meth:`parts` divides the table into files or chunks, even if it has only one.
     counted: A pass over the table was needed to count its rows.
+    left_out: Name of the column that was left out because it only counts the rows, or None.
     """
 
     name: str
@@ -66,6 +67,7 @@ class RowSource(ABC):
     groups_name: str | None = None
     divisible = False
     counted = False
+    left_out: str | None = None
 
     def take_weights_and_groups(self, weights: Column | None, groups: Column | None) -> None:
         """Set the weights and the groups of the rows from columns that are no features."""
@@ -147,11 +149,14 @@ class RowSource(ABC):
     def notes(self) -> list[str]:
         """Remarks on the columns for the user, one sentence per column.
 
-        The remarks name text columns of two levels, which became a single 0/1 column, and columns
-        that number the rows 0, 1, ... or 1, 2, ..., which may be identifiers. At most 1000 rows
-        are read for the latter, and at least 10 are needed.
+        The remarks name the unnamed index of an exported table, text columns of two levels, which
+        became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
+        may be identifiers. At most 1000 rows are read for the latter, and at least 10 are needed.
         """
-        found = [
+        found = []
+        if self.left_out is not None:
+            found.append("the first column has no name and counts the rows: it is left out")
+        found += [
             f"text column {quoted(name)} has two levels: one 0/1 column for "
             f"{quoted(next(one for one in self.levels[name] if one != level))}, none for "
             f"{quoted(level)} (--all-levels keeps both)"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import InputError
-from .columns import PARQUET_SUFFIXES, FloatArray, select_columns
+from .columns import PARQUET_SUFFIXES, WORKBOOK_SUFFIXES, FloatArray, select_columns
 from .matrix import Matrix
 from .rows import ArraySource, Part, RowSource
 
@@ -80,6 +80,10 @@ def open_file(path: str | PathLike[str], encoding: str) -> "ArrowFile | Matrix":
         from .parquet import ParquetFile  # The import of pyarrow would slow down other commands.
 
         return ParquetFile(place)
+    if suffix in WORKBOOK_SUFFIXES:
+        from .excel import open_workbook
+
+        return open_workbook(place)
     from .text import TextFile
 
     content = sys.stdin.buffer.read() if str(path) == "-" else None
@@ -103,10 +107,12 @@ def open_table(
     path : path-like
         ``.csv``, ``.tsv`` or ``.txt`` (also ``.gz``): text with a header line, separated by comma,
         semicolon, tab or bar; in semicolon files ``1,5`` is a decimal. ``.parquet`` or ``.pq``:
-        Parquet. ``.npy``: a 2-D array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
+        Parquet. ``.xlsx``, ``.xls`` or ``.ods``: the first sheet (extra ``excel``). ``.npy``: a 2-D
+        array, its columns named ``x0``, ``x1``, ... and ``y``. Any other
         suffix is tried as text; ``-`` is text on the standard input. A folder is the table of the
         Parquet files in it, in the order of their names. Text is read into memory unless it is
-        large; rows of other files are read when they are needed.
+        large; rows of other files are read when they are needed. A first column without a name
+        that only counts the rows, the index of an exported data frame, is left out.
     target : str, optional
         The response; by default the last column that is not dropped. In Parquet files from pandas
         the index does not count as a column unless the index is named here.
@@ -161,7 +167,9 @@ def table_of(
     """
     uses = dict.fromkeys(("target", "weights", "groups")) | uses
     drop = (drop,) if isinstance(drop, str) else drop
-    index = [column for column in file.index if column not in uses.values()]
+    drop = list(drop)
+    unnamed = None if "" in drop else file.unnamed_index()
+    index = [column for column in (*file.index, unnamed) if column not in (*uses.values(), None)]
     use = select_columns(file.label, file.names, (*drop, *index), uses)
     kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
     table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
@@ -175,6 +183,7 @@ def table_of(
         for column in (use.weights, use.groups)
     )
     source.take_weights_and_groups(weights, groups)
+    source.left_out = unnamed if unnamed in index else None
     return source
 
 
@@ -182,5 +191,5 @@ def name_of(path: str | PathLike[str]) -> str:
     """The name of a table: the file's name without a known suffix, and without ``.gz``."""
     file = Path(path)
     stem = Path(file.stem) if file.suffix.lower() == ".gz" else file
-    known = TEXT_SUFFIXES | PARQUET_SUFFIXES | {".npy"}
+    known = TEXT_SUFFIXES | PARQUET_SUFFIXES | WORKBOOK_SUFFIXES | {".npy"}
     return "data" if str(path) == "-" else stem.stem if stem.suffix.lower() in known else stem.name

@@ -250,7 +250,8 @@ def test_text_and_dates(tmp_path: Path) -> None:
     refused(path, "'city'", "text", "'Oslo'", "data row 2", "--one-hot", "--drop 'city'")
     for day in ("2024-01-05", "5.1.2024", "01/05/24", "2024-01-05T10:00:00"):
         path = write(tmp_path / "d.csv", f"a,day,y\n1,{day},3\n4,{day},6\n")
-        refused(path, "'day'", "dates", repr(day), "--one-hot", "--drop")
+        for one_hot in (False, True):
+            refused(path, "'day'", "dates", repr(day), "days since", "--drop", one_hot=one_hot)
     long = write(tmp_path / "l.csv", f"a,note,y\n1,{'x' * 500},3\n4,z,6\n")
     with pytest.raises(InputError) as caught:
         open_table(long)

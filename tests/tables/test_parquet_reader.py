@@ -104,7 +104,7 @@ def test_parquet_text_and_dates(tmp_path: Path) -> None:
         (pa.array([datetime.datetime(2024, 1, 5, 7)] * 4, pa.timestamp("ns")), "2024-01-05 07:00"),
     ):
         path = save_parquet(tmp_path / "b.parquet", x=y, day=column, y=y)
-        refused(path, "'day'", "dates", example, "--one-hot", "--drop 'day'")
+        refused(path, "'day'", "dates", example, "days since", "--drop 'day'")
     path = save_parquet(tmp_path / "c.parquet", x=y, y=pa.array(["p", "q", "p", "q"]))
     for one_hot in (False, True):
         refused(path, "target column 'y'", "'p'", "never encoded", one_hot=one_hot)

@@ -1,0 +1,101 @@
+"""Tables as other programs write them: unnamed index columns and workbooks."""
+
+import builtins
+import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.tables import refused, write
+
+from sparsecv.errors import InputError
+from sparsecv.tables.features import read_features
+from sparsecv.tables.rows import RowSource
+from sparsecv.tables.sources import open_table
+
+FRAME = pd.DataFrame(
+    {
+        "a": [1.5, 2.0, 3.25, 4.0, 5.0, 6.0],
+        "city": ["Oslo", "Rome", "Oslo", "Bonn", "Rome", "Oslo"],
+        "y": [1.0, 2.0, 3.0, 4.0, 5.0, 6.5],
+    }
+)
+
+
+def says_left_out(source: RowSource) -> bool:
+    return any("counts the rows: it is left out" in note for note in source.notes())
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "xlsx"])
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_an_unnamed_index_is_left_out(tmp_path: Path, first: int, suffix: str, name: str) -> None:
+    frame = FRAME.copy()
+    frame.insert(0, name, np.arange(first, first + 6))
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    elif suffix == "parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_excel(path, index=False)
+    source = open_table(path, one_hot=True)
+    assert source.feature_names == ["a", "city=Bonn", "city=Oslo", "city=Rome"]
+    assert says_left_out(source)
+
+
+def test_other_first_columns_stay(tmp_path: Path) -> None:
+    path = write(tmp_path / "names.csv", ',a,y\n"x",1,2\n"z",3,5\n')
+    refused(path, "empty name", "--drop ''")
+    path = write(tmp_path / "gap.csv", ",a,y\n0,1,2\n2,3,5\n")
+    refused(path, "empty name")
+    path = write(tmp_path / "from7.csv", ",a,y\n7,1,2\n8,3,5\n")
+    refused(path, "empty name")
+    source = open_table(path, drop="")
+    assert source.feature_names == ["a"]
+    assert not says_left_out(source)
+    path = write(tmp_path / "named.csv", "id,a,y\n0,1,2\n1,3,5\n")
+    assert open_table(path).feature_names == ["id", "a"]
+
+
+def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
+    book, text = tmp_path / "t.xlsx", tmp_path / "t.csv"
+    FRAME.to_excel(book, index=False)
+    FRAME.to_csv(text, index=False)
+    for options in ({}, {"drop": "city"}, {"one_hot": True}, {"one_hot": "all", "groups": "city"}):
+        expected: Any
+        try:
+            expected = open_table(text, **options)  # type: ignore[arg-type]
+        except InputError as error:
+            expected = str(error)
+            refused(book, "'city'", "--one-hot", **options)
+            continue
+        source = open_table(book, **options)  # type: ignore[arg-type]
+        assert (source.name, source.feature_names) == ("t", expected.feature_names)
+        for one, other in zip(source.load(), expected.load(), strict=True):
+            np.testing.assert_array_equal(one, other)
+    (block,) = read_features(str(book), {"a": []}, ["a"])
+    np.testing.assert_array_equal(block[:, 0], FRAME["a"])
+
+
+def test_faults_of_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = FRAME.assign(city=1.0)
+    frame.loc[2, "a"] = np.nan
+    path = tmp_path / "t.xlsx"
+    frame.to_excel(path, index=False)
+    refused(path, "t.xlsx, sheet 'Sheet1'", "missing value in column 'a'", "data row 3")
+    FRAME.assign(city=[datetime.date(2024, 1, day) for day in range(1, 7)]).to_excel(path)
+    refused(path, "'city'", "dates", "2024-01-01", "--drop 'city'")
+    broken = write(tmp_path / "broken.xlsx", "a,b\n1,2\n")
+    refused(broken, "broken.xlsx", "not a readable workbook")
+    find = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "python_calamine":
+            raise ImportError
+        return find(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    refused(path, "sparsecv[excel]")

@@ -168,8 +168,10 @@ def table_of(
     uses = dict.fromkeys(("target", "weights", "groups")) | uses
     drop = (drop,) if isinstance(drop, str) else drop
     drop = list(drop)
-    unnamed = None if "" in drop else file.unnamed_index()
-    index = [column for column in (*file.index, unnamed) if column not in (*uses.values(), None)]
+    unnamed = file.unnamed_index()
+    unnamed = None if unnamed in (*drop, *uses.values()) else unnamed
+    index = [column for column in file.index if column not in uses.values()]
+    index += [] if unnamed is None else [unnamed]
     use = select_columns(file.label, file.names, (*drop, *index), uses)
     kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
     table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
@@ -183,7 +185,7 @@ def table_of(
         for column in (use.weights, use.groups)
     )
     source.take_weights_and_groups(weights, groups)
-    source.left_out = unnamed if unnamed in index else None
+    source.left_out = unnamed
     return source
 
 

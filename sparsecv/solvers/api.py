@@ -17,7 +17,7 @@ from .branching.enumeration import enumerated, few_supports
 from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
-from .core.problem import SparseRidgeProblem, checked_support
+from .core.problem import SparseRidgeProblem
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets
@@ -140,7 +140,8 @@ def solve(
     """
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0; got {tol}")
-    start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
+    problem.refuse_constraints("solve")
+    start = [] if warm_start is None else [problem.own(warm_start)]
     proof = _BACKENDS[checked_backend(backend)](
         problem,
         time_limit=time_limit,
@@ -152,7 +153,8 @@ def solve(
     )
     coef = np.zeros(problem.p)
     coef[proof.support] = problem.fit(proof.support).coef
-    known = proof.support, proof.objective, proof.lower_bound, proof.status, proof.work
+    support, coef = problem.given(proof.support, coef)
+    known = support, proof.objective, proof.lower_bound, proof.status, proof.work
     return Solution(*known, coef)
 
 

@@ -90,6 +90,7 @@ def support_path(
     >>> path.support(0, 1), bool(path.proved.all())
     (array([1, 3]), True)
     """
+    problem.refuse_constraints("support_path")
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))

@@ -71,6 +71,7 @@ def branch_and_bound(
     >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
     (array([1, 3]), 5.333, True)
     """
+    problem.refuse_constraints("branch_and_bound")
     limits = limits or Limits()
     if nearly_dependent(problem):
         return solve_nearly_dependent(problem, warm_starts, tol, limits)

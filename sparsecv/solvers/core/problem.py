@@ -10,6 +10,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import InputError
+from .column_rules import ColumnRules
+from .constraints import Constraints
+from .penalty import PenaltyStep
+
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
@@ -104,12 +109,36 @@ class SparseRidgeProblem:
         Ridge weight γ ≥ 0 of (γ/2)||β||²; scikit-learn's Ridge ``alpha`` is γ/2. At γ = 0, or where
         γ is lost beside the columns, dependent columns have the coefficients of least norm.
     tau : int
-        Largest support size, 1 ≤ τ ≤ p.
+        Largest support size, 1 ≤ τ ≤ p. With groups a support of size τ has τ groups.
+    include, exclude : list of int or str, optional
+        Columns that must be in every support, and columns that may be in none, by position, or by
+        name where X is a data frame.
+    column_groups : list or dict, optional
+        A label for each column, or columns by name of the group: columns of a group enter together
+        and count once.
+    heredity : str, dict or tuple, optional
+        "strong" or "weak": a column named a:b needs both columns a and b, or one of them. Or a dict
+        from children to their parents (strong), or a pair of "strong" or "weak" and a dict.
+    positive : bool or list of int or str
+        True, or the columns whose coefficients may not be negative.
+    bounds : dict, optional
+        From columns to (low, high), low ≤ 0 ≤ high: the coefficient lies between the two.
+    penalty_factors : array or dict, optional
+        Column j has the penalty (γ/2) f_j β_j². A column with f_j = 0 is in every support, is not
+        penalised and does not count: X and y are projected onto what it leaves of them.
+
+    Attributes
+    ----------
+    constraints : Constraints
+        What is asked of the columns that are penalised, which are the p columns of this problem.
 
     Raises
     ------
     ValueError
         Shapes that do not match, values that are not finite, γ < 0 or τ out of range.
+    InputError
+        Columns that are unknown, or constraints that no support of τ columns obeys; also a
+        ValueError.
 
     Notes
     -----
@@ -125,7 +154,22 @@ class SparseRidgeProblem:
     7.5
     """
 
-    def __init__(self, X: ArrayLike, y: ArrayLike, *, gamma: float, tau: int) -> None:
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        gamma: float,
+        tau: int,
+        include: Any = None,
+        exclude: Any = None,
+        column_groups: Any = None,
+        heredity: Any = None,
+        positive: Any = False,
+        bounds: Any = None,
+        penalty_factors: Any = None,
+    ) -> None:
+        names = getattr(X, "columns", None)
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
         if X.ndim != 2 or y.shape != (X.shape[0],):
@@ -134,13 +178,28 @@ class SparseRidgeProblem:
             raise ValueError(f"X needs at least one row and one column; got {X.shape}")
         if not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        self._data = _Rows(np.column_stack([X, y]))
-        self._init(X.shape[1], gamma, tau)
+        rules = ColumnRules(
+            include, exclude, column_groups, heredity, positive, bounds, penalty_factors
+        )
+        named = [str(name) for name in names] if names is not None else None
+        resolved = rules.resolve(X.shape[1], named)
+        rows, constraints = np.column_stack([X, y]), resolved.constraints
+        self._step: PenaltyStep | None = None
+        if (resolved.factors != 1.0).any():
+            self._step = PenaltyStep.of(rows, resolved.factors)
+            rows, constraints = self._step.apply(rows), constraints.scaled(self._step.roots)
+        self._data = _Rows(rows)
+        self._init(rows.shape[1] - 1, gamma, tau, constraints)
         self.n: int | None = X.shape[0]
 
     @classmethod
     def from_rows(
-        cls, rows: NDArray[np.float64], *, gamma: float = 1.0, tau: int = 1
+        cls,
+        rows: NDArray[np.float64],
+        *,
+        gamma: float = 1.0,
+        tau: int | None = None,
+        constraints: Constraints | None = None,
     ) -> SparseRidgeProblem:
         """Hold rows of [X y] without a copy and without a look at their values.
 
@@ -149,7 +208,9 @@ class SparseRidgeProblem:
         rows : array, shape (n, p + 1)
             In C order, finite; nobody may change them.
         gamma : float
-        tau : int
+        tau : int, optional
+            By default the least size that the constraints allow, which is 1 without constraints.
+        constraints : Constraints, optional
 
         Returns
         -------
@@ -157,13 +218,22 @@ class SparseRidgeProblem:
         """
         self = cls.__new__(cls)
         self._data = _Rows(rows)
-        self._init(rows.shape[1] - 1, gamma, tau)
+        least = 1 if constraints is None else max(1, constraints.min_size)
+        self._init(rows.shape[1] - 1, gamma, least if tau is None else tau, constraints)
         self.n = rows.shape[0]
         return self
 
     @classmethod
     def from_gram(
-        cls, G: ArrayLike, b: ArrayLike, yy: float, *, gamma: float, tau: int, row: Any = None
+        cls,
+        G: ArrayLike,
+        b: ArrayLike,
+        yy: float,
+        *,
+        gamma: float,
+        tau: int,
+        row: Any = None,
+        constraints: Constraints | None = None,
     ) -> SparseRidgeProblem:
         """Build the problem from G = XᵀX (p, p), b = Xᵀy (p,) and yy = yᵀy.
 
@@ -175,6 +245,7 @@ class SparseRidgeProblem:
         row : array, shape (p + 1,), optional
             One more row of [X y]. Added to the matrices, a long row would take digits of the
             others.
+        constraints : Constraints, optional
 
         Returns
         -------
@@ -204,15 +275,21 @@ class SparseRidgeProblem:
         first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
         self._data = _Rows(_triangle(root[:, same])[:, same], given)
-        self._init(p, gamma, tau)
+        self._init(p, gamma, tau, constraints)
         self.n = None
         return self
 
-    def _init(self, p: int, gamma: float, tau: int) -> None:
+    # What the penalty factors have made of the columns; None where all are 1.
+    _step: PenaltyStep | None = None
+
+    def _init(self, p: int, gamma: float, tau: int, constraints: Constraints | None = None) -> None:
         self.p = p
+        self.constraints = Constraints.none(p) if constraints is None else constraints
         self.given_gamma = _checked_gamma(gamma)
         self.gamma = max(self.given_gamma, 2.0 * (ZERO_SHARE * self._data.longest) ** 2)
         self.tau = _checked_tau(tau, p)
+        if not self.constraints.plain:
+            self.constraints.checked_size(self.tau)
         self._factor: Array | None = None
         self._last_fit: tuple[bytes, SubsetFit] | None = None
 
@@ -231,9 +308,12 @@ class SparseRidgeProblem:
         other: SparseRidgeProblem = self.__class__.__new__(self.__class__)
         other._data = self._data
         other._init(
-            self.p, self.given_gamma if gamma is None else gamma, self.tau if tau is None else tau
+            self.p,
+            self.given_gamma if gamma is None else gamma,
+            self.tau if tau is None else tau,
+            self.constraints,
         )
-        other.n = self.n
+        other.n, other._step = self.n, self._step
         if other.gamma == self.gamma:
             other._factor = self._factor
         return other
@@ -256,7 +336,8 @@ class SparseRidgeProblem:
         other = self.replace()
         other._data = _Rows(rows, given)
         other._data.lost = self._data.lost
-        other._init(self.p, 0.0, self.tau)
+        other._init(self.p, 0.0, self.tau, self.constraints.scaled(lengths))
+        other._step = None
         return other
 
     def predicting(self, coef: ArrayLike) -> SparseRidgeProblem:
@@ -271,7 +352,35 @@ class SparseRidgeProblem:
         SparseRidgeProblem
         """
         X = self._rows[:, : self.p]
-        return SparseRidgeProblem(X, X @ np.asarray(coef), gamma=self.gamma, tau=self.tau)
+        rows = np.column_stack([X, X @ np.asarray(coef)])
+        return SparseRidgeProblem.from_rows(
+            rows, gamma=self.gamma, tau=self.tau, constraints=self.constraints
+        )
+
+    def given(self, support: NDArray[np.intp], coef: Array) -> tuple[NDArray[np.intp], Array]:
+        """A support and coefficients (p,) in terms of the columns that the problem was made from.
+
+        The columns differ where penalty factors were given; unpenalised columns join the support.
+        """
+        step = self._step
+        return (support, coef) if step is None else (step.support(support), step.coefficients(coef))
+
+    def own(self, support: ArrayLike) -> NDArray[np.intp]:
+        """A checked support of columns that the problem was made from, in its own columns."""
+        if self._step is None:
+            return checked_support(self.p, support)
+        return self._step.own(checked_support(self._step.p, support))
+
+    def refuse_constraints(self, what: str) -> None:
+        """Raise an InputError where a function that serves no constraints was given some.
+
+        what: Words that name the function.
+        """
+        if not self.constraints.plain:
+            raise InputError(
+                f"{what} serves no constraints on columns (include, exclude, groups, heredity, "
+                "signs, bounds): use the native solver"
+            )
 
     def compressed(self) -> SparseRidgeProblem:
         """Reduce the data to at most p + 1 rows, which makes many solves faster.
@@ -402,6 +511,8 @@ class SparseRidgeProblem:
         SubsetFit
 
         """
+        if self.constraints.bounded:
+            self.refuse_constraints("a ridge fit")
         columns = np.asarray(support, dtype=np.intp).ravel()
         s = columns.size
         if s == 0:
@@ -501,7 +612,9 @@ class SparseRidgeProblem:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
 
 
-def response_problems(rows: Array, p: int) -> list[SparseRidgeProblem]:
+def response_problems(
+    rows: Array, p: int, constraints: Constraints | None = None
+) -> list[SparseRidgeProblem]:
     """The problem of every response of rows of [X Y], with placeholders for γ and τ.
 
     Where several responses have more rows than [X Y] has columns, one QR factorisation serves all
@@ -512,14 +625,15 @@ def response_problems(rows: Array, p: int) -> list[SparseRidgeProblem]:
     """
     n, columns = rows.shape
     if columns == p + 1:
-        return [SparseRidgeProblem.from_rows(rows)]
+        return [SparseRidgeProblem.from_rows(rows, constraints=constraints)]
     problems, whole = [], _Rows(rows)
     for t in range(p, columns):
         own = whole.triangle[:, [*range(p), t]]
         if n > columns:
             own = own[: p + 1]
             own[p, p] = np.linalg.norm(whole.triangle[p:, t])
-        problem = SparseRidgeProblem.from_rows(np.ascontiguousarray(own))
+        own = np.ascontiguousarray(own)
+        problem = SparseRidgeProblem.from_rows(own, constraints=constraints)
         problem.n, problem._data.lost = n, max(whole.lost, problem._data.lost)
         problems.append(problem)
     return problems
@@ -567,12 +681,16 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
 
     Raises ValueError: No sizes, sizes that are not whole numbers, or a size outside 1..p.
     """
-    given = np.arange(1, problem.tau + 1) if sizes is None else np.asarray(sizes)
+    least = max(1, problem.constraints.min_size)
+    given = np.arange(least, problem.tau + 1) if sizes is None else np.asarray(sizes)
     whole = given.size > 0 and np.issubdtype(given.dtype, np.integer)
     if not whole or given.min() < 1 or given.max() > problem.p:
         raise ValueError(
             f"sizes must be whole numbers between 1 and p = {problem.p}; got {given.tolist()}"
         )
+    if not problem.constraints.plain:
+        problem.constraints.checked_size(int(given.min()))
+        problem.constraints.checked_size(int(given.max()))
     return np.unique(given).astype(np.intp)
 
 

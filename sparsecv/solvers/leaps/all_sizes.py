@@ -96,6 +96,7 @@ def best_subsets(
     >>> [support.tolist() for support in best_subsets(problem).supports]
     [[1], [1, 2]]
     """
+    problem.refuse_constraints("best_subsets")
     limits = (limits or Limits()).within()
     problem = problem.at_unit_length()
     wanted = checked_sizes(problem, sizes)

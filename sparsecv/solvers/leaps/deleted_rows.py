@@ -127,6 +127,7 @@ def best_subsets_rows_deleted(
     t = np.ascontiguousarray(targets, dtype=np.float64)
     if Z.ndim != 2 or Z.shape[1] != problem.p or t.shape != (Z.shape[0],):
         raise ValueError(f"rows must be (n, {problem.p}), targets (n,); got {Z.shape}, {t.shape}")
+    problem.refuse_constraints("best_subsets_rows_deleted")
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
     active = active_columns(problem)

@@ -304,6 +304,7 @@ def ellipsoid(
     >>> bool(low[0] <= 2.0 <= high[0])
     True
     """
+    problem.refuse_constraints("ellipsoid")
     spectrum = spectrum or Spectrum.of(problem)
     if not epsilon < problem.gamma:
         raise ValueError(f"epsilon must be < gamma = {problem.gamma:g}; got {epsilon}")

@@ -149,6 +149,7 @@ def perspective_relaxation(
     >>> relaxed.bound <= problem.objective([1, 3]), relaxed.converged
     (True, True)
     """
+    problem.refuse_constraints("perspective_relaxation")
     if not 0.0 <= epsilon < problem.gamma:
         raise ValueError(f"epsilon must lie in [0, gamma = {problem.gamma:g}); got {epsilon}")
     limits, p, half = limits or Limits(), problem.p, epsilon / 2.0

@@ -74,6 +74,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     >>> found.included, found.excluded
     (array([1]), array([2]))
     """
+    problem.refuse_constraints("screen")
     relaxer = Relaxer.of(problem, None, np.arange(problem.p))
     relaxer.start(checked_beta(problem, beta), 0.0)
     bound = relaxer.bound()

@@ -82,6 +82,7 @@ def heuristic_support(
     >>> heuristic_support(problem)
     array([1, 2])
     """
+    problem.refuse_constraints("heuristic_support")
     limits = Limits(time_limit)
     p, tau, ridge = problem.p, problem.tau, problem.gamma / 2.0
     head, y = problem._base[:, :p], problem._base[:, p]

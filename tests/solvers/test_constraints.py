@@ -1,0 +1,204 @@
+"""Constraints on columns: the record, what users may write, and what cannot be obeyed."""
+
+import pickle
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+
+from sparsecv.errors import InputError
+from sparsecv.solvers import SparseRidgeProblem, solve
+from sparsecv.solvers.core.column_rules import ColumnRules
+from sparsecv.solvers.core.constraints import Constraints
+from tests.support.constrained import KINDS, best_of_every_size, random_rules
+
+
+def some_kinds(rng: np.random.Generator) -> tuple[str, ...]:
+    kinds = [kind for kind in KINDS if rng.random() < 0.5]
+    if "strong" in kinds and "weak" in kinds:
+        kinds.remove("strong")
+    return tuple(kinds)
+
+
+def subsets(p: int) -> chain[tuple[int, ...]]:
+    return chain.from_iterable(combinations(range(p), s) for s in range(p + 1))
+
+
+def test_the_record_allows_what_enumeration_allows() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        p = int(rng.integers(2, 8))
+        rules = random_rules(rng, p, some_kinds(rng))
+        counted, made, _ = ColumnRules(**rules.keywords).resolve(p)
+        place = {int(j): at for at, j in enumerate(counted)}
+        right = {
+            tuple(sorted(place[j] for u in chosen for j in rules.units[u])): len(chosen)
+            for chosen in subsets(len(rules.units))
+            if rules.allows(frozenset(chosen))
+        }
+        assert {s for s in subsets(made.p) if made.allowed(s)} == set(right)
+        sizes = set(right.values())
+        assert (made.min_size, made.max_size) == (min(sizes), max(sizes))
+        assert sizes == set(range(made.min_size, made.max_size + 1))
+        assert made.allowed(made.columns_of(np.flatnonzero(made.least)))
+        worth = rng.random(made.n_units)
+        for support, size in right.items():
+            for wanted in range(size, made.max_size + 1):
+                full = made.padded(support, wanted, worth)
+                assert set(support) <= set(full)
+                assert right[tuple(full.tolist())] == wanted
+        free = [u for u in range(made.n_units) if not made.exclude[u]]
+        for chosen in subsets(len(free)):
+            units = made.closed([free[c] for c in chosen], worth)
+            assert {free[c] for c in chosen} <= set(units)
+            assert made.allowed(made.columns_of(units))
+
+
+def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        p = int(rng.integers(3, 8))
+        rules = random_rules(rng, p, tuple(k for k in some_kinds(rng) if k != "include"))
+        _, made, _ = ColumnRules(**rules.keywords).resolve(p)
+        units = np.flatnonzero(rng.random(made.n_units) < 0.7)
+        columns = rng.permutation(made.columns_of(units))
+        if columns.size == 0 or made.exclude[units].all():
+            continue
+        try:
+            inner = made.restricted(columns)
+        except InputError:
+            assert not any(made.allowed(columns[list(s)]) for s in subsets(columns.size) if s)
+            continue
+        for support in subsets(columns.size):
+            assert inner.allowed(support) == made.allowed(columns[list(support)])
+        assert (inner.lower == made.lower[columns]).all()
+
+
+def test_records_are_compared_by_what_they_hold() -> None:
+    one = Constraints.of(4, unit=[7, 7, 3, 1], include=[3], parents=[(3, 0)], lower=[0.0] * 4)
+    again = pickle.loads(pickle.dumps(one))
+    assert one == again
+    assert hash(one) == hash(again)
+    assert one != Constraints.none(4)
+    assert one.unit.tolist() == [0, 0, 1, 2]
+    assert one.include.tolist() == [True, False, True]
+    assert Constraints.none(4).plain
+    assert not one.plain
+    assert Constraints.of(4, unit=[9, 2, 4, 3]).plain
+    half = Constraints.of(2, lower=[-1.0, -np.inf], upper=[2.0, 3.0]).scaled(np.array([2.0, 0.5]))
+    assert half.lower.tolist() == [-2.0, -np.inf]
+    assert half.upper.tolist() == [4.0, 1.5]
+
+
+NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"include": ["d"]}, "include: there is no column 'd'"),
+        ({"include": ["timE=1:30"]}, "did you mean 'time=1:30'?"),
+        ({"exclude": [6]}, "no column 6; columns are 0 to 5"),
+        ({"exclude": [1.5]}, "a column is a name or a position; got 1.5"),
+        ({"include": "a", "exclude": "a"}, "column 'a' is both included and excluded"),
+        ({"exclude": NAMES}, "every column is excluded"),
+        ({"include": "a:b", "exclude": "a", "heredity": "strong"}, "its parent column 'a' is excl"),
+        ({"column_groups": ["x", "y"]}, "2 labels for 6 columns"),
+        ({"column_groups": {"x": ["a"], "y": ["a", "b"]}}, "is in the groups 'x' and 'y'"),
+        ({"column_groups": "x"}, "column_groups must be labels"),
+        ({"heredity": "both"}, "heredity must be 'strong', 'weak'"),
+        ({"heredity": {"a": ["b"], "b": ["a"]}}, "is an ancestor of itself"),
+        ({"positive": "z"}, "positive: there is no column 'z'"),
+        ({"bounds": {"a": (1, 2)}}, "bounds of 'a': give (low, high) with low <= 0 <= high"),
+        ({"bounds": {"a": 3}}, "give (low, high)"),
+        ({"bounds": [1]}, "bounds must map columns"),
+        ({"penalty_factors": [1, 2]}, "2 numbers for 6 columns"),
+        ({"penalty_factors": {"a": -1}}, "factor of 'a' must be a finite number >= 0"),
+        ({"penalty_factors": np.zeros(6)}, "every factor is 0"),
+        ({"penalty_factors": {"a": 0}, "positive": True}, "penalty factor 0 and a bound or sign"),
+        ({"penalty_factors": {"a": 0}, "exclude": "a"}, "is excluded, and its penalty factor 0"),
+        ({"penalty_factors": {"a": 0}, "column_groups": {"g": ["a", "b"]}}, "of the same group"),
+        ({"penalty_factors": {"a:b": 0}, "heredity": "weak"}, "leaves open which parent is in"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_one_clear_sentence(rules: dict, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ColumnRules(**rules).resolve(6, NAMES)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_heredity_reads_names() -> None:
+    _, strong, _ = ColumnRules(heredity="strong", include=["a:b"]).resolve(6, NAMES)
+    assert strong.parents.tolist() == [[3, 0], [3, 1], [4, 2], [4, 3]]
+    assert strong.include.tolist() == [True, True, False, True, False, False]
+    with pytest.raises(InputError, match="no column is named like a:b"):
+        ColumnRules(heredity="weak").resolve(2, ["a", "b"])
+    with pytest.raises(InputError, match="parent 'b', which is no column"):
+        ColumnRules(heredity="weak").resolve(2, ["a", "a:b"])
+    with pytest.raises(InputError, match="have no names a:b here"):
+        ColumnRules(heredity="weak").resolve(2)
+
+
+def test_a_group_is_named_like_a_column() -> None:
+    names = ["x", "f=1", "f=2", "x:f"]
+    groups = {"f": ["f=1", "f=2"]}
+    _, made, _ = ColumnRules(heredity="strong", column_groups=groups, include=["f"]).resolve(
+        4, names
+    )
+    assert made.unit.tolist() == [0, 1, 1, 2]
+    assert made.include.tolist() == [False, True, False]
+    assert made.parents.tolist() == [[2, 0], [2, 1]]
+
+
+def test_included_children_need_the_fewest_parents() -> None:
+    pairs = {3: [0, 1], 4: [1, 2], 5: [0, 1]}
+    _, made, _ = ColumnRules(include=[3, 4, 5], heredity=("weak", pairs)).resolve(6)
+    assert made.min_size == 4
+    assert made.columns_of(np.flatnonzero(made.least)).tolist() == [
+        1,
+        3,
+        4,
+        5,
+    ]
+    with pytest.raises(InputError, match=r"a size of 3 is too small: .* take 4"):
+        SparseRidgeProblem(
+            np.eye(6), np.ones(6), gamma=1.0, tau=3, include=[3, 4, 5], heredity=("weak", pairs)
+        )
+    with pytest.raises(InputError, match="a size of 5 is too large: 4 can be in"):
+        SparseRidgeProblem(np.eye(6), np.ones(6), gamma=1.0, tau=5, exclude=[0, 1])
+
+
+def test_penalty_factors_equal_enumeration() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        p, n = int(rng.integers(2, 7)), int(rng.integers(4, 12))
+        X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+        rules = random_rules(rng, p, ("factors",))
+        gamma = float(10.0 ** rng.uniform(-2, 2))
+        best = best_of_every_size(X, y, gamma, rules)
+        for size in range(1, max(best) + 1):
+            problem = SparseRidgeProblem(X, y, gamma=gamma, tau=size, **rules.keywords)
+            found = solve(problem)
+            least, supports = best[size]
+            assert found.objective == pytest.approx(least, rel=1e-8)
+            right = dict(supports)[tuple(found.support.tolist())]
+            np.testing.assert_allclose(found.coef, right, atol=1e-7)
+            again = solve(problem, warm_start=found.support)
+            assert again.support.tolist() == found.support.tolist()
+
+
+def test_a_column_in_the_span_of_unpenalised_columns_becomes_zero() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 4))
+    X[:, 2] = 3.0 * X[:, 0]
+    problem = SparseRidgeProblem(X, X[:, 3], gamma=0.0, tau=1, penalty_factors=[0, 1, 1, 1])
+    assert problem.p == 3
+    assert problem.squared_lengths[1] == 0.0
+    assert solve(problem).support.tolist() == [0, 3]
+
+
+def test_what_serves_no_constraints_says_so() -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2, include=[1])
+    with pytest.raises(InputError, match="serves no constraints on columns"):
+        solve(problem, backend="highs")

@@ -1,0 +1,207 @@
+"""Best subsets under constraints on columns, by enumeration of the units and bounded fits.
+
+Nothing of the package appears here; all supports are tried and all numbers are computed anew.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+
+Array = NDArray[np.float64]
+Support = tuple[int, ...]
+
+
+class Rules(NamedTuple):
+    """What is asked of p columns: units are lists of columns, all else names places in that list.
+
+    parents: For a unit, the units that it needs (all if ``strong``, otherwise one of them).
+    lower, upper, factors, shape (p,): A column of factor 0 is in every model and in no unit.
+    """
+
+    units: list[list[int]]
+    include: frozenset[int]
+    exclude: frozenset[int]
+    parents: dict[int, list[int]]
+    strong: bool
+    lower: Array
+    upper: Array
+    factors: Array
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The rules as the parameters of estimators and problems."""
+        found: dict[str, Any] = {}
+        labels: list[str | None] = [None] * self.factors.size
+        for u, columns in enumerate(self.units):
+            for j in columns:
+                labels[j] = f"unit {u}" if len(columns) > 1 else None
+        if any(labels):
+            found["column_groups"] = labels
+        for name, units in (("include", self.include), ("exclude", self.exclude)):
+            if units:
+                found[name] = [self.units[u][0] for u in sorted(units)]
+        if self.parents:
+            pairs = {
+                self.units[c][0]: [self.units[a][0] for a in p] for c, p in self.parents.items()
+            }
+            found["heredity"] = ("strong" if self.strong else "weak", pairs)
+        bounds = {
+            j: (float(low), float(high))
+            for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True))
+            if np.isfinite([low, high]).any()
+        }
+        if bounds:
+            found["bounds"] = bounds
+        if (self.factors != 1.0).any():
+            found["penalty_factors"] = self.factors
+        return found
+
+    def allows(self, chosen: frozenset[int]) -> bool:
+        """Whether units may be a model."""
+        if not self.include <= chosen or self.exclude & chosen:
+            return False
+        enough = all if self.strong else any
+        return all(enough(a in chosen for a in p) for c, p in self.parents.items() if c in chosen)
+
+
+def bounded_ridge(
+    X: Array, y: Array, gamma: float, rules: Rules, support: Support, intercept: bool = False
+) -> Array:
+    """Coefficients (p,), or (p + 1,) with the intercept last, of the best fit on a support."""
+    n, p = X.shape
+    columns = list(support)
+    stacked = np.zeros((n + len(columns), len(columns)))
+    stacked[:n] = X[:, columns]
+    stacked[n + np.arange(len(columns)), np.arange(len(columns))] = np.sqrt(
+        gamma / 2.0 * rules.factors[columns]
+    )
+    low, high = rules.lower[columns], rules.upper[columns]
+    if intercept:
+        stacked = np.column_stack([stacked, np.append(np.ones(n), np.zeros(len(columns)))])
+        low, high = np.append(low, -np.inf), np.append(high, np.inf)
+    target = np.append(y, np.zeros(len(columns)))
+    found = np.zeros(p + intercept)
+    places = [*columns, p] if intercept else columns
+    if places:
+        found[places] = _bounded_least_squares(stacked, target, low, high)
+    return found
+
+
+def _bounded_least_squares(A: Array, y: Array, low: Array, high: Array) -> Array:
+    if not (np.isfinite(low) | np.isfinite(high)).any():
+        return np.asarray(np.linalg.lstsq(A, y, rcond=None)[0])
+    fixed = low == high
+    beta = np.where(fixed, low, 0.0)
+    if not fixed.all():
+        lengths = np.linalg.norm(A[:, ~fixed], axis=0)
+        lengths[lengths == 0.0] = 1.0
+        between = (low[~fixed] * lengths, high[~fixed] * lengths)
+        solved = lsq_linear(A[:, ~fixed] / lengths, y, between, method="bvls", tol=1e-14)
+        beta[~fixed] = np.clip(solved.x / lengths, low[~fixed], high[~fixed])
+        inner = ~fixed
+        inner[~fixed] = solved.active_mask == 0
+        polished = beta.copy()
+        polished[~inner] = np.where(
+            beta[~inner] - low[~inner] < high[~inner] - beta[~inner], low[~inner], high[~inner]
+        )
+        polished[inner] = np.linalg.lstsq(
+            A[:, inner], y - A[:, ~inner] @ polished[~inner], rcond=None
+        )[0]
+        inside = (low <= polished).all() and (polished <= high).all()
+        if inside and np.sum((y - A @ polished) ** 2) <= np.sum((y - A @ beta) ** 2):
+            beta = polished
+    return beta
+
+
+def value(X: Array, y: Array, gamma: float, factors: Array, beta: Array) -> float:
+    """‖y − Xβ‖² + (γ/2) Σ f_j β_j²; β may end with an intercept."""
+    p = X.shape[1]
+    residual = y - X @ beta[:p] - (beta[p] if beta.size > p else 0.0)
+    return float(residual @ residual + gamma / 2.0 * (factors @ beta[:p] ** 2))
+
+
+def best_of_every_size(
+    X: Array, y: Array, gamma: float, rules: Rules, intercept: bool = False
+) -> dict[int, tuple[float, list[tuple[Support, Array]]]]:
+    """By number of units: the least objective, and all supports within 1e-9 of it with their fits.
+
+    A size that no model has is left out.
+    """
+    free = [j for j in range(X.shape[1]) if rules.factors[j] == 0.0]
+    found = {}
+    for size in range(len(rules.units) + 1):
+        tried = []
+        for chosen in combinations(range(len(rules.units)), size):
+            if rules.allows(frozenset(chosen)):
+                columns = tuple(sorted(free + [j for u in chosen for j in rules.units[u]]))
+                beta = bounded_ridge(X, y, gamma, rules, columns, intercept)
+                tried.append((value(X, y, gamma, rules.factors, beta), columns, beta))
+        if tried:
+            least = min(f for f, _, _ in tried)
+            near = least + 1e-9 * abs(least) + 1e-13 * float(y @ y)
+            found[size] = (least, [(s, b) for f, s, b in tried if f <= near])
+    return found
+
+
+KINDS = ("groups", "include", "exclude", "strong", "weak", "positive", "bounds", "factors")
+
+
+def random_rules(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
+    """Rules of the kinds named that some model of p columns obeys."""
+    while True:
+        rules = _drawn(rng, p, kinds)
+        m = len(rules.units)
+        if m and any(
+            rules.allows(frozenset(c)) for s in range(1, m + 1) for c in combinations(range(m), s)
+        ):
+            return rules
+
+
+def _drawn(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
+    factors = np.ones(p)
+    if "factors" in kinds:
+        factors = rng.choice([0.0, 0.3, 1.0, 2.5], size=p)
+        factors[rng.integers(p)] = 1.0
+    counted = [int(j) for j in np.flatnonzero(factors)]
+    units = [[j] for j in counted]
+    if "groups" in kinds:
+        label = rng.integers(0, max(2, len(counted) - 1), size=len(counted))
+        units = [[j for j, at in zip(counted, label, strict=True) if at == u] for u in set(label)]
+        units.sort()
+    m = len(units)
+    include = frozenset(
+        rng.choice(m, size=min(m, 1 + int(rng.integers(2))), replace=False).tolist()
+    )
+    exclude = frozenset(
+        rng.choice(m, size=min(m, 1 + int(rng.integers(2))), replace=False).tolist()
+    )
+    parents: dict[int, list[int]] = {}
+    if ("strong" in kinds or "weak" in kinds) and m > 2:
+        for child in range(m // 2, m):
+            above = rng.choice(m // 2, size=min(m // 2, 1 + int(rng.integers(2))), replace=False)
+            parents[child] = sorted(above.tolist())
+    lower, upper = np.full(p, -math.inf), np.full(p, math.inf)
+    if "positive" in kinds:
+        lower[rng.random(p) < 0.7] = 0.0
+    if "bounds" in kinds:
+        some = rng.random(p) < 0.6
+        lower[some] = np.maximum(lower[some], -rng.exponential(0.5, size=int(some.sum())))
+        some = rng.random(p) < 0.6
+        upper[some] = rng.exponential(0.5, size=int(some.sum()))
+    lower[factors == 0.0], upper[factors == 0.0] = -math.inf, math.inf
+    return Rules(
+        units,
+        include if "include" in kinds else frozenset(),
+        exclude if "exclude" in kinds else frozenset(),
+        parents,
+        "weak" not in kinds,
+        lower,
+        upper,
+        factors,
+    )

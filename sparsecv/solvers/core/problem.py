@@ -361,20 +361,47 @@ class SparseRidgeProblem:
         """A support and coefficients (p,) in terms of the columns that the problem was made from.
 
         The columns differ where penalty factors were given; unpenalised columns join the support.
+
+        Parameters
+        ----------
+        support : array of int
+        coef : array, shape (p,)
+
+        Returns
+        -------
+        tuple of array
+            The support, and the coefficients of all columns that were given.
         """
         step = self._step
         return (support, coef) if step is None else (step.support(support), step.coefficients(coef))
 
     def own(self, support: ArrayLike) -> NDArray[np.intp]:
-        """A checked support of columns that the problem was made from, in its own columns."""
+        """Return a support of columns that the problem was made from in its own columns.
+
+        Parameters
+        ----------
+        support : array of int
+
+        Returns
+        -------
+        ndarray of int
+        """
         if self._step is None:
             return checked_support(self.p, support)
         return self._step.own(checked_support(self._step.p, support))
 
     def refuse_constraints(self, what: str) -> None:
-        """Raise an InputError where a function that serves no constraints was given some.
+        """Refuse a problem with constraints for a function that serves none.
 
-        what: Words that name the function.
+        Parameters
+        ----------
+        what : str
+            Words that name the function.
+
+        Raises
+        ------
+        InputError
+            The problem has constraints.
         """
         if not self.constraints.plain:
             raise InputError(

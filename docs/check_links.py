@@ -1,6 +1,6 @@
 """Check that every link inside a built site leads to a file and to a place in it.
 
-python docs/check_links.py SITE prints the links that do not, and ends with status 1 if there are any.
+``python docs/check_links.py SITE`` prints the links that do not; its status is 1 if there are any.
 """
 
 from __future__ import annotations

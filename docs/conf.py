@@ -8,7 +8,6 @@ import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read once, where numpy is imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,4 +1,4 @@
-"""What the site does beyond Sphinx: theorems and functions name each other; pictures have one style."""
+"""What the site adds to Sphinx: links between theorems and functions, one style of pictures."""
 
 from __future__ import annotations
 

@@ -48,6 +48,17 @@ def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
     return load_dataset(name).load()
 
 
+def train_and_test(
+    name: str, split: int, share: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X and y of the rows that are fitted, then of the share of rows that is kept for the test."""
+    X, y = rows(name)
+    order = np.random.default_rng(split).permutation(y.size)
+    held = np.sort(order[: round(share * y.size)])
+    train = np.sort(order[held.size :])
+    return X[train], y[train], X[held], y[held]
+
+
 def design_of(X: np.ndarray, y: np.ndarray, protocol: Protocol | None = None) -> Design:
     """How the columns of a table are centred and scaled."""
     names = [f"x{j}" for j in range(X.shape[1])]

@@ -1,10 +1,11 @@
 """The linear models that sparsecv is compared with, and their choice by cross-validation.
 
 scikit-learn fits the lasso, the relaxed lasso (least squares on the lasso's columns) and the
-elastic net. Where they are installed, skglm fits MCP and SCAD, and fastsparsegams runs L0Learn's
-algorithm with swaps. A path is a function of training rows, a response, other rows and a grid of
-penalties (None: the path makes its own grid). A path returns that grid, the predictions at the
-other rows (rows, models) and the number of columns of every model.
+elastic net. Where they are installed, python-glmnet runs glmnet's own code, skglm fits MCP and
+SCAD, and fastsparsegams runs L0Learn's algorithm with swaps. A path is a function of training rows,
+a response, other rows and a grid of penalties (None: the path makes its own grid). A path returns
+that grid, the predictions at the other rows (rows, models) and the number of columns of every
+model.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import enet_path
@@ -24,6 +25,7 @@ MODELS_OF_A_PATH = 100
 L1_RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)  # of the elastic net
 L0LEARN_RIDGE_WEIGHTS = np.geomspace(1e-4, 10.0, 5)
 MAX_L0LEARN_COLUMNS = 50
+GLMNET_ALPHAS = np.linspace(0.0, 1.0, 11).tolist()  # both papers' grid; 1 is the lasso
 
 
 def scaled(
@@ -81,14 +83,33 @@ def concave(penalty: str, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any,
     return grid, mean + B @ coef, np.count_nonzero(coef, axis=0)
 
 
-def l0learn(X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
+def glmnet(
+    alphas: Sequence[float], X: Array, y: Array, Z: Array, grid: Any
+) -> tuple[Any, Array, Array]:
+    """glmnet's own paths of 100 λ for all its α (1 is the lasso, 0 is ridge regression), joined."""
+    from glmnet import ElasticNet
+
+    A, b, B, mean = scaled(X, y, Z)
+    grids = [None] * len(alphas) if grid is None else grid
+    used, predicted, columns = [], [], []
+    for alpha, path in zip(alphas, grids, strict=True):
+        net = ElasticNet(alpha=alpha, n_splits=0, lambda_path=path, standardize=False).fit(A, b)
+        used.append(net.lambda_path_ if path is None else path)
+        # A path that glmnet ends early goes on with its last model, as it does in cv.glmnet.
+        missing = [(0, 0), (0, used[-1].size - net.lambda_path_.size)]
+        predicted.append(np.pad(B @ net.coef_path_ + net.intercept_path_, missing, "edge"))
+        columns.append(np.pad(np.count_nonzero(net.coef_path_, axis=0), missing[1], "edge"))
+    return used, mean + np.concatenate(predicted, axis=1), np.concatenate(columns)
+
+
+def l0learn(weights: Array, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
     """For every ridge weight and size k, the path's largest model of at most k columns."""
     import fastsparsegams
 
     A, b, B, mean = scaled(X, y, Z)
     most = min(X.shape[1], MAX_L0LEARN_COLUMNS, y.size // 2) if grid is None else grid
-    coef = np.zeros((X.shape[1], L0LEARN_RIDGE_WEIGHTS.size, most))
-    for number, weight in enumerate(L0LEARN_RIDGE_WEIGHTS):
+    coef = np.zeros((X.shape[1], weights.size, most))
+    for number, weight in enumerate(weights):
         path = fastsparsegams.fit(
             np.asfortranarray(A),
             b,
@@ -116,19 +137,27 @@ PATHS: dict[str, Path] = {
     "relaxed lasso": partial(elastic_net, (1.0,), True),
     "elastic net": partial(elastic_net, L1_RATIOS, False),
 }
+if find_spec("glmnet"):
+    PATHS["glmnet"] = partial(glmnet, GLMNET_ALPHAS)
 if find_spec("skglm"):
     PATHS |= {way: partial(concave, way) for way in ("MCP", "SCAD")}
 if find_spec("fastsparsegams"):
-    PATHS["L0Learn"] = l0learn
+    PATHS["L0Learn"] = partial(l0learn, L0LEARN_RIDGE_WEIGHTS)
+
+
+class Chosen(NamedTuple):
+    """A model that cross-validation chose among models of at most ``size`` columns (None: any)."""
+
+    size: int | None
+    predicted: Array
+    columns: int
+    cv_error: float
 
 
 def of_least_error(
     path: Path, X: Array, y: Array, Z: Array, sizes: Sequence[int], seed: int
-) -> list[tuple[int | None, Array, int]]:
-    """The model of least five-fold error, and of those with at most k columns for every size k.
-
-    Returns k (None for the first), predictions at Z and the number of columns.
-    """
+) -> list[Chosen]:
+    """The model of least five-fold error, and of those with at most k columns for every size k."""
     grid, predicted, columns = path(X, y, Z, None)
     error = np.zeros(columns.size)
     for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
@@ -139,5 +168,6 @@ def of_least_error(
         allowed = columns <= (X.shape[1] if size is None else size)
         if allowed.any():
             best = int(np.where(allowed, error, np.inf).argmin())
-            found.append((size, predicted[:, best], int(columns[best])))
+            of_best = predicted[:, best], int(columns[best]), float(error[best] / y.size)
+            found.append(Chosen(size, *of_best))
     return found

@@ -114,8 +114,9 @@ def penalised(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterato
         started = time.perf_counter()
         found = of_least_error(path, X, y, Z, SIZES, seed)
         seconds = time.perf_counter() - started
-        for size, predicted, columns in found:
-            yield Tried(way if size is None else f"{way}@{size}", predicted, columns, seconds)
+        for one in found:
+            name = way if one.size is None else f"{way}@{one.size}"
+            yield Tried(name, one.predicted, one.columns, seconds)
 
 
 def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[Tried]:

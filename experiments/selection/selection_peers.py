@@ -7,7 +7,8 @@ The script needs sparsecv, skglm and python-glmnet in one environment (skglm 0.5
 α) by the same five folds as the rules, on columns of unit variance. The script appends a row to CSV
 for every fit, and ``selection_rules.py --table`` reads the rows.
 
-glmnet has 100 λ and the α .1, .3, .5, .7, .9, 1. MCP (γ = 3) and SCAD (γ = 3.7), with ncvreg's
+glmnet has 100 λ and the α 0, .1, .2 to 1 (results/selection_peers.csv: .1, .3, .5, .7, .9, 1).
+MCP (γ = 3) and SCAD (γ = 3.7), with ncvreg's
 defaults, use skglm's coordinate descent along 100 λ from the largest λ down to λ_max/1000, or to
 λ_max/20 where there are more columns than rows, as in ncvreg.
 """
@@ -21,32 +22,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.model_selection import KFold
 
 from experiments.references import PATHS, of_least_error
 from experiments.selection.selection_rules import NAMES, halves
 
 PEERS = ("glmnet", "MCP", "SCAD")
-ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-
-
-def glmnet(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> np.ndarray:
-    """Predictions of the elastic net whose (λ, α) has the least five-fold error."""
-    from glmnet import ElasticNet
-
-    best = np.inf, np.empty(0)
-    for alpha in ALPHAS:
-        full = ElasticNet(alpha=alpha, n_splits=0).fit(X, y)
-        path = full.lambda_path_
-        error = np.zeros(path.size)
-        for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
-            fold = ElasticNet(alpha=alpha, n_splits=0, lambda_path=path).fit(X[train], y[train])
-            predicted = fold.predict(X[test], lamb=path).reshape(test.size, -1)
-            error += np.square(y[test, None] - predicted).sum(axis=0)
-        least = int(np.argmin(error))
-        if error[least] < best[0]:
-            best = error[least], full.predict(Z, lamb=path[least : least + 1]).ravel()
-    return best[1]
 
 
 def main() -> None:
@@ -63,12 +43,9 @@ def main() -> None:
             for split in range(splits):
                 X, y, Z, z = halves(name, split)
                 started = time.perf_counter()
-                concave = [
-                    of_least_error(PATHS[way], X, y, Z, (), split)[0][1] for way in PEERS[1:]
-                ]
-                predicted = [glmnet(X, y, Z, split), *concave]
+                found = [of_least_error(PATHS[way], X, y, Z, (), split)[0] for way in PEERS]
                 seconds = time.perf_counter() - started
-                errors = [f"{np.mean((z - one) ** 2):.8g}" for one in predicted]
+                errors = [f"{np.mean((z - one.predicted) ** 2):.8g}" for one in found]
                 table.writerow([name, split, f"{seconds:.2f}", *errors])
                 file.flush()
 

@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.common import machine, rows
+from experiments.common import machine, train_and_test
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.averaging import model_weights
 from sparsecv.selection.study import REPEATS
@@ -60,11 +60,7 @@ WIDE = ("bardet", "vessel", "riboflavin", "topgear")  # more than 30 columns
 
 def halves(name: str, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """X and y of the rows that are fitted, then of the fifth that is kept for the test."""
-    X, y = rows(name)
-    order = np.random.default_rng(split).permutation(y.size)
-    held = np.sort(order[: round(0.2 * y.size)])
-    train = np.sort(order[held.size :])
-    return X[train], y[train], X[held], y[held]
+    return train_and_test(name, split, 0.2)
 
 
 def choices(

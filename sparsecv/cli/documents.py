@@ -13,7 +13,7 @@ from ..design.model import FittedModel
 from ..design.prepare import Prepared, Standardised, versions
 from ..selection.choice import Choice
 from ..selection.projection import Projection
-from ..solvers.core.result import Solution
+from ..solvers.core.result import Proof
 from ..tables.rows import RowSource
 from .report import Run
 
@@ -73,7 +73,7 @@ def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
 
 
 def fit_document(
-    ready: Standardised, model: FittedModel, tau: int, gamma: float, solution: Solution
+    ready: Standardised, model: FittedModel, tau: int, gamma: float, solution: Proof
 ) -> dict[str, Any]:
     """The document that ``sparsecv fit --json`` writes."""
     return head(ready.source, ready.design.p) | {

@@ -37,7 +37,7 @@ def fit(
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.design import Protocol
     from ..design.prepare import standardise
-    from ..solvers.api import solve
+    from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable
     from . import documents, report
 
@@ -60,7 +60,9 @@ def fit(
         bar(f"proving the best {tau} of {ready.design.p} columns{most}", 0, 1)
         problem = ready.problem.replace(gamma=gamma, tau=tau)
         try:
-            solution = solve(problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs)
+            solution = best_support(
+                problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs
+            )
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
     proved = str(solution.status) == "optimal"

@@ -121,8 +121,9 @@ class Surface:
         models: Surface | None = None,
         only_estimates: bool = False,
     ) -> None:
-        self.data, self.taus = data, checked_taus(taus, data.p)
+        self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
         self.settings = settings or Settings()
+        self.settings.check_constraints(data.constraints)
         kind = Search if self.settings.searches else Grid if self.settings.grid else Strategy
         self.strategy = kind(self.settings, data.p)
         self.ledger = Ledger(data, self.taus)

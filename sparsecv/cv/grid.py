@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers.api import solve
+from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
-from ..solvers.core.result import Solution, Status
+from ..solvers.core.result import Proof, Status
 from ..solvers.paths import support_path
 from .batch import Batch, Strategy
 from .ledger import Ledger
@@ -19,19 +20,20 @@ from .progress import Report
 
 def solve_fold(
     data: FoldData, j: int, gamma: float, taus: NDArray[np.intp], backend: str, limits: Limits
-) -> list[Solution]:
+) -> list[Proof]:
     """Solve the training problem of fold j at every τ, each in an even share of the time left.
 
-    Returns: A solution for every τ, in order; fewer solutions where a limit was reached.
+    Returns: A proof for every τ, in order; fewer where a limit was reached.
     """
     base = data.training(j).replace(gamma=gamma)
-    solved: list[Solution] = []
+    solved: list[Proof] = []
     for s, tau in enumerate(taus):
         if limits.reached(0) is not None:
             break
         left = limits.share(taus.size - s).remaining()
         problem = base.replace(tau=int(tau))
-        solved.append(solve(problem, backend=backend, tol=0.0, time_limit=left, stop=limits.stop))
+        limited: dict[str, Any] = {"time_limit": left, "stop": limits.stop}
+        solved.append(best_support(problem, backend=backend, tol=0.0, **limited))
     return solved
 
 
@@ -48,7 +50,7 @@ class Grid(Strategy):
         whole = support_path(data.full(), [gamma], taus, limits=limits.share(k + 1.0))
         ledger.take_path(g, k, whole, 0)
 
-        def enter(j: int, solved: list[Solution]) -> None:
+        def enter(j: int, solved: list[Proof]) -> None:
             if len(solved) < taus.size:
                 ledger.note_limit(g, limits.reached(0) or Status.TIME_LIMIT)
             for t, solution in enumerate(solved):

@@ -92,6 +92,8 @@ class Ledger:
         self, data: FoldData, taus: NDArray[np.intp], gammas: Sequence[float] = ()
     ) -> None:
         self.data, self.taus, self.k = data, taus, data.folds.k
+        # The largest number of columns of a support; a group of columns counts once in a size.
+        self.most = data.constraints.most_columns(int(taus[-1]))
         self.gammas: list[float] = []
         self.status: list[Status] = []
         self.history: list[list[list[float]]] = []
@@ -215,7 +217,11 @@ class Ledger:
         """Enter the support, the bound and the status that a solver returned for one problem."""
         g, t, _ = at
         self.n_nodes[g] += found.n_nodes
-        support = pad_support(found.support, int(self.taus[t]), self.data.p)
+        tau, constraints, support = int(self.taus[t]), self.data.constraints, found.support
+        if constraints.plain:
+            support = pad_support(support, tau, self.data.p)
+        else:
+            support = constraints.padded(support, tau)
         proved = found.status is Status.OPTIMAL
         self.take(at, support, found.objective, found.lower_bound, proved)
 
@@ -312,7 +318,7 @@ class Ledger:
         problem = self.problem(g, j)
         H, t = self.data.held_out(j)
         best = [self.supports[c] for c in self.best_choice[g, left, j]]
-        known = stacked(best, int(self.taus[-1]))
+        known = stacked(best, self.most)
         predicted = known_path(problem, [self.gammas[g]], self.taus[left], known[None]).predict(H)
         upper, sizes = self.best_objective[g, left, j, None], self.taus[left]
         low, high, _ = prediction_ranges(problem, nodes or [root], H, sizes, predicted[0], upper)
@@ -334,7 +340,8 @@ class Ledger:
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
-        if isinstance(data, RowFolds) and data.folds.leave_one_out and folds.size > 1:
+        by_deletion = data.plain and data.folds.leave_one_out
+        if isinstance(data, RowFolds) and by_deletion and folds.size > 1:
             rows, targets, weight = data.deleted_rows
             at = data.row_of[folds]
             found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])
@@ -377,6 +384,7 @@ class Ledger:
             "supports": [self.supports] * len(at),
             "choice": self.choice[at, :, :k],
             "fold_error": errors,
+            "most": [self.most] * len(at),
             "models": models,
             "model_objective": self.objective[at, :, k],
             "model_bound": self.bound[at, :, k],
@@ -416,7 +424,8 @@ class Ledger:
         choice = found["choice"]
         if choice.max() >= len(supports):
             raise ValueError("a support is named that is not there")
-        sizes = np.array([support.size for support in supports])
+        units = self.data.constraints.units
+        sizes = np.array([units(support).size for support in supports])
         if (sizes[choice] > self.taus[:, None]).any():
             raise ValueError("a support has too many columns")
         if (found["lower"] > found["upper"]).any():
@@ -447,14 +456,14 @@ class Ledger:
         cells, shape (τ, k + 1): Which cells.
         number, shape (τ, k + 1): Numbers of the supports.
         """
-        data, most = self.data, int(self.taus[-1])
+        data = self.data
         self.choice[g][cells] = number[cells]
-        by_row = isinstance(data, RowFolds) and data.folds.leave_one_out
+        by_row = isinstance(data, RowFolds) and data.plain and data.folds.leave_one_out
         for j in np.flatnonzero(cells.any(axis=0)).tolist():
             if by_row and j < self.k:
                 continue
             here = cells[:, j]
-            rows = stacked([self.supports[c] for c in self.choice[g, :, j]], most)[None]
+            rows = stacked([self.supports[c] for c in self.choice[g, :, j]], self.most)[None]
             path = known_path(self.problem(g, j), [self.gammas[g]], self.taus, rows)
             self.objective[g, here, j] = path.objective[0, here]
             if j < self.k:

@@ -115,14 +115,14 @@ def prove_fold(
     full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
         rows are not all rows.
     Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
-        support is proved optimal; None where the time is up.
+        support is proved optimal or obeys constraints; None where the time is up.
     """
     if limits.reached(0) is not None:
         return None
     problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
     gram = folds.gram(j, problem)
     found = branch_and_bound(problem, warm_starts=starts, tol=0.0, limits=limits, gram=gram)
-    if found.status is Status.OPTIMAL:
+    if found.status is Status.OPTIMAL or not problem.constraints.plain:
         return found, 0.0, np.inf
     support = pad_support(found.support, problem.tau, problem.p)
     relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)

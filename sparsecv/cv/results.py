@@ -39,6 +39,7 @@ class GammaResult:
     supports, choice: ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, in solved
         columns.
     fold_error: Squared errors of every fold, summed over its rows, shape (τ, k).
+    most: The largest number of columns of a support.
     models, model_objective, model_bound, model_proved: For every τ the best support known of all
         rows, its training objective, a lower bound on the least objective, and whether it is least.
     status: "optimal" where every fold and every model is proved (where only the best τ was searched
@@ -58,7 +59,7 @@ class GammaResult:
     def padded(self, j: int | None) -> NDArray[np.int64]:
         """Supports of fold j, or of all rows where j is None, shape (τ, most), ended by −1."""
         rows = self.models if j is None else [self.supports[c] for c in self.choice[:, j]]
-        return stacked(rows, int(self.taus[-1]))
+        return stacked(rows, self.most)
 
 
 def least(surface: Array, taus: NDArray[np.intp], gammas: Array) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
+from ..solvers.core.constraints import Constraints
 from ..solvers.leaps.all_sizes import MAX_COLUMNS, TREE_ONLY
 
 METHODS = ("auto", "exact", "grid", "search", "bounds")
@@ -89,6 +90,19 @@ class Settings:
             return None, None if p <= TREE_ONLY else self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
 
+    def check_constraints(self, constraints: Constraints) -> None:
+        """Raise an InputError where the method or the solver serves no constraints on columns."""
+        if constraints.plain:
+            return
+        if self.searches:
+            raise InputError(
+                f"method {self.method} serves no constraints on columns: use method exact or grid"
+            )
+        if self.backend not in ("auto", "native"):
+            raise InputError(
+                f"backend {self.backend} serves no constraints on columns: use the native one"
+            )
+
     @property
     def grid(self) -> bool:
         """Whether every (fold, τ) is a problem of its own."""
@@ -149,10 +163,11 @@ def checked_gammas(gammas: Any) -> Array:
     return values
 
 
-def checked_taus(taus: Any, p: int) -> NDArray[np.intp]:
+def checked_taus(taus: Any, p: int, constraints: Constraints | None = None) -> NDArray[np.intp]:
     """Validate sparsities: whole numbers in 1..p, returned increasing and distinct.
 
     p: Number of columns to choose from.
+    constraints: What models must obey, which may allow fewer sizes.
     """
     values = _flat("tau", taus, "whole number", "iu")
     bad = values[(values < 1) | (values > p)]
@@ -161,20 +176,30 @@ def checked_taus(taus: Any, p: int) -> NDArray[np.intp]:
             f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
             f"got {bad[0]}"
         )
+    if constraints is not None and not constraints.plain:
+        for tau in (values.min(), values.max()):
+            constraints.checked_size(int(tau))
     return np.unique(values).astype(np.intp)
 
 
-def default_taus(n: int, p: int) -> NDArray[np.intp]:
+def default_taus(n: int, p: int, constraints: Constraints | None = None) -> NDArray[np.intp]:
     """The sparsities of n rows and p columns where the user names none.
 
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
-    with τ log τ ≤ min(n, p) (Section 4.2, main paper).
+    with τ log τ ≤ min(n, p) (Section 4.2, main paper). Constraints may allow fewer sizes, and a
+    group of columns counts as one.
     """
+    least, p = (1, p) if constraints is None else _sizes(constraints)
     top = p
     if p > MAX_COLUMNS:
         candidates = np.arange(1, p + 1)
         top = int(candidates[candidates * np.log(candidates) <= min(n, p)][-1])
-    return np.arange(1, top + 1, dtype=np.intp)
+    return np.arange(least, max(least, top) + 1, dtype=np.intp)
+
+
+def _sizes(constraints: Constraints) -> tuple[int, int]:
+    """The least and the largest size that constraints allow."""
+    return max(1, constraints.min_size), constraints.max_size
 
 
 # The γ of the main paper (Section 4.2): ten values from 1e-4 to 1e4, spaced evenly in log γ.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData, RowFolds
-from ..solvers.api import solve
+from ..solvers.api import best_support
 from ..solvers.branching.multi_problem_tree import PartialProof, search_alone, solve_jointly
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.limits import Limits
@@ -44,11 +44,11 @@ PROOF_GAP = 1e-9
 def rows_left_out(data: FoldData) -> LeftOut | None:
     """The folds as rows left out of the Gram matrix of all rows; None without rows in memory.
 
-    The result is also None where the Gram matrix costs more than the rows (``wants_gram``), and
-    where the folds are no partition.
+    The result is also None where something is asked of the columns, where the Gram matrix costs
+    more than the rows (``wants_gram``), and where the folds are no partition.
     """
     problem = data.full()
-    if not isinstance(data, RowFolds) or not wants_gram(problem):
+    if not isinstance(data, RowFolds) or not data.plain or not wants_gram(problem):
         return None
     return data.left_out(GramForm.of(problem))
 
@@ -60,7 +60,7 @@ def solve_problem(
     g, t, j = at
     problem, start = ledger.problem(g, j).replace(tau=int(ledger.taus[t])), ledger.support(*at)
     options: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
-    solution = solve(problem, backend=backend, tol=tol, warm_start=start, **options)
+    solution = best_support(problem, backend=backend, tol=tol, warm_start=start, **options)
     ledger.searched[at] |= j < ledger.k
     ledger.take_proof(at, solution)
     return solution.status

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConstantColumnWarning, InputError, warn_caller
+from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.constraints import Constraints
+from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
 
 Array = NDArray[np.float64]
@@ -115,6 +120,29 @@ class Summary:
         return np.asarray(np.maximum(np.abs(self.low), np.abs(self.high)))
 
 
+class SolvedRules(NamedTuple):
+    """What is asked of the solved columns.
+
+    constraints: Of the columns that are penalised, in solved units.
+    free: Positions of the solved columns that are not penalised: they are projected out of the
+        others and of the response, as the intercept is.
+    """
+
+    constraints: Constraints
+    free: NDArray[np.intp]
+
+    def step(self, rows: Array, q: int = 1) -> PenaltyStep | None:
+        """The projection that training rows of [X Y] give; None where every column is penalised.
+
+        q: Number of responses.
+        """
+        if self.free.size == 0:
+            return None
+        factors = np.ones(rows.shape[1] - q)
+        factors[self.free] = 0.0
+        return PenaltyStep.of(rows, factors)
+
+
 @dataclass(frozen=True)
 class Design:
     """The affine map from raw columns to the columns that are solved.
@@ -127,6 +155,8 @@ class Design:
     shift, scale, shape (p + q,): The solved values of the kept columns and of the responses, which
         come last, are (raw − shift) / scale.
     mean, shape (p + q,): Means of the kept raw columns and of the responses.
+    spread, shape (p + q,): Their standard deviations.
+    asked: What is asked of the raw columns; None where nothing is.
     """
 
     protocol: Protocol
@@ -135,18 +165,37 @@ class Design:
     shift: Array
     scale: Array
     mean: Array
+    spread: Array
+    asked: ResolvedRules | None = None
 
     @property
     def p(self) -> int:
         """Number of columns that are solved."""
         return int(self.kept.size)
 
+    @cached_property
+    def rules(self) -> SolvedRules | None:
+        """What is asked of the solved columns; None where nothing is."""
+        if self.asked is None:
+            return None
+        counted = np.flatnonzero(self.asked.factors[self.kept])
+        within = np.searchsorted(self.asked.counted, self.kept[counted])
+        own = self.asked.constraints.restricted(within)
+        units = self.scale[counted] / self.y_scale
+        return SolvedRules(own.scaled(units), np.flatnonzero(self.asked.factors[self.kept] == 0.0))
+
+    @property
+    def n_units(self) -> int:
+        """The largest size of a model, in which a group of columns counts once."""
+        return self.p if self.rules is None else self.rules.constraints.max_size
+
     def of_response(self, t: int) -> Design:
         """The design of response t alone."""
         if self.mean.size == self.p + 1:
             return self
         at = [*range(self.p), self.p + t]
-        return replace(self, shift=self.shift[at], scale=self.scale[at], mean=self.mean[at])
+        names = ("shift", "scale", "mean", "spread")
+        return replace(self, **{name: getattr(self, name)[at] for name in names})
 
     @property
     def y_scale(self) -> float:
@@ -184,7 +233,18 @@ class Design:
         rows /= self.scale
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
-        return response_problems(rows, self.p)
+        if self.asked is None:
+            return response_problems(rows, self.p)
+        found: list[SparseRidgeProblem] = []
+        for t in range(rows.shape[1] - self.p):
+            rules = self.of_response(t).rules
+            assert rules is not None
+            own = np.ascontiguousarray(rows[:, [*range(self.p), self.p + t]])
+            step = rules.step(own)
+            own = own if step is None else step.apply(own)
+            made = SparseRidgeProblem.from_rows(own, constraints=rules.constraints, step=step)
+            found.append(made)
+        return found
 
     def coefficients(self, beta: Array) -> tuple[Array, float]:
         """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
@@ -199,7 +259,12 @@ class Design:
 
 
 def make_design(
-    summary: Summary, protocol: Protocol, names: Sequence[str], *, warn: bool = True
+    summary: Summary,
+    protocol: Protocol,
+    names: Sequence[str],
+    *,
+    warn: bool = True,
+    asked: ResolvedRules | None = None,
 ) -> Design:
     """Choose shifts and scales; columns that cannot matter are left out with a warning.
 
@@ -210,8 +275,10 @@ def make_design(
     summary: Moments and extremes of all rows.
     names: Names of the raw columns, for messages; all columns after them are responses.
     warn: False where the rows are a part of the data, in which a column may happen to be constant.
-    Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, or
-        a response is constant in the protocol "paper".
+    asked: What is asked of the raw columns.
+    Raises InputError: There are fewer than 2 rows, no column is left, values cannot be squared, a
+        response is constant in the protocol "paper", or what is asked needs a column that is left
+        out.
     """
     if summary.n < 2:
         raise InputError(f"at least 2 rows are needed; there is {summary.n} (n_samples = 1)")
@@ -230,7 +297,18 @@ def make_design(
         raise InputError("the response is constant: the paper protocol cannot scale it")
     shift = summary.mean if protocol.intercept else np.zeros(width)
     at = np.append(kept, np.arange(p, width))
-    return Design(protocol, p, kept, shift[at], scale[at], summary.mean[at])
+    spread = np.sqrt(summary.scatter / summary.total)[at]
+    made = Design(protocol, p, kept, shift[at], scale[at], summary.mean[at], spread)
+    if asked is None or asked.plain:
+        return made
+    factors, counted = asked.factors[kept], asked.factors[kept] > 0.0
+    if not counted.any():
+        raise InputError("every column that varies has penalty factor 0: nothing is left to select")
+    # A column divided by √f has the penalty (γ/2) f β² of its given coefficient β.
+    made.scale[np.flatnonzero(counted)] *= np.sqrt(factors[counted])
+    within = np.searchsorted(asked.counted, kept[counted])
+    asked.constraints.restricted(within, lambda j: f"column {names[asked.counted[j]]!r}")
+    return replace(made, asked=asked)
 
 
 def _called(names: Sequence[str], summary: Summary, column: int) -> str:

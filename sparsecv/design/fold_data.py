@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
+from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.constraints import Constraints
+from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import (
     MAX_ROWS_PER_COLUMN_UNREDUCED,
     SparseRidgeProblem,
     gram_root,
 )
 from ..solvers.relaxation.gram import GramForm
-from .design import Array, Design, centre
+from .design import Array, Design, SolvedRules, centre
 from .folds import Folds, HashedFolds, Index
 from .moments import FoldMoments, Moments
 
@@ -32,7 +36,9 @@ CACHE_BYTES = 256_000_000
 class FoldData(ABC):
     """Training problems and held-out rows of k folds, in the units of the solved columns.
 
-    p: Number of columns.
+    p: Number of columns that models choose from.
+    constraints: What models must obey; sizes count units of columns.
+    plain: Whether nothing is asked of the columns, and all are penalised.
     fold_weight, shape (k,): Number of rows of every fold, or the sum of their weights.
     fold_of, or None: Fold of every unit that :meth:`one_fold` takes; a unit is a row, or a whole
         fold where rows are not in memory. None where folds share rows.
@@ -40,6 +46,8 @@ class FoldData(ABC):
 
     folds: Folds
     p: int
+    constraints: Constraints
+    plain: bool
     fold_weight: Array
     fold_of: Index | None
 
@@ -92,6 +100,7 @@ class RowFolds(FoldData):
         whole number counts as that many copies of a row that stay in one fold.
     scale, shape (p,), optional: Divisors of the columns once they are centred; only where the
         intercept is refitted.
+    rules: What is asked of the columns of X.
     """
 
     # X and y in the user's units; None where the folds were not made by `of`.
@@ -105,15 +114,19 @@ class RowFolds(FoldData):
         refit_intercept: bool,
         weights: Array | None = None,
         scale: Array | None = None,
+        rules: SolvedRules | None = None,
     ) -> None:
         # Every fold is centred from the rows as they came. A shift by the mean of all rows would
         # leave rounding errors of the held-out rows in the training rows.
         self._given = np.column_stack([X, y])
         if not np.isfinite(self._given).all():
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
-        self.p = self._given.shape[1] - 1
+        width = self._given.shape[1] - 1
+        self.rules = rules or SolvedRules(Constraints.none(width), np.empty(0, dtype=np.intp))
+        self.constraints, self.p = self.rules.constraints, width - self.rules.free.size
+        self.plain = self.constraints.plain and self.p == width
         self.refit_intercept, self.weights = refit_intercept, weights
-        self._scale = np.append(np.ones(self.p) if scale is None else scale, 1.0)
+        self._scale = np.append(np.ones(width) if scale is None else scale, 1.0)
         self._lay_out(folds)
 
     @classmethod
@@ -125,11 +138,21 @@ class RowFolds(FoldData):
         Every fold is centred on its own training rows where the design's protocol says so.
         """
         if design.protocol.refit_intercept:
-            made = cls(design.columns(X), y, folds, True, weights, design.scale[:-1])
+            scale, columns = design.scale[:-1], design.columns(X)
+            made = cls(columns, y, folds, True, weights, scale, design.rules)
         else:
-            made = cls(*design.apply(X, y), folds, False, weights)
+            made = cls(*design.apply(X, y), folds, False, weights, rules=design.rules)
         made.raw = X, y
         return made
+
+    @property
+    def asked(self) -> ResolvedRules | None:
+        """What is asked of the columns X; None where nothing is."""
+        if self.plain:
+            return None
+        factors = np.ones(self.X.shape[1])
+        factors[self.rules.free] = 0.0
+        return ResolvedRules(np.flatnonzero(factors), self.constraints, factors)
 
     def _lay_out(self, folds: Folds) -> None:
         """Take other folds, of which nothing is computed yet."""
@@ -141,6 +164,8 @@ class RowFolds(FoldData):
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
         # The means of a fold's training rows, in the two parts that `centre` returns.
         self._means: dict[int, tuple[Array, ...]] = {}
+        # What projects the columns that are not penalised out of the rows of a fold.
+        self._steps: dict[int, PenaltyStep | None] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -192,7 +217,18 @@ class RowFolds(FoldData):
 
     @cached_property
     def _full(self) -> SparseRidgeProblem:
-        return _reduced(self._weighted(self._solved))
+        rows = self._weighted(self._solved)
+        step = self.rules.step(rows)
+        return self._reduced(rows if step is None else step.apply(rows), step)
+
+    def _reduced(self, rows: Array, step: PenaltyStep | None) -> SparseRidgeProblem:
+        """The problem of rows of [X y]; many rows are reduced to the triangle of their QR factors.
+
+        step: What the rows were projected by.
+        """
+        made = SparseRidgeProblem.from_rows(rows, constraints=self.constraints, step=step)
+        long = len(rows) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
+        return made.compressed() if long else made
 
     def full(self) -> SparseRidgeProblem:
         """The problem of all rows, which are centred where an intercept is fitted."""
@@ -201,7 +237,8 @@ class RowFolds(FoldData):
     def _training_rows(self, j: int) -> Array:
         """Weighted rows of [X y] outside fold j, in solved units.
 
-        The means that were subtracted are kept, as the held-out rows are centred on them, too.
+        Unpenalised columns are projected out. The means that were subtracted, and the projection,
+        are kept for the held-out rows.
         """
         train, _ = self.folds.split(j)
         if self.weights is not None:
@@ -213,13 +250,16 @@ class RowFolds(FoldData):
             self._means[j] = centre(rows, weights)
             rows[:, constant] = 0.0  # Rounding would leave small numbers there.
             rows /= self._scale
-        return self._weighted(rows, train)
+        rows = self._weighted(rows, train)
+        self._steps[j] = step = self.rules.step(rows)
+        return rows if step is None else step.apply(rows)
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j, about their own means where the intercept is refitted."""
         if j in self._problems:
             return self._problems[j]
-        problem = _reduced(self._training_rows(j))
+        rows = self._training_rows(j)
+        problem = self._reduced(rows, self._steps[j])
         if 8 * min(len(self._given), self.p + 1) * (self.p + 1) * self.folds.k <= CACHE_BYTES:
             self._problems[j] = problem
         return problem
@@ -231,13 +271,14 @@ class RowFolds(FoldData):
         """
         _, test = self.folds.split(j)
         rows = self._given[test]
+        if (self.refit_intercept or self.rules.free.size) and j not in self._steps:
+            self._training_rows(j)
         if self.refit_intercept:
-            if j not in self._means:
-                self._training_rows(j)
             for mean in self._means[j]:
                 rows -= mean
             rows /= self._scale
-        return _split(self._weighted(rows, test))
+        rows, step = self._weighted(rows, test), self._steps.get(j)
+        return _split(rows if step is None else step.apply(rows))
 
     def _content(self) -> Iterable[Array]:
         return (self._solved,) if self.weights is None else (self._solved, self.weights)
@@ -309,7 +350,14 @@ class MomentFolds(FoldData):
     ) -> None:
         if isinstance(folds, HashedFolds):
             folds = folds.counted(np.array([part.n for part in moments.folds], dtype=np.intp))
+        if design.rules is not None and design.rules.free.size:
+            raise InputError(
+                "a penalty factor of 0 needs the rows in memory, and this table is read in parts: "
+                "give the column a small factor and include it"
+            )
+        self.constraints = _constraints(design)
         self.folds, self.p, self._read = folds, design.p, read
+        self.plain = self.constraints.plain
         self._design, self._moments = design, moments
         self._refit_intercept = design.protocol.refit_intercept
         self.fold_weight, self.fold_of = folds.sizes.astype(np.float64), np.arange(folds.k)
@@ -360,15 +408,14 @@ def moment_problem(moments: Moments, means: Moments | None, design: Design) -> S
     """
     joint, row = moments.about(means, design)
     G, b, yy = joint[:-1, :-1], joint[:-1, -1], float(joint[-1, -1])
-    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=1, row=row)
+    own = _constraints(design)
+    tau = max(1, own.min_size)
+    return SparseRidgeProblem.from_gram(G, b, yy, gamma=1.0, tau=tau, row=row, constraints=own)
 
 
-def _reduced(rows: Array) -> SparseRidgeProblem:
-    """The problem of rows of [X y]; many rows are reduced to the triangle of their QR factors."""
-    problem = SparseRidgeProblem.from_rows(rows)
-    return (
-        problem.compressed() if len(rows) > MAX_ROWS_PER_COLUMN_UNREDUCED * problem.p else problem
-    )
+def _constraints(design: Design) -> Constraints:
+    """The constraints of the solved columns of a design."""
+    return Constraints.none(design.p) if design.rules is None else design.rules.constraints
 
 
 def _split(rows: Array) -> tuple[Array, Array]:

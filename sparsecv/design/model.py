@@ -49,14 +49,15 @@ def fitted_model(
     """Fit a problem on a support, and map the fit to coefficients of raw columns.
 
     problem: The training problem of solved columns, at the γ of the model.
-    support: Numbers of solved columns.
+    support: Numbers of the problem's columns, which are the solved columns that are penalised.
     lower_bound: A lower bound on the optimal objective; a bound above the model's own objective is
         lowered to that objective.
     proved: Whether the support is optimal.
     """
     fit = problem.fit(support)
-    beta = np.zeros(design.p)
+    beta = np.zeros(problem.p)
     beta[support] = fit.coef
-    coef, intercept = design.coefficients(beta)
+    columns, solved = problem.given(support, beta)
+    coef, intercept = design.coefficients(solved)
     bound = min(lower_bound, fit.objective)
-    return FittedModel(design.kept[support], coef, intercept, fit.objective, bound, proved)
+    return FittedModel(design.kept[columns], coef, intercept, fit.objective, bound, proved)

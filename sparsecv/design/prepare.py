@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.executor import workers
 from ..tables.columns import quoted
@@ -92,20 +93,16 @@ class Standardised:
 
         R² is None where y does not vary.
         """
-        mean = (self.design.mean[-1] - self.design.shift[-1]) / self.design.scale[-1]
-        square = self.problem.yy / self.total
-        variance = square - mean**2
-        r2 = 1.0 - cv_error / variance if variance > 1e-12 * square else None
+        design = self.design
+        mean = (design.mean[-1] - design.shift[-1]) / design.y_scale
+        variance = (design.spread[-1] / design.y_scale) ** 2
+        r2 = 1.0 - cv_error / variance if variance > 1e-12 * (variance + mean**2) else None
         return math.sqrt(cv_error), r2
 
     def effects(self, model: FittedModel) -> Array:
         """Coefficients of a model's support times the standard deviations of their columns."""
-        design = self.design
-        scale = design.scale[:-1]
-        mean = (design.mean[:-1] - design.shift[:-1]) / scale
-        variance = np.maximum(self.problem.squared_lengths / self.total - mean**2, 0.0)
-        spread = np.zeros(design.p_raw)
-        spread[design.kept] = np.sqrt(variance) * scale
+        spread = np.zeros(self.design.p_raw)
+        spread[self.design.kept] = self.design.spread[:-1]
         return np.asarray(model.coef[model.support] * spread[model.support])
 
 
@@ -122,21 +119,26 @@ class Prepared(Standardised):
 
 
 def standardise(
-    source: RowSource, protocol: Protocol, *, progress: Progress = None
+    source: RowSource,
+    protocol: Protocol,
+    *,
+    progress: Progress = None,
+    asked: ResolvedRules | None = None,
 ) -> Standardised:
     """Read a table, whole or in one pass over its rows, and standardise its columns.
 
+    asked: What is asked of the columns.
     Raises InputError: Values are bad, or a table with weights does not fit in memory.
     """
     names, weights = source.feature_names, source.weights
     if weights is not None or _bytes(source) <= IN_MEMORY_BYTES:
         X, y = _all_rows(source, "weights need", "leave out --weights")
         summary = Summary.of(X, y, weights)
-        design = make_design(summary, protocol, names)
+        design = make_design(summary, protocol, names, asked=asked)
         return Standardised(source, design, design.problem(X, y, weights), summary.total)
     everything = HashedFolds("all", source.n, np.array([source.n]), None)
     moments = _fold_moments(source, progress, None, everything)
-    design = _moment_design(source, protocol, moments)
+    design = _moment_design(source, protocol, moments, asked)
     problem = moment_problem(moments.total(), None, design)
     return Standardised(source, design, problem, float(source.n))
 
@@ -150,6 +152,7 @@ def prepare(
     progress: Progress = None,
     n_jobs: int | None = None,
     announce: Callable[[str], None] | None = None,
+    asked: ResolvedRules | None = None,
 ) -> Prepared:
     """Read a table, whole or in one pass over its rows, and lay out its folds.
 
@@ -160,6 +163,7 @@ def prepare(
     n_jobs: Number of threads that read the parts of a table that does not fit in memory.
     announce: Takes a text that says how much is about to be read from a table that does not fit in
         memory, and how long that will take.
+    asked: What is asked of the columns.
     Raises InputError: Values or folds are bad, or a table does not fit in memory and has weights,
         leave-one-out folds, or folds that are no partition.
     """
@@ -178,14 +182,14 @@ def prepare(
         without = "" if weights is None else " without --weights"
         advice = f"use --folds K{without}, which reads the rows once"
         X, y = held or _all_rows(source, what, advice)
-        design = make_design(Summary.of(X, y, weights), protocol, names)
+        design = make_design(Summary.of(X, y, weights), protocol, names, asked=asked)
         data: FoldData = RowFolds.of(design, X, y, layout, weights)
     else:
         if announce is not None:
             announce(reading_plan(source, layout.k, workers(n_jobs)))
         read = partial(_fold_moments, source, progress, n_jobs)
         moments = read(layout)
-        design = _moment_design(source, protocol, moments)
+        design = _moment_design(source, protocol, moments, asked)
         data = MomentFolds(moments, design, layout, read)
     return Prepared(source, design, data.full(), data.total, data)
 
@@ -232,14 +236,16 @@ def _fold_moments(
     return fold_moments(source, folds, progress, n_jobs)
 
 
-def _moment_design(source: RowSource, protocol: Protocol, moments: FoldMoments) -> Design:
+def _moment_design(
+    source: RowSource, protocol: Protocol, moments: FoldMoments, asked: ResolvedRules | None
+) -> Design:
     """The design that moments of all rows give.
 
     Raises InputError: The protocol has no intercept, and the mean of a column leaves too few digits
         to its spread.
     """
     summary = moments.summary()
-    design = make_design(summary, protocol, source.feature_names)
+    design = make_design(summary, protocol, source.feature_names, asked=asked)
     spread = np.sqrt(summary.scatter / summary.n)
     distant = np.abs(summary.mean) > MAX_MEAN_IN_SPREADS * spread
     far = np.flatnonzero((summary.low < summary.high) & distant)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,12 +19,15 @@ from ..design.design import Array, Design, Protocol, Summary, make_design
 from ..design.model import FittedModel
 from ..design.saved import SavedModel
 from ..errors import InputError
+from ..solvers.core.column_rules import ColumnRules, ResolvedRules
 from .validation import checked_weights, frame_names, refuse_bad_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+# Parameters of both estimators that ask something of columns.
+RULES = [each.name for each in fields(ColumnRules)]
 # Attributes of a fit to several responses that are lists, one entry for each; others are arrays.
 LISTS = ("support_", "status_", "certified_")
 
@@ -180,8 +184,14 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         groups = None if groups is None else np.asarray(groups)
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
-        design = make_design(Summary.of(X, y, weights), self._protocol(), labels)
+        asked = self._asked(X.shape[1], None if names is None else labels)
+        design = make_design(Summary.of(X, y, weights), self._protocol(), labels, asked=asked)
         return CheckedRows(X, y, weights, groups, design)
+
+    def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:
+        """What the parameters ask of p columns; None where they ask for nothing."""
+        rules = ColumnRules(**{name: getattr(self, name) for name in RULES})
+        return rules.resolve(p, names) if rules.asked else None
 
     def _protocol(self) -> Protocol:
         scale = "unit-variance" if self.standardize else "none"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..cv.settings import Settings, checked_gammas
 from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
-from ..solvers.api import solve
+from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
 from ..solvers.core.result import Proof, Status, relative_gap, worst
@@ -50,6 +50,24 @@ class SparseRidge(SparseLinearModel):
         Relative gap at which the search may stop.
     n_jobs : int or None
         Threads that search beyond 35 columns, as in joblib; None means one.
+    include, exclude : list of str or int, or None
+        Columns that are in every model, and columns that are in none, by name or position; the name
+        of a group stands for its columns.
+    column_groups : list, dict or None
+        A label for each column, or from names of groups to columns. The columns of a group, such as
+        the 0/1 columns of a factor, enter together and count once.
+    heredity : "strong", "weak", dict, tuple or None
+        A product, named ``a:b``, needs both of its columns ("strong") or one of them ("weak").
+        Parents may also be given: a dict from children to parents (strong), or a pair of "strong"
+        or "weak" and a dict.
+    positive : bool or list of str or int
+        True, or the columns whose coefficients may not be negative.
+    bounds : dict or None
+        From columns to (low, high), low ≤ 0 ≤ high, in the units of ``coef_``.
+    penalty_factors : array, dict or None
+        Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
+        is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
+        count.
 
     Attributes
     ----------
@@ -100,6 +118,13 @@ class SparseRidge(SparseLinearModel):
         time_limit: float | None = None,
         tol: float = 1e-6,
         n_jobs: int | None = None,
+        include: Any = None,
+        exclude: Any = None,
+        column_groups: Any = None,
+        heredity: Any = None,
+        positive: Any = False,
+        bounds: Any = None,
+        penalty_factors: Any = None,
     ) -> None:
         self.tau = tau
         self.gamma = gamma
@@ -110,6 +135,13 @@ class SparseRidge(SparseLinearModel):
         self.time_limit = time_limit
         self.tol = tol
         self.n_jobs = n_jobs
+        self.include = include
+        self.exclude = exclude
+        self.column_groups = column_groups
+        self.heredity = heredity
+        self.positive = positive
+        self.bounds = bounds
+        self.penalty_factors = penalty_factors
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -140,17 +172,19 @@ class SparseRidge(SparseLinearModel):
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
         if self.total is not None and self.backend not in ("auto", "native"):
             raise InputError(f"total goes with the native backend alone; got {self.backend!r}")
-        Settings(backend=self.backend, **checked)
+        settings = Settings(backend=self.backend, **checked)
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design, q = table.design, table.q
-        sizes = sizes_of_responses(self.tau, self.total, q, table.X.shape[1], design.p)
+        if design.rules is not None:
+            settings.check_constraints(design.rules.constraints)
+        sizes = sizes_of_responses(self.tau, self.total, q, table.X.shape[1], design)
         made = design.problems(table.X, table.y, table.weights)
         problems = [m.replace(gamma=gamma, tau=tau) for m, tau in zip(made, sizes, strict=True)]
         proofs: Sequence[Proof]
         if self.total is None:
             try:
-                proofs = [solve(each, backend=self.backend, **checked) for each in problems]
+                proofs = [best_support(each, backend=self.backend, **checked) for each in problems]
             except SolverUnavailable as error:
                 raise InputError(str(error)) from error
             status = worst(proof.status for proof in proofs)

@@ -100,6 +100,24 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     client : distributed.Client, str or None
         Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
         same. Where the estimator is cloned, as in a grid search, give the address.
+    include, exclude : list of str or int, or None
+        Columns that are in every model, and columns that are in none, by name or position; the name
+        of a group stands for its columns.
+    column_groups : list, dict or None
+        A label for each column, or from names of groups to columns. The columns of a group, such as
+        the 0/1 columns of a factor, enter together and count once.
+    heredity : "strong", "weak", dict, tuple or None
+        A product, named ``a:b``, needs both of its columns ("strong") or one of them ("weak").
+        Parents may also be given: a dict from children to parents (strong), or a pair of "strong"
+        or "weak" and a dict.
+    positive : bool or list of str or int
+        True, or the columns whose coefficients may not be negative.
+    bounds : dict or None
+        From columns to (low, high), low ≤ 0 ≤ high, in the units of ``coef_``.
+    penalty_factors : array, dict or None
+        Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
+        is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
+        count.
 
     Attributes
     ----------
@@ -192,6 +210,13 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         compare: bool = False,
         nested: bool | int = False,
         client: Any = None,
+        include: Any = None,
+        exclude: Any = None,
+        column_groups: Any = None,
+        heredity: Any = None,
+        positive: Any = False,
+        bounds: Any = None,
+        penalty_factors: Any = None,
     ) -> None:
         self.cv = cv
         self.taus = taus
@@ -211,6 +236,13 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         self.compare = compare
         self.nested = nested
         self.client = client
+        self.include = include
+        self.exclude = exclude
+        self.column_groups = column_groups
+        self.heredity = heredity
+        self.positive = positive
+        self.bounds = bounds
+        self.penalty_factors = penalty_factors
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -312,10 +344,13 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = LazySource(X, y)
+        named = None
         if frame_names(X) is not None:
-            self.feature_names_in_ = np.array(source.feature_names, dtype=object)
+            named = source.feature_names
+            self.feature_names_in_ = np.array(named, dtype=object)
         self.n_features_in_ = source.p
         options: dict[str, Any] = {"seed": self.random_state, "n_jobs": self.n_jobs}
+        options["asked"] = self._asked(source.p, named)
         announce = print if self.verbose else None
         prepared = prepare(source, self.cv, self._protocol(), announce=announce, **options)
         return 1, iter([(prepared.design, prepared.data)])

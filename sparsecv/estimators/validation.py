@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..cv.settings import checked_taus
-from ..design.design import Array
+from ..design.design import Array, Design
 from ..errors import ConstantColumnWarning, InputError, warn_caller
 
 
@@ -71,14 +71,20 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     return None if (values == 1.0).all() else values
 
 
-def sizes_of_responses(tau: Any, total: Any, q: int, p: int, varying: int) -> list[int]:
+def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> list[int]:
     """τ of each of q responses, cut with a warning to the number of columns that vary.
+
+    A size of which no model obeys the constraints is refused where it was asked for.
 
     tau: One whole number for all responses, one for each, or None: 10, with ``total`` every column.
     total: One budget of coefficients for all responses, or None.
     Raises InputError: A tau outside 1..p, not one for each response, or a total that is no budget.
     """
-    asked = np.array(min(varying, 10) if total is None else p)
+    rules, least, varying, what = design.rules, 1, design.p, f"of the {p} columns vary"
+    if rules is not None:
+        least, varying = max(1, rules.constraints.min_size), design.n_units
+        what = "columns or groups can be in a model"
+    asked = np.array(max(least, min(varying, 10)) if total is None else p)
     if tau is not None:
         checked_taus(tau, p)
         asked = np.asarray(tau)
@@ -86,9 +92,11 @@ def sizes_of_responses(tau: Any, total: Any, q: int, p: int, varying: int) -> li
             raise InputError(f"tau needs one number, or one for each of {q} responses; got {tau!r}")
         if (most := asked.max()) > varying:  # as in a fold where a rare 0/1 column is constant
             warn_caller(
-                f"tau = {most}, but {varying} of the {p} columns vary: tau = {varying} is used",
+                f"tau = {most}, but {varying} {what}: tau = {varying} is used",
                 ConstantColumnWarning,
             )
+        if rules is not None:
+            rules.constraints.checked_size(min(int(asked.min()), varying))
     sizes = np.broadcast_to(asked, q)
     if total is not None:
         if q == 1:

@@ -130,11 +130,13 @@ def averaged_model(
     weights, shape (γ, τ): Weights of the models.
     proved: Whether every model and every CV error is proved.
     """
-    used = np.zeros(design.p, dtype=bool)
+    used = np.zeros(full.p, dtype=bool)
     for g, t in np.argwhere(weights > 0.0):
         used[result.by_gamma[g].models[t]] = True
-    coef, intercept = design.coefficients(averaged_coefficients(full, result, weights))
-    return FittedModel(design.kept[used], coef, intercept, float("nan"), float("nan"), proved)
+    average = averaged_coefficients(full, result, weights)
+    columns, solved = full.given(np.flatnonzero(used), average)
+    coef, intercept = design.coefficients(solved)
+    return FittedModel(design.kept[columns], coef, intercept, float("nan"), float("nan"), proved)
 
 
 def inner_weights(data: FoldData, gammas: Array, taus: Index, run: Run) -> tuple[list[Array], bool]:

@@ -121,7 +121,7 @@ def _averaged(study: Study) -> Choice:
         _repeated(study),
         rule="averaged",
         gamma=float("nan"),
-        tau=int(np.unique(np.concatenate(columns)).size),
+        tau=int(study.data.constraints.units(np.concatenate(columns)).size),
         cv_error=error,
         lower=error,
         upper=error,

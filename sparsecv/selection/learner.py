@@ -8,12 +8,14 @@ rows, as a model that is chosen without a fold must not have seen the fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Design, Protocol, Summary, make_design
 from ..errors import InputError
+from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.paths import support_path
 from .partial_errors import Array, Index
 
@@ -48,10 +50,16 @@ def largest_tau(n: int, p: int) -> int:
     return tau
 
 
-def quiet_design(X: Array, y: Array, protocol: Protocol, weights: Array | None = None) -> Design:
+def quiet_design(
+    X: Array,
+    y: Array,
+    protocol: Protocol,
+    weights: Array | None = None,
+    asked: ResolvedRules | None = None,
+) -> Design:
     """The centring and scaling of some rows, without a warning of columns constant there."""
     names = [f"column {j}" for j in range(X.shape[1])]
-    return make_design(Summary.of(X, y, weights), protocol, names, warn=False)
+    return make_design(Summary.of(X, y, weights), protocol, names, warn=False, asked=asked)
 
 
 class SparseRidgeLearner:
@@ -74,6 +82,8 @@ class SparseRidgeLearner:
     fit_intercept, standardize : bool
     gamma_first : bool
         With False a candidate is number b·|γ| + a.
+    asked : ResolvedRules, optional
+        Constraints and penalty factors of the columns of X.
 
     Raises
     ------
@@ -103,10 +113,11 @@ class SparseRidgeLearner:
         fit_intercept: bool = True,
         standardize: bool = True,
         gamma_first: bool = True,
+        asked: ResolvedRules | None = None,
     ) -> None:
         if solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
-        self.X, self.y, self.gamma_first = X, y, gamma_first
+        self.X, self.y, self.gamma_first, self.asked = X, y, gamma_first, asked
         self.taus = np.asarray(taus, dtype=np.intp)
         self.gammas = np.asarray(gammas, dtype=np.float64)
         if not ((self.gammas >= 0.0).all() and np.isfinite(self.gammas).all()):
@@ -147,11 +158,17 @@ class SparseRidgeLearner:
         else:
             b, a = np.divmod(candidates, self.gammas.size)
         X, y = self.X[training], self.y[training]
-        design = quiet_design(X, y, self.protocol)
+        design = quiet_design(X, y, self.protocol, asked=self.asked)
         problem = design.problem(X, y)
         problem = problem.compressed() if y.size > 2 * design.p else problem
-        rows, _ = design.apply(self.X, self.y)
+        rows, targets = design.apply(self.X, self.y)
+        shift: Any = design.y_shift
+        if problem._step is not None:  # what the unpenalised columns predict, for any support
+            own = problem._step.apply(np.column_stack([rows, targets]))
+            rows, shift = np.ascontiguousarray(own[:, :-1]), shift + targets - own[:, -1]
         gammas, at_gamma = np.unique(a, return_inverse=True)
-        sizes, at_size = np.unique(np.minimum(self.taus[b], problem.p), return_inverse=True)
+        limits = problem.constraints
+        wanted = np.clip(self.taus[b], max(1, limits.min_size), limits.max_size)
+        sizes, at_size = np.unique(wanted, return_inverse=True)
         path = support_path(problem, self.gammas[gammas], sizes, solver=self.solver)
-        return np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])
+        return np.asarray(shift + path.predict(rows)[at_gamma, at_size])

@@ -167,17 +167,19 @@ def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> FittedModel:
     X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    design = quiet_design(X, y, study.design.protocol, weights)
+    design = quiet_design(X, y, study.design.protocol, weights, study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
     settings = replace(study.settings, proving=study.settings.proving / k)
     if (left := study.limits.share(k - j).remaining()) is not None:
         settings = replace(settings, time_limit=left)
+    data = RowFolds.of(design, X, y, folds, weights)
+    # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
+    least, most = max(1, data.constraints.min_size), data.constraints.max_size
     inner = Study(
-        RowFolds.of(design, X, y, folds, weights),
+        data,
         design,
         study.gammas,
-        # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
-        np.minimum(study.sizes, design.p) if study.sizes_named else None,
+        np.clip(study.sizes, least, most) if study.sizes_named else None,
         settings,
         rule=study.rule_asked,
         repeats=study.repeats,

@@ -160,7 +160,7 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
         more CV error than the other choice is not chosen.
     """
     data, result, full = study.data, study.surface, study.data.full()
-    sizes = checked_taus(study.sizes, data.p)
+    sizes = checked_taus(study.sizes, data.p, data.constraints)
     gammas = projection_gammas(full, float(result.gammas[weights.any(axis=1)].min()))
     shared, tasks = FoldAverages(data, study.fold_averages, gammas, sizes), range(data.folds.k)
     folds = study.run("projecting", project_fold, shared, [(j,) for j in tasks])

@@ -103,11 +103,12 @@ class Study:
         self.gammas = None if gammas is None else checked_gammas(gammas)
         self.averages = "averages" in needs  # Beyond 45 columns the least h then needs no proof.
         self.sizes_named = taus is not None
-        default = default_taus(data.folds.n, data.p)
+        default = default_taus(data.folds.n, data.p, data.constraints)
         self.sizes = taus if self.sizes_named else default  # The sizes that were asked for.
         self.taus = self.sizes  # The sizes that are evaluated.
         if "projection" in needs:
-            self.taus = np.union1d(default, checked_taus(self.sizes, data.p))
+            asked = checked_taus(self.sizes, data.p, data.constraints)
+            self.taus = np.union1d(default, asked)
         self.repeats, self.seed = checked_repeats(repeats), seed
         # The number of other partitions that the rule asks for, and the work after them, inner
         # folds and projections, in surfaces that take about as long.
@@ -262,6 +263,7 @@ class Study:
                 solver="exact" if data.p <= TREE_ONLY else "heuristic",
                 fit_intercept=data.refit_intercept,
                 standardize=False,
+                asked=data.asked,
             )
             blocks.append(partial_errors(learner, label, learner.size))
         errors = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True)))
@@ -443,4 +445,12 @@ class Study:
             "method": settings.method,
             "backend": settings.backend,
             "search": search if settings.searches else [],
+            "constraints": [] if self.data.plain else self._constraints(),
         }
+
+    def _constraints(self) -> list[Any]:
+        """What is asked of the columns, as JSON values."""
+        constraints, free = self.data.constraints, []
+        if isinstance(self.data, RowFolds):
+            free = self.data.rules.free.tolist()
+        return [constraints.digest(), free]

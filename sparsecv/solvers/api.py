@@ -17,7 +17,7 @@ from .branching.enumeration import enumerated, few_supports
 from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
-from .core.problem import SparseRidgeProblem
+from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets
@@ -82,7 +82,6 @@ def checked_backend(name: str) -> str:
     return name
 
 
-@on_one_thread
 def solve(
     problem: SparseRidgeProblem,
     *,
@@ -138,24 +137,42 @@ def solve(
     >>> found.support, str(found.status)
     (array([1, 2]), 'optimal')
     """
-    if not tol >= 0.0:
-        raise ValueError(f"tol must be >= 0; got {tol}")
-    problem.refuse_constraints("solve")
-    start = [] if warm_start is None else [problem.own(warm_start)]
-    proof = _BACKENDS[checked_backend(backend)](
-        problem,
-        time_limit=time_limit,
-        node_limit=node_limit,
-        tol=tol,
-        warm_starts=start,
-        stop=stop,
-        n_jobs=n_jobs,
+    start = None if warm_start is None else problem.own(warm_start)
+    limited: dict[str, Any] = {"time_limit": time_limit, "node_limit": node_limit, "stop": stop}
+    proof = best_support(
+        problem, backend=backend, tol=tol, warm_start=start, n_jobs=n_jobs, **limited
     )
     coef = np.zeros(problem.p)
     coef[proof.support] = problem.fit(proof.support).coef
     support, coef = problem.given(proof.support, coef)
     known = support, proof.objective, proof.lower_bound, proof.status, proof.work
     return Solution(*known, coef)
+
+
+@on_one_thread
+def best_support(
+    problem: SparseRidgeProblem,
+    *,
+    backend: str = "native",
+    tol: float = 1e-6,
+    warm_start: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    **limited: Any,
+) -> Proof:
+    """What :func:`solve` finds, without coefficients, in the problem's own columns.
+
+    These are the columns left once penalty factors are served; ``warm_start`` names them, too.
+
+    limited: time_limit, node_limit and stop, as :func:`solve` takes them.
+    """
+    if not tol >= 0.0:
+        raise ValueError(f"tol must be >= 0; got {tol}")
+    problem.refuse_constraints("solve")
+    start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
+    limited = {"time_limit": None, "node_limit": None, "stop": None} | limited
+    return _BACKENDS[checked_backend(backend)](
+        problem, tol=tol, warm_starts=start, n_jobs=n_jobs, **limited
+    )
 
 
 def _native(

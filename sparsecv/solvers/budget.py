@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .api import solve
+from .api import best_support
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Proof, Status, Work, relative_gap, worst
@@ -77,7 +77,7 @@ class _Response:
 
     def prove(self, size: int, tol: float, limits: Limits, n_jobs: int | None) -> None:
         """Solve one size until its relative gap is ``tol``."""
-        found = solve(
+        found = best_support(
             self.problem.replace(tau=size),
             warm_start=self.proofs[size].support,
             tol=tol,

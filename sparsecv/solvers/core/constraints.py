@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -258,11 +259,16 @@ class Constraints:
             inside[at] = True
         return np.flatnonzero(inside[self.unit])
 
-    def restricted(self, columns: ArrayLike) -> Constraints:
+    def restricted(
+        self, columns: ArrayLike, called: Callable[[int], str] = "column {}".format
+    ) -> Constraints:
         """The constraints of a sub-problem on some of the columns, in the order given.
 
         A unit without a column left is out: children that need it are excluded, and where it was
         included nothing stands for it. What else was asked stays.
+
+        called: What messages call a column of the whole problem.
+        Raises InputError: An included unit needs a unit that is out, or nothing is left.
         """
         at = np.asarray(columns, dtype=np.intp)
         here = np.zeros(self.n_units, dtype=bool)
@@ -272,6 +278,10 @@ class Constraints:
         first = [int(place[c][place[c] >= 0].min(initial=self.p)) for c in self.columns]
         out = self.exclude | ~here
         shut = out | self._shut(out)
+        for unit in np.flatnonzero(self.include & shut & here).tolist():
+            lost = next(a for a in self.parents_of[unit] if shut[a])
+            own, parent = (called(int(self.columns[u][0])) for u in (unit, lost))
+            raise InputError(f"{own} cannot be included: its parent {parent} cannot be in")
         return Constraints.of(
             at.size,
             unit=self.unit[at],
@@ -281,7 +291,13 @@ class Constraints:
             strong=self.strong,
             lower=self.lower[at],
             upper=self.upper[at],
+            called=lambda j: called(int(at[j])),
         )
+
+    def most_columns(self, size: int) -> int:
+        """The largest number of columns of a model of ``size`` units."""
+        widths = np.sort(np.bincount(self.unit[~self.exclude[self.unit]], minlength=self.n_units))
+        return int(widths[::-1][:size].sum())
 
     def scaled(self, lengths: Array) -> Constraints:
         """The constraints of columns divided by ``lengths``, shape (p,): bounds are multiplied."""
@@ -367,6 +383,10 @@ class Constraints:
         raise InputError(
             f"{called(unit)} is an ancestor of itself: parents may not run in a circle"
         )
+
+    def digest(self) -> str:
+        """A hash of the record that is the same in every process."""
+        return sha256(repr(self._key()).encode()).hexdigest()
 
     def _key(self) -> tuple[object, ...]:
         arrays = self.unit, self.include, self.exclude, self.parents, self.lower, self.upper

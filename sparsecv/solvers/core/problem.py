@@ -200,6 +200,7 @@ class SparseRidgeProblem:
         gamma: float = 1.0,
         tau: int | None = None,
         constraints: Constraints | None = None,
+        step: PenaltyStep | None = None,
     ) -> SparseRidgeProblem:
         """Hold rows of [X y] without a copy and without a look at their values.
 
@@ -211,13 +212,15 @@ class SparseRidgeProblem:
         tau : int, optional
             By default the least size that the constraints allow, which is 1 without constraints.
         constraints : Constraints, optional
+        step : PenaltyStep, optional
+            The step that made the rows from the columns that were given.
 
         Returns
         -------
         SparseRidgeProblem
         """
         self = cls.__new__(cls)
-        self._data = _Rows(rows)
+        self._data, self._step = _Rows(rows), step
         least = 1 if constraints is None else max(1, constraints.min_size)
         self._init(rows.shape[1] - 1, gamma, least if tau is None else tau, constraints)
         self.n = rows.shape[0]
@@ -353,9 +356,8 @@ class SparseRidgeProblem:
         """
         X = self._rows[:, : self.p]
         rows = np.column_stack([X, X @ np.asarray(coef)])
-        return SparseRidgeProblem.from_rows(
-            rows, gamma=self.gamma, tau=self.tau, constraints=self.constraints
-        )
+        same: dict[str, Any] = {"constraints": self.constraints, "step": self._step}
+        return SparseRidgeProblem.from_rows(rows, gamma=self.gamma, tau=self.tau, **same)
 
     def given(self, support: NDArray[np.intp], coef: Array) -> tuple[NDArray[np.intp], Array]:
         """A support and coefficients (p,) in terms of the columns that the problem was made from.

@@ -73,7 +73,7 @@ def forbid_solving(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (estimate, "support_path"),
         (estimate, "best_subsets_rows_deleted"),
-        (grid, "solve"),
+        (grid, "best_support"),
         (prove, "branch_and_bound"),
     ):
         monkeypatch.setattr(module, name, refuse)

@@ -35,9 +35,9 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
             *args, **{**options, "limits": options["limits"].within(nodes=nodes)}
         )
 
-    real = grid.solve
+    real = grid.best_support
     monkeypatch.setattr(
-        grid, "solve", lambda *args, **options: real(*args, **options, node_limit=nodes)
+        grid, "best_support", lambda *args, **options: real(*args, **options, node_limit=nodes)
     )
     searches = [(estimate, "best_subsets_rows_deleted")]
     if not only_shared:
@@ -153,7 +153,7 @@ def test_no_search_begins_after_the_time_limit(
     for module, name in (
         (paths, "best_subsets"),
         (paths, "solve_sizes"),
-        (grid, "solve"),
+        (grid, "best_support"),
         (prove, "branch_and_bound"),
     ):
         monkeypatch.setattr(module, name, counted(getattr(module, name)))

@@ -221,7 +221,7 @@ def test_a_search_beyond_double_precision_is_not_called_proved(
     def imprecise(*arguments: object, **options: object) -> object:
         return replace(solve(*arguments, **options), status=Status.PRECISION)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shared_tree, "solve", imprecise)
+    monkeypatch.setattr(shared_tree, "best_support", imprecise)
     made = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
     data = RowFolds(made.X, made.y, make_folds(5, 30, seed=0), False)
     result = cross_validate(

@@ -42,8 +42,8 @@ def test_a_bug_is_not_bad_input(
 ) -> None:
     X, y, _ = plain(0, 12, 3)
     monkeypatch.setattr(estimate, "fold_unit", bug)
-    monkeypatch.setattr(sparse_ridge, "solve", bug)
-    monkeypatch.setattr("sparsecv.solvers.api.solve", bug)
+    monkeypatch.setattr(sparse_ridge, "best_support", bug)
+    monkeypatch.setattr("sparsecv.solvers.api.best_support", bug)
     runs = [
         lambda: SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum").fit(X, y),
         lambda: SparseRidge(2).fit(X, y),

@@ -49,6 +49,11 @@ class CheckedRows(NamedTuple):
         """Number of responses."""
         return 1 if self.y.ndim == 1 else self.y.shape[1]
 
+    @property
+    def total(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return float(len(self.y) if self.weights is None else self.weights.sum())
+
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: input checks, units, prediction, selection, files.

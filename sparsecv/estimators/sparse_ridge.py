@@ -8,19 +8,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from ..cv.settings import Settings, checked_gammas
-from ..design.model import fitted_model
+from ..design.model import FittedModel, fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..selection.sizes import SizeModels
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
+from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status, relative_gap, worst
-from .base import SparseLinearModel
+from ..solvers.paths import support_path
+from .every_size import AllRows, EverySize
 from .validation import sizes_of_responses
 
 
-class SparseRidge(SparseLinearModel):
+class SparseRidge(EverySize):
     """Best-subset ridge regression, solved to proven optimality.
 
     Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, main paper) on centred columns of
@@ -88,6 +92,19 @@ class SparseRidge(SparseLinearModel):
         own search was left open.
     n_nodes_ : int
         Branch-and-bound nodes, of all responses.
+    path_ : dict, one entry per size from 1 to τ
+        "tau", "gamma", "columns" (positions), "coef" (original units), "intercept", "proved" (the
+        columns are the best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held
+        out. This attribute and the two below are computed when first asked for, by the native
+        solver within ``time_limit``, for one response; :meth:`at_size` gives the models.
+    criteria_ : dict, one entry per size
+        "tau", "columns", and "rss", "aic", "bic", "ebic", "cp" of a least-squares fit on these
+        columns: R's AIC and BIC of lm, the extended BIC of Chen and Chen (2008) and the Cp of
+        leaps; formulas in :func:`sparsecv.selection.criteria.criteria`.
+    forward_steps_ : dict, one entry per size
+        What stepwise selection misses: the "columns" that forward steps take at this γ, their
+        "objective", the "best" objective known, "excess" = objective / best − 1, the columns
+        "missed", and whether the best is "proved".
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had column names.
@@ -197,6 +214,7 @@ class SparseRidge(SparseLinearModel):
             model._keep(fitted_model(design.of_response(t), problem, *found))
             model.tau_, model.status_ = problem.tau, str(proof.status)
             model.n_nodes_ = proof.n_nodes
+        self._run_ = AllRows(problems[0], design, table.total)
         if q > 1:
             self._join(models)
         gap = float(np.max(self.gap_))
@@ -209,3 +227,22 @@ class SparseRidge(SparseLinearModel):
             text = f"{status} reached with a relative gap of {gap:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         return self
+
+    def _all_rows(self) -> AllRows:
+        return self._run_
+
+    def _models_by_size(self) -> SizeModels:
+        problem, design, _ = self._run_
+        sizes = np.arange(1, self.tau_ + 1)
+        gammas, limits = np.full(sizes.size, problem.given_gamma), Limits(self.time_limit)
+        path = support_path(problem, gammas[:1], sizes, solver="exact", limits=limits)
+        known = zip(path.at(0), path.lower_bound[0].tolist(), path.proved[0].tolist(), strict=True)
+        models = [fitted_model(design, problem, *one) for one in known]
+        own = self.objective_, self.lower_bound_, self.status_ == "optimal"
+        models[-1] = FittedModel(self.support_, self.coef_, self.intercept_, *own)
+        unknown = np.full(sizes.size, np.nan)
+        return SizeModels(sizes, gammas, models, unknown, unknown)
+
+    def _of_size(self, tau: int, gamma: float) -> SparseRidge:
+        other: SparseRidge = clone(self).set_params(tau=tau)
+        return other

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from ..cv.progress import Report
 from ..cv.results import bounds_text
@@ -22,18 +21,20 @@ from ..selection.choice import choose, chosen_model
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.projection import Projection
 from ..selection.rules import allowed_rule
+from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
 from ..solvers.executor import on_client
 from ..tables.lazy import LazySource, is_lazy
-from .base import SparseLinearModel
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
+from .every_size import AllRows, EverySize
+from .sparse_ridge import SparseRidge
 from .validation import frame_names
 
 Tables = Iterator[tuple[Design, FoldData]]  # one for each response
 NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``nested`` alone
 
 
-class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[misc]
+class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
 
     Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the main paper's eq. (2)
@@ -151,7 +152,19 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
     sizes_ : dict, one entry per size
         Only with the rule projected: "tau", "columns" (positions), "gamma", "distance" (mean
         squared distance to the average on held-out rows), "cv_error", "std_error", "proved" (the
-        columns are the best ones); :meth:`at_size` gives the models.
+        columns are the best ones).
+    path_ : dict, one entry per size
+        "tau", "gamma", "columns" (positions), "coef" (original units), "intercept", "cv_error",
+        "std_error", "proved" (the columns are the best ones). A size has the γ at which the rule's
+        criterion is least among the pairs of that size: the CV error (minimum, one-se), CV error
+        + λ·stability, the corrected error, or the mean over partitions (repeated, averaged); the
+        chosen size has the chosen γ. With projected, the models are the projections, and γ is that
+        of least distance. With averaged, they are single models, not averages. This attribute
+        and the two below are computed when first asked for; :meth:`at_size` gives the models.
+    criteria_, forward_steps_ : dict, one entry per size
+        AIC, BIC, EBIC and Cp of ``path_["columns"]``, and what forward steps would have missed, as
+        in :class:`SparseRidge`. With projected, forward steps are compared with the subsets of
+        least CV error, as projections do not minimise that objective.
     reference_error_ : float
         Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step
@@ -323,6 +336,7 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         if gammas is None:
             self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
         self._choose(study, name)
+        self._run_ = study, self.choices_[self.rule_]
         if self.nested:
             found = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_, self.nested_std_error_ = found.error, found.std_error
@@ -355,52 +369,29 @@ class SparseRidgeCV(CallbackSupportMixin, SparseLinearModel):  # type: ignore[mi
         prepared = prepare(source, self.cv, self._protocol(), announce=announce, **options)
         return 1, iter([(prepared.design, prepared.data)])
 
-    def at_size(self, size: int) -> SparseRidgeCV:
-        """The projected model of another size; nothing is fitted again.
+    def _all_rows(self) -> AllRows:
+        study = self._run_[0]
+        return AllRows(study.data.full(), study.design, study.data.total)
 
-        Parameters
-        ----------
-        size : int
-            One of ``sizes_["tau"]``.
+    def _models_by_size(self) -> SizeModels:
+        return models_by_size(*self._run_)
 
-        Returns
-        -------
-        SparseRidgeCV
-            A copy that has this size's coefficients, ``tau_``, ``gamma_`` and ``cv_error_``.
+    def _subsets(self) -> SizeModels:
+        return subsets_by_size(*self._run_)
 
-        Raises
-        ------
-        InputError
-            The rule was not projected, or there is no such size.
+    def _of_size(self, tau: int, gamma: float) -> SparseRidge:
+        given = self.get_params(deep=False)
+        own = SparseRidge().get_params() | {"tau": tau, "gamma": gamma}
+        same = own.keys() & given.keys() - {"time_limit", "tol"}
+        return SparseRidge(**own | {name: given[name] for name in same})
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> X = np.random.default_rng(0).standard_normal((40, 4))
-        >>> y = X @ [3.0, 2.0, 1.0, 0.0]
-        >>> model = SparseRidgeCV(rule="projected", gammas=[0.1, 1.0]).fit(X, y)
-        >>> model.at_size(2).support_
-        array([0, 1])
-        """
-        check_is_fitted(self)
-        if hasattr(self, "estimators_"):
-            raise InputError("at_size is asked of one response: call it on one of estimators_")
-        sizes = getattr(self, "sizes_", None)
-        if sizes is None:
-            raise InputError(f"at_size goes with the rule projected; this is {self.rule_}")
-        at = np.flatnonzero(sizes["tau"] == size)
-        if at.size == 0:
-            raise InputError(f"size must be one of {', '.join(map(str, sizes['tau']))}; got {size}")
-        t, other = int(at[0]), copy(self)
-        other._keep(self._models_[t])
-        other.tau_, other.gamma_ = int(sizes["tau"][t]), float(sizes["gamma"][t])
-        other.cv_error_ = float(sizes["cv_error"][t])
-        for name in NESTED:  # The nested figure belongs to the whole fit, not to this size.
-            other.__dict__.pop(name, None)
-        return other
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "_run_"):
+            _ = self._sizes_, self.criteria_  # Both cost little; a pickle has no rows for them.
+        return super().__getstate__()
 
     def _keep_sizes(self, found: Projection) -> None:
-        self.reference_error_, self._models_ = found.reference, found.models
+        self.reference_error_ = found.reference
         self.sizes_: dict[str, Any] = {
             "tau": found.sizes,
             "columns": [model.support for model in found.models],

@@ -85,16 +85,34 @@ def _one_se(study: Study) -> Choice:
     return _pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], result.complete)
 
 
+def criterion_of_pairs(study: Study, rule: str) -> Array:
+    """The number that a rule minimises, of every pair, shape (γ, τ); ∞ where it is not known.
+
+    The rules one-se and projected have no such number, and the CV error stands for it. The weights
+    of the rule averaged come from the mean CV error over partitions, which stands for it.
+    """
+    result = study.surface
+    if rule == "stability":
+        errors, selection = study.stability
+        return criterion(errors, selection.lambda_).reshape(result.gammas.size, -1)
+    if rule == "corrected":
+        return study.corrected
+    if rule in ("repeated", "averaged"):
+        values = np.full((result.gammas.size, result.taus.size), np.inf)
+        values[study.gamma_subset] = study.mean_surface[0]
+        return values
+    return result.table("cv_error")
+
+
 def _stability(study: Study) -> Choice:
     """The pair of least h + λ·μ̂_h, with λ chosen by nested folds (Algorithm 1, stability paper)."""
-    errors, selection = study.stability
-    surface = criterion(errors, selection.lambda_).reshape(study.surface.gammas.size, -1)
-    return replace(_least("stability", study.surface, surface), lambda_=selection.lambda_)
+    found = _least("stability", study.surface, criterion_of_pairs(study, "stability"))
+    return replace(found, lambda_=study.stability[1].lambda_)
 
 
 def _corrected(study: Study) -> Choice:
     """The pair of least bias-corrected CV error (Burman 1989, ``Study.corrected``)."""
-    return _least("corrected", study.surface, study.corrected)
+    return _least("corrected", study.surface, criterion_of_pairs(study, "corrected"))
 
 
 def _repeated(study: Study) -> Choice:

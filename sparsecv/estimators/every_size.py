@@ -1,0 +1,150 @@
+"""What both estimators say of every size: models, criteria, forward steps and other supports."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..design.design import Design
+from ..errors import InputError
+from ..selection.criteria import criteria
+from ..selection.sizes import SizeModels, forward_steps
+from ..solvers.core.problem import SparseRidgeProblem
+from .base import SparseLinearModel
+
+
+class AllRows(NamedTuple):
+    """The training problem of all rows of one response, which the fitted estimator keeps.
+
+    problem: Its γ is that of the fit, or a placeholder where the fit has chosen γ.
+    n: Number of rows, or the sum of their weights.
+    """
+
+    problem: SparseRidgeProblem
+    design: Design
+    n: float
+
+
+class EverySize(SparseLinearModel):
+    """What both estimators say of every size; everything is computed when first asked for.
+
+    The fitted estimator keeps its rows for that. A pickle leaves them out.
+    """
+
+    @abstractmethod
+    def _all_rows(self) -> AllRows:
+        """The training problem of all rows."""
+
+    @abstractmethod
+    def _models_by_size(self) -> SizeModels:
+        """The model of every size."""
+
+    @abstractmethod
+    def _of_size(self, tau: int, gamma: float) -> SparseLinearModel:
+        """An estimator for a model of another size, not yet fitted."""
+
+    @cached_property
+    def _sizes_(self) -> SizeModels:
+        self._needs_rows()
+        return self._models_by_size()
+
+    def _subsets(self) -> SizeModels:
+        """The best known subset of every size for the response itself."""
+        return self._sizes_
+
+    @cached_property
+    def path_(self) -> dict[str, Any]:
+        """The model of every size with its CV error; see the class."""
+        return self._sizes_.table()
+
+    @cached_property
+    def criteria_(self) -> dict[str, Any]:
+        """AIC, BIC, EBIC and Mallows' Cp of every size; see the class."""
+        sizes = self._sizes_
+        found = criteria(*self._rows(), [model.support for model in sizes.models])
+        return {"tau": sizes.tau, "columns": [model.support for model in sizes.models], **found}
+
+    @cached_property
+    def forward_steps_(self) -> dict[str, Any]:
+        """Forward selection beside the best known support of every size; see the class."""
+        problem, design, _ = self._rows()
+        return forward_steps(problem, design, self._subsets())
+
+    def at_size(self, size: int) -> Any:
+        """Return the model of another size; nothing is fitted again.
+
+        Parameters
+        ----------
+        size : int
+            One of ``path_["tau"]``.
+
+        Returns
+        -------
+        SparseRidge
+            Fitted: it has this size's coefficients, ``tau_``, ``gamma_`` and ``cv_error_``. With
+            the rule projected, it is the projection of that size, and its objective is that of the
+            projection.
+
+        Raises
+        ------
+        InputError
+            There are several responses, or there is no such size.
+        AttributeError
+            The model was read from a file, or from a pickle made before ``path_`` was asked for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> y = X @ [3.0, 2.0, 1.0, 0.0]
+        >>> SparseRidgeCV(gammas=[0.1, 1.0]).fit(X, y).at_size(2).support_
+        array([0, 1])
+        """
+        check_is_fitted(self)
+        if self.coef_.ndim > 1:
+            raise InputError(f"at_size is asked of one response: {self._one_response()}")
+        sizes = self._sizes_
+        at = np.flatnonzero(sizes.tau == size)
+        if at.size == 0:
+            raise InputError(f"size must be one of {', '.join(map(str, sizes.tau))}; got {size}")
+        t = int(at[0])
+        tau, gamma, model = int(sizes.tau[t]), float(sizes.gamma[t]), sizes.models[t]
+        other: Any = self._of_size(tau, gamma)
+        other._keep(model)
+        other.tau_, other.gamma_, other.cv_error_ = tau, gamma, float(sizes.cv_error[t])
+        other.status_ = "optimal" if model.proved else "not proved"
+        for name in ("n_nodes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        return other
+
+    def _one_response(self) -> str:
+        """What to do instead, where there are several responses."""
+        several = hasattr(self, "estimators_")
+        return "call it on one of estimators_" if several else "fit each response alone"
+
+    def _rows(self) -> AllRows:
+        self._needs_rows()
+        return self._all_rows()
+
+    def _needs_rows(self) -> None:
+        """Raise an AttributeError where the rows of the fit are not there."""
+        check_is_fitted(self)
+        if self.coef_.ndim > 1:
+            raise AttributeError(f"there is one for each response: {self._one_response()}")
+        if not hasattr(self, "_run_"):
+            raise AttributeError(
+                "this needs the rows of the fit, which a file, a pickle and the model of another "
+                "size do not hold: ask the fitted estimator itself, for a pickle before it is made"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds the model and what was asked for, not the rows."""
+        kept = dict(super().__getstate__())
+        kept.pop("_run_", None)
+        return kept

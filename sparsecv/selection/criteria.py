@@ -1,0 +1,67 @@
+"""AIC, BIC, EBIC and Mallows' Cp of given subsets, as R computes these from a least-squares fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb, log, pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.design import Array, Design
+from ..solvers.core.problem import SparseRidgeProblem
+
+
+def _least_squares(rows: Array, columns: NDArray[np.intp]) -> tuple[float, int]:
+    """The residual sum of squares of the last column of ``rows`` on some others, and their rank."""
+    X, y = rows[:, columns], rows[:, -1]
+    coef, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
+    residual = y - X @ coef
+    return float(residual @ residual), int(rank)
+
+
+def criteria(
+    problem: SparseRidgeProblem,
+    design: Design,
+    n: float,
+    supports: Sequence[NDArray[np.intp]],
+) -> dict[str, Array]:
+    """Criteria of subsets that are fitted by least squares, without a ridge weight.
+
+    With RSS the residual sum of squares, k the rank of the subset's columns, q = k + 1 with an
+    intercept and k without, p the number of columns to choose from and s² = RSS / (n − q) of all p:
+
+        aic = n log(2π RSS/n) + n + 2 (q + 1)           R's AIC(lm)
+        bic = n log(2π RSS/n) + n + log(n) (q + 1)      R's BIC(lm)
+        ebic = bic + 2 log C(p, k)                      Chen and Chen 2008, with their weight 1
+        cp = RSS / s² − n + 2 q                         leaps' Cp
+
+    The criteria do not know that the subset was chosen: a search over many subsets makes each of
+    the four too small, EBIC least.
+
+    problem: All rows; its γ and τ are not used.
+    n: Number of rows, or the sum of their weights.
+    supports: Numbers of raw columns.
+    Returns: Arrays "rss", "aic", "bic", "ebic" and "cp", one entry for every subset. A perfect fit
+        has −∞ for the first three criteria. Cp is NaN where all columns leave no error to estimate
+        s² from.
+    """
+    rows, own = problem._short, int(design.protocol.intercept)
+    scale = design.y_scale**2
+    fits = [_least_squares(rows, np.searchsorted(design.kept, one)) for one in supports]
+    every, rank = _least_squares(rows, np.arange(problem.p))
+    free = n - rank - own
+    rss = np.array([one for one, _ in fits]) * scale
+    k = np.array([one for _, one in fits], dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        fit = n * np.log(2.0 * pi * rss / n) + n
+    bic = fit + log(n) * (k + own + 1.0)
+    chosen = np.array([log(comb(problem.p, int(one))) for one in k])
+    variance = every * scale / free if free > 0 and every > 0.0 else np.nan
+    return {
+        "rss": rss,
+        "aic": fit + 2.0 * (k + own + 1.0),
+        "bic": bic,
+        "ebic": bic + 2.0 * chosen,
+        "cp": rss / variance - n + 2.0 * (k + own),
+    }

@@ -1,0 +1,131 @@
+"""The model of every size that belongs to a choice, with its CV error, and what forward steps miss.
+
+Nothing is searched for here: the supports are those that the cross-validation has found for all
+rows, or the projections of an average.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cv.results import TIE, least
+from ..design.design import Array, Design
+from ..design.model import FittedModel, fitted_model
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.supports.greedy import forward_order
+from .choice import CHOOSERS, Choice, criterion_of_pairs
+from .study import Study
+
+
+class SizeModels(NamedTuple):
+    """A model of all rows for every size.
+
+    tau, shape (m,): The sizes, increasing.
+    gamma, shape (m,): The ridge weight of every size's model.
+    models: One model for every size, in raw columns.
+    cv_error, std_error, shape (m,): CV errors at these pairs (γ, τ), and their standard errors.
+    """
+
+    tau: NDArray[np.intp]
+    gamma: Array
+    models: list[FittedModel]
+    cv_error: Array
+    std_error: Array
+
+    def table(self) -> dict[str, Any]:
+        """The values that estimators show as ``path_``."""
+        return {
+            "tau": self.tau,
+            "gamma": self.gamma,
+            "columns": [model.support for model in self.models],
+            "coef": np.array([model.coef for model in self.models]),
+            "intercept": np.array([model.intercept for model in self.models]),
+            "cv_error": self.cv_error,
+            "std_error": self.std_error,
+            "proved": np.array([model.proved for model in self.models]),
+        }
+
+
+def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
+    """Position of the γ that a rule gives every size, shape (τ,).
+
+    A size takes the γ at which the rule's criterion is least among the pairs of that size, and the
+    chosen size takes the chosen γ. Sizes at which the criterion is not known, such as sizes that
+    other partitions leave out, take the γ of least CV error.
+    """
+    result = study.surface
+    values, errors = criterion_of_pairs(study, choice.rule), result.table("cv_error")
+    values = np.where(np.isfinite(values).any(axis=0), values, errors)
+    sizes = range(result.taus.size)
+    at = [least(values[:, [t]], result.taus[[t]], result.gammas)[0] for t in sizes]
+    if choice.is_pair:
+        at[choice.tau_index] = choice.gamma_index
+    return np.array(at, dtype=np.intp)
+
+
+def models_by_size(study: Study, choice: Choice) -> SizeModels:
+    """The model of every size that belongs to a choice, with what the study has proved of it."""
+    found, result = choice.projection, study.surface
+    if found is not None:
+        errors = found.of_size(found.cv_error), found.of_size(found.std_error)
+        return SizeModels(found.sizes, found.gammas[found.at], found.models, *errors)
+    at, full, models = gamma_positions(study, choice), study.data.full(), []
+    for t, g in enumerate(at):
+        one = result.by_gamma[g]
+        bound, proved = float(one.model_bound[t]), bool(one.model_proved[t])
+        problem = full.replace(gamma=one.gamma)
+        models.append(fitted_model(study.design, problem, one.models[t], bound, proved))
+    sizes = np.arange(result.taus.size)
+    errors = result.table("cv_error")[at, sizes], result.table("std_error")[at, sizes]
+    return SizeModels(result.taus, result.gammas[at], models, *errors)
+
+
+def subsets_by_size(study: Study, choice: Choice) -> SizeModels:
+    """The best known subset of every size for the response itself.
+
+    These are the models of the choice; in place of projections, which are the best subsets for the
+    predictions of an average, stand the models of least CV error.
+    """
+    if choice.projection is not None:
+        choice = CHOOSERS["minimum"](study)
+    return models_by_size(study, choice)
+
+
+def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels) -> dict[str, Any]:
+    """Forward selection beside the best known support of every size, at that size's γ.
+
+    Objectives are those of eq. (1) of the main paper on all rows.
+
+    problem: All rows; its γ and τ are not used.
+    Returns: Arrays and lists with an entry for every size: "tau", "gamma", the "columns" that
+        forward selection takes, its "objective", the "best" objective known, "excess", which is
+        objective / best − 1, the columns it "missed", and whether the best is "proved".
+    """
+    rows, p = problem._short, problem.p
+    most, orders = int(sizes.tau.max()), dict[float, NDArray[np.intp]]()
+    columns, missed, values = [], [], []
+    for tau, gamma, model in zip(sizes.tau, sizes.gamma, sizes.models, strict=True):
+        if gamma not in orders:
+            orders[gamma] = forward_order(rows[:, :p], rows[:, p], most, float(gamma))
+        taken, best = np.sort(orders[gamma][:tau]), np.searchsorted(design.kept, model.support)
+        at = problem.replace(gamma=float(gamma))
+        values.append((at.objective(taken), at.objective(best)))
+        columns.append(design.kept[taken])
+        missed.append(np.setdiff1d(model.support, columns[-1]))
+    objective, known = np.array(values).T
+    # A forward support that ties with the best up to rounding has missed nothing.
+    tied = objective <= known * (1.0 + TIE)
+    excess = np.divide(objective, known, out=np.ones(known.size), where=known > 0.0) - 1.0
+    return {
+        "tau": sizes.tau,
+        "gamma": sizes.gamma,
+        "columns": columns,
+        "objective": objective,
+        "best": known,
+        "excess": np.where(tied, 0.0, excess),
+        "missed": [m[:0] if same else m for m, same in zip(missed, tied, strict=True)],
+        "proved": np.array([model.proved for model in sizes.models]),
+    }

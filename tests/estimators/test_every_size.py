@@ -1,0 +1,182 @@
+"""Every size of a fit: its model, R's criteria, and what forward steps would have missed."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+from math import comb, log, pi
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.brute_force import Data, enumerate_all
+from support.problems import regression
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
+from sparsecv.selection.rules import RULES
+
+Array = NDArray[np.float64]
+GAMMAS = [0.1, 1.0, 30.0]
+
+
+def made(n: int = 40, p: int = 6, seed: int = 0) -> tuple[Array, Array]:
+    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
+
+
+def scaled(X: Array, y: Array) -> tuple[Array, Array]:
+    return (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
+    X, y = made()
+    model = SparseRidgeCV(rule=rule, gammas=GAMMAS, repeats=2).fit(X, y)
+    path = model.path_
+    np.testing.assert_array_equal(path["tau"], np.arange(1, 7))
+    assert path["proved"].all()
+    for t, size in enumerate(path["tau"]):
+        other = model.at_size(size)
+        assert isinstance(other, SparseRidge)
+        np.testing.assert_array_equal(other.coef_, path["coef"][t])
+        np.testing.assert_array_equal(np.flatnonzero(other.coef_), path["columns"][t])
+        assert (other.tau, other.gamma) == (size, path["gamma"][t])
+        assert other.cv_error_ == path["cv_error"][t]
+        if rule == "projected":
+            continue
+        again = other.__class__(**other.get_params()).fit(X, y)
+        np.testing.assert_allclose(again.coef_, other.coef_, rtol=1e-9)
+        g = GAMMAS.index(path["gamma"][t])
+        assert path["cv_error"][t] == model.surface_["cv_error"][g, t]
+        if rule in ("minimum", "one-se") and size != model.tau_:
+            assert path["cv_error"][t] == model.surface_["cv_error"][:, t].min()
+    if rule != "averaged":
+        np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_path_of_a_fit_is_that_of_enumeration(seed: int) -> None:
+    X, y = made(seed=seed)
+    model = SparseRidge(tau=4, gamma=0.5).fit(X, y)
+    every = enumerate_all(Data(*scaled(X, y), 0.5))
+    for t in range(4):
+        size = model.at_size(t + 1)
+        assert size.objective_ == pytest.approx(every[t + 1].least)
+        assert every[t + 1].of(model.path_["columns"][t])[0] == pytest.approx(every[t + 1].least)
+    assert model.path_["proved"].all()
+    np.testing.assert_array_equal(model.path_["coef"][-1], model.coef_)
+
+
+def subset_criteria(X: Array, y: Array, columns: Array, full: float) -> dict[str, float]:
+    n, p, k = len(y), X.shape[1], len(columns)
+    A = np.column_stack([np.ones(n), X[:, columns]])
+    rss = float(np.square(y - A @ np.linalg.lstsq(A, y, rcond=None)[0]).sum())
+    fit = n * log(rss / n) + n * log(2.0 * pi) + n
+    bic = fit + log(n) * (k + 2)
+    ebic, cp = bic + 2.0 * log(comb(p, k)), rss / (full / (n - p - 1)) - n + 2 * (k + 1)
+    return {"rss": rss, "aic": fit + 2 * (k + 2), "bic": bic, "ebic": ebic, "cp": cp}
+
+
+@pytest.mark.parametrize("rule", ["minimum", "projected"])
+def test_criteria_equal_their_formulas(rule: str) -> None:
+    X, y = made()
+    found = SparseRidgeCV(rule=rule, gammas=GAMMAS, repeats=2).fit(X, y).criteria_
+    full = subset_criteria(X, y, np.arange(6), 1.0)["rss"]
+    for t, columns in enumerate(found["columns"]):
+        for name, value in subset_criteria(X, y, columns, full).items():
+            assert found[name][t] == pytest.approx(value, rel=1e-10), name
+    assert found["cp"][-1] == pytest.approx(7.0)
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+@pytest.mark.parametrize("intercept", [True, False])
+def test_criteria_equal_those_of_r(intercept: bool, tmp_path: Any) -> None:
+    X, y = made(30, 4)
+    model = SparseRidge(tau=4, gamma=2.0, fit_intercept=intercept).fit(X, y)
+    found = model.criteria_
+    np.savetxt(tmp_path / "t.csv", np.column_stack([y, X]), delimiter=",", fmt="%.17g")
+    lines = [f't <- read.csv("{tmp_path / "t.csv"}", header=FALSE)', f"i <- {int(intercept)}"]
+    for columns in found["columns"]:
+        names = " + ".join(f"V{c + 2}" for c in columns)
+        lines.append(f"m <- lm(V1 ~ {names} + {int(intercept)}, data=t)")
+        lines.append("f <- lm(V1 ~ . - 1 + i, data=t)" if not intercept else "f <- lm(V1 ~ ., t)")
+        lines.append(
+            "cat(sprintf('%.15g %.15g %.15g\\n', AIC(m), BIC(m),"
+            " deviance(m)/summary(f)$sigma^2 - nrow(t) + 2*length(coef(m))))"
+        )
+    script = "\n".join(lines).replace(" - 1 + i", " - 1")
+    told = subprocess.run(["Rscript", "-e", script], capture_output=True, text=True, check=True)
+    values = np.array([line.split() for line in told.stdout.splitlines()], dtype=float)
+    for name, column in zip(("aic", "bic", "cp"), values.T, strict=True):
+        np.testing.assert_allclose(found[name], column, rtol=1e-9, atol=1e-8, err_msg=name)
+
+
+def test_weights_count_as_copies() -> None:
+    X, y = made()
+    times = np.random.default_rng(0).integers(1, 4, 40)
+    whole = SparseRidge(tau=3).fit(X, y, sample_weight=times)
+    copies = SparseRidge(tau=3).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    for name in ("aic", "bic", "ebic", "cp"):
+        np.testing.assert_allclose(whole.criteria_[name], copies.criteria_[name], rtol=1e-9)
+
+
+def test_more_columns_than_rows_leave_no_cp() -> None:
+    X, y = made(8, 12)
+    found = SparseRidge(tau=3).fit(X, y).criteria_
+    assert np.isnan(found["cp"]).all()
+    assert np.isfinite(found["ebic"]).all()
+
+
+def test_forward_steps_miss_a_pair_that_is_only_good_together() -> None:
+    """y = a − b with a, b nearly equal: each alone says nothing, a noisy copy of y says more."""
+    rng = np.random.default_rng(0)
+    a, noise = rng.standard_normal(60), rng.standard_normal(60)
+    b = a + 0.1 * noise
+    X = np.column_stack([a, b, noise + 0.8 * rng.standard_normal(60), rng.standard_normal((60, 2))])
+    y = 10.0 * (a - b)
+    model = SparseRidgeCV(gammas=[1e-4, 1e-3], rule="minimum").fit(X, y)
+    steps = model.forward_steps_
+    assert steps["excess"][0] == 0.0
+    assert steps["missed"][0].size == 0
+    assert steps["excess"][1] > 1.0
+    assert steps["columns"][1].tolist() != [0, 1]
+    np.testing.assert_array_equal(model.path_["columns"][1], [0, 1])
+    assert steps["proved"].all()
+    for t, columns in enumerate(steps["columns"]):
+        every = enumerate_all(Data(*scaled(X, y), float(steps["gamma"][t])))[t + 1]
+        assert steps["objective"][t] == pytest.approx(every.of(columns)[0], rel=1e-6)
+        assert steps["best"][t] == pytest.approx(every.least, rel=1e-6)
+
+
+def test_a_pickle_keeps_what_was_asked_for_and_no_rows() -> None:
+    X, y = made(400, 6)
+    model = SparseRidgeCV(gammas=[1.0]).fit(X, y)
+    sent = pickle.dumps(model)
+    assert len(sent) < X.nbytes
+    other = pickle.loads(sent)
+    np.testing.assert_array_equal(other.path_["coef"], model.path_["coef"])
+    np.testing.assert_array_equal(other.criteria_["aic"], model.criteria_["aic"])
+    assert other.at_size(2).tau_ == 2
+    assert not hasattr(other, "forward_steps_")
+    plain = pickle.loads(pickle.dumps(SparseRidge(tau=2).fit(X, y)))
+    with pytest.raises(AttributeError, match="needs the rows of the fit"):
+        _ = plain.path_
+
+
+def test_what_has_no_path_says_so(tmp_path: Any) -> None:
+    X, y = made()
+    model = SparseRidge(tau=2)
+    assert not hasattr(model, "path_")
+    model.fit(X, np.column_stack([y, X[:, 0]]))
+    with pytest.raises(AttributeError, match="fit each response alone"):
+        _ = model.path_
+    with pytest.raises(InputError, match="fit each response alone"):
+        model.at_size(1)
+    model.fit(X, y)
+    _ = model.path_
+    before = set(vars(model.fit(X, y)))
+    assert "path_" not in before  # A new fit forgets it.
+    model.save(tmp_path / "m.json")
+    assert not hasattr(SparseRidge.load(tmp_path / "m.json"), "path_")

@@ -34,6 +34,7 @@ PROBLEMS = {
     "given matrices": 1500,
     "ellipsoids": 2000,
     "two trees": 200,
+    "constrained": 2000,
     "fold schemes": 500,
     "leave-one-out": 30,
 }

@@ -167,7 +167,8 @@ def best_support(
     """
     if not tol >= 0.0:
         raise ValueError(f"tol must be >= 0; got {tol}")
-    problem.refuse_constraints("solve")
+    if checked_backend(backend) != "native":
+        problem.refuse_constraints(f"backend {backend}")
     start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
     limited = {"time_limit": None, "node_limit": None, "stop": None} | limited
     return _BACKENDS[checked_backend(backend)](
@@ -184,7 +185,8 @@ def _native(
     **limited: Any,
 ) -> Proof:
     limits, problem = Limits(**limited), problem.at_unit_length()
-    if active_columns(problem).size > MAX_COLUMNS_BY_TREE:
+    plain = problem.constraints.plain
+    if plain and active_columns(problem).size > MAX_COLUMNS_BY_TREE:
         proof = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
         )
@@ -201,7 +203,7 @@ def _native(
         if tree.status is Status.OPTIMAL and proof.gap > max(tol, WORST_GAP):
             # nearly dependent columns have taken digits of the tree's bound
             proof = replace(proof, status=Status.PRECISION)
-            if few_supports(problem, [problem.tau]):
+            if plain and few_supports(problem, [problem.tau]):
                 proof = enumerated(problem, np.array([problem.tau]), [support], limits)[0]
     closed = proof.gap <= max(tol, 1e-9)  # stopped with nothing left to prove
     return replace(

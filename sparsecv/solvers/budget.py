@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import InputError
 from .api import best_support
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
@@ -51,13 +52,16 @@ class _Response:
         empty = np.empty(0, dtype=np.intp)
         nothing = Proof(empty, problem.yy, 0.0, Status.UNPROVED, Work())
         self.proofs = [nothing] * (most + 1)
+        least = problem.constraints.min_size
+        self.settled = [size < max(1, least) for size in range(most + 1)]
         self.proofs[0] = Proof(empty, problem.yy, problem.yy, Status.OPTIMAL, Work())
-        self.settled = [True] + [False] * most
+        for size in range(least):  # No support has so few columns, as some must be in.
+            self.proofs[size] = Proof(empty, np.inf, np.inf, Status.OPTIMAL, Work())
         self.start = None if start is None else np.flatnonzero(start)
 
     def first(self, limits: Limits) -> None:
         """Give every size a support and a bound by one tree."""
-        sizes = np.arange(1, len(self.proofs))
+        sizes = np.flatnonzero(~np.array(self.settled))
         if sizes.size == 0:
             return
         found = best_subsets(
@@ -133,7 +137,11 @@ def solve_budget(
     problems: One for each response; τ is the most columns of that response.
     warm_starts: A coefficient vector for each response, or None.
     n_jobs: Threads of the search for one size, as in :func:`~sparsecv.solvers.solve`.
+    Raises InputError: The budget is less than the columns that must be in take.
     """
+    least = sum(problem.constraints.min_size for problem in problems)
+    if total < least:
+        raise InputError(f"a budget of {total} is too small: the included columns take {least}")
     limits = Limits(time_limit)
     starts = [None] * len(problems) if warm_starts is None else warm_starts
     responses = [

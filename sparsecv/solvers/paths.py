@@ -36,6 +36,7 @@ from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import Support, SupportPath, known_path
 from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
+from .supports.unit_steps import UnitSteps
 
 SOLVERS = ("auto", "exact", "heuristic", "rounding")
 # Seconds for swaps at the first γ where the time is up before it: every γ after takes its supports,
@@ -90,13 +91,12 @@ def support_path(
     >>> path.support(0, 1), bool(path.proved.all())
     (array([1, 3]), True)
     """
-    problem.refuse_constraints("support_path")
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
     values = np.array([problem.replace(gamma=float(g)).given_gamma for g in gammas])
     found = _Answers(problem, values, wanted, limits or Limits())
-    if solver in ("auto", "exact") and problem.p <= TREE_ONLY:
+    if solver in ("auto", "exact") and problem.p <= TREE_ONLY and problem.constraints.plain:
         found.by_tree()
     for g in range(values.size):
         if not found.done[g]:
@@ -118,7 +118,8 @@ class _Answers:
         self.known: list[Support] = []  # at the γ before
         self.working = np.array([problem.replace(gamma=float(g)).gamma for g in gammas])
         shape = (gammas.size, sizes.size)
-        self.supports = np.full((*shape, int(sizes[-1])), -1, dtype=np.int64)
+        most = problem.p if problem.constraints.grouped else int(sizes[-1])
+        self.supports = np.full((*shape, most), -1, dtype=np.int64)
         self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
         self.searched = np.zeros(shape, dtype=bool)
         self.n_nodes = np.zeros(gammas.size, dtype=np.int64)
@@ -213,7 +214,8 @@ class _Answers:
                 self.done[g] = True
                 return
         elif solver in ("auto", "exact"):
-            if few_supports(problem, self.sizes):
+            plain, units = problem.constraints.plain, problem.constraints.n_units
+            if plain and few_supports(problem, self.sizes):
                 proofs = enumerated(problem, self.sizes, self.known, self.limits)
                 if all(proof.status is Status.OPTIMAL for proof in proofs):
                     self.enter(g, [proof.support for proof in proofs])
@@ -222,9 +224,15 @@ class _Answers:
                 else:
                     self.single(g)
                 return
-            if solver == "exact" or problem.p <= TREE_ONLY:
+            if solver == "exact" or units <= TREE_ONLY:
                 self.single(g)
                 return
+        if not problem.constraints.plain:
+            by_units = UnitSteps(problem).supports(
+                self.sizes.tolist(), [] if self.done.any() else self.known, self._for_swaps(g)
+            )
+            self.enter(g, [by_units[int(size)] for size in self.sizes])
+            return
         if solver == "rounding":
             self.enter(g, rounded_supports(problem, self.sizes))
             return

@@ -123,6 +123,8 @@ def fit_supports(
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
+    if problem.constraints.bounded:
+        return _bounded_fits(problem, gammas, supports)
     if problem.p > TREE_ONLY:  # each γ has few of the columns, those that share all share a factor
         same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]
         if len(same) > 1:
@@ -153,4 +155,17 @@ def fit_supports(
             for t, row in enumerate(supports[g]):
                 fit = at.fit(row[row >= 0])
                 coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
+    return coef, objective
+
+
+def _bounded_fits(
+    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """As :func:`fit_supports`, with bounds on the coefficients."""
+    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
+    for g, gamma in enumerate(gammas):
+        at = problem.replace(gamma=float(gamma))
+        for t, row in enumerate(supports[g]):
+            fit = at.fit(row[row >= 0])
+            coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
     return coef, objective

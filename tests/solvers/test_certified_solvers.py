@@ -23,6 +23,7 @@ COUNTS = {
     "given matrices": 60,
     "ellipsoids": 40,
     "two trees": 12,
+    "constrained": 40,
 }
 
 

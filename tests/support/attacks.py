@@ -36,12 +36,14 @@ from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.screening import screen
 
 from .brute_force import (
+    Data,
     as_exact,
     enumerate_size,
     exact_moments,
     exact_objective,
     exact_objectives,
 )
+from .constrained import KINDS, best_of_every_size, random_rules
 from .folds import brute_force, inside
 from .problems import ugly_data
 
@@ -270,6 +272,69 @@ def two_trees(rng: np.random.Generator, number: int) -> Iterator[str]:
             yield f"node limit {limit}: {cut.lower_bound!r} above {found.objective!r}"
 
 
+def attained_at(data: Data, factors: Array, beta: Array) -> Fraction:
+    """The objective of coefficients without any rounding."""
+    exact = [Fraction(float(value)) for value in beta]
+    total = (
+        Fraction(data.gamma)
+        / 2
+        * sum(
+            (Fraction(float(f)) * value * value for f, value in zip(factors, exact, strict=True)),
+            Fraction(0),
+        )
+    )
+    for row, target in zip(data.X, data.y, strict=True):
+        used = (Fraction(float(x)) * value for x, value in zip(row, exact, strict=True) if value)
+        total += (Fraction(float(target)) - sum(used, Fraction(0))) ** 2
+    return total
+
+
+def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Constraints of any kinds together on at most seven columns: every size, to the end or not."""
+    data = ugly_data(rng)
+    gamma = (data.gamma, 0.0, 1e8, data.gamma)[int(rng.integers(4))]
+    data = data._replace(gamma=gamma)
+    p = data.X.shape[1]
+    kinds = tuple(k for k in KINDS if rng.random() < 0.35)
+    kinds = tuple(k for k in kinds if k != "weak" or "strong" not in kinds)
+    rules = random_rules(rng, p, kinds)
+    best = best_of_every_size(data.X, data.y, gamma, rules)
+    sizes = [size for size in sorted(best) if size > 0]
+    if not sizes:
+        return
+    whole = SparseRidgeProblem(data.X, data.y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+    joint = exact_moments(data.X, data.y)
+    easy = gamma > 0.0 and not {"positive", "bounds", "factors"} & set(kinds)
+    value: Fraction | None = None
+    values = {}
+    for size in sorted(best):
+        for support, beta in best[size][1][:3]:
+            here = exact_objective(joint, gamma, support) if easy else Fraction(0)
+            here = here if easy else attained_at(data, rules.factors, beta)
+            value = here if value is None else min(value, here)
+        if size > 0:
+            found = solve(whole.replace(tau=size), tol=0.0)
+            own = attained_at(data, rules.factors, found.coef)
+            inside = (rules.lower <= found.coef) & (found.coef <= rules.upper)
+            if not inside.all():
+                yield f"size {size}: {found.coef} is outside its bounds"
+            assert value is not None
+            value = min(value, own)
+            values[size] = value
+            yield from above(found.lower_bound, value, f"{kinds}, size {size}")
+            lost = 4e-6 * float(own) + 1e-13 * float(data.y @ data.y)
+            if found.status == "optimal" and float(own - value) > lost:
+                called = f"{float(own)!r} called optimal, not {float(value)!r}"
+                yield f"{kinds}, size {size}: {called}"
+    for limit in (None, int(rng.integers(0, 20))):
+        every = best_subsets(whole, sizes=sizes, limits=Limits(node_limit=limit))
+        for size, support, bound in zip(sizes, every.supports, every.lower_bound, strict=True):
+            yield from above(float(bound), values[size], f"{kinds}, size {size}, limit {limit}")
+            units = whole.constraints.units(support).size
+            if not whole.constraints.allowed(support) or units > size:
+                yield f"{kinds}, size {size}: {support} is not allowed"
+
+
 SOLVERS: dict[str, Attack] = {
     "offset columns": family_attack("offset columns"),
     "one factor": family_attack("one factor"),
@@ -282,6 +347,7 @@ SOLVERS: dict[str, Attack] = {
     "given matrices": given_matrices,
     "ellipsoids": ellipsoids,
     "two trees": two_trees,
+    "constrained": constrained,
 }
 
 

@@ -51,6 +51,7 @@ class _Enumerator:
         self.active = active_columns(problem)
         R = problem._augmented_triangle(self.active, problem.given_gamma)
         lengths = np.linalg.norm(R[:, :-1], axis=0)
+        lengths[lengths == 0.0] = 1.0
         self.columns, self.y = R[:, :-1] / lengths, np.ascontiguousarray(R[:, -1])
         # QR loses up to u for each row of a column, elimination and projection 16u for each pick
         self.off = 0.5 * problem.distortion + EPS * (problem.p + 8.0 * (most + 2.0))

@@ -73,6 +73,8 @@ def solve_sizes(
     [[1], [1, 3]]
     """
     limits, few = (limits or Limits()).within(), problem.p <= TREE_ONLY
+    if not problem.constraints.plain:
+        return best_subsets(problem, sizes=sizes, warm_starts=warm_starts, limits=limits)
     problem = problem.at_unit_length()
     first: int | None = HANDOVER if few else FIRST_NODES
     if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:

@@ -182,7 +182,9 @@ class Constraints:
     @cached_property
     def least(self) -> Mask:
         """A smallest model, shape (m,): all included units with the parents that they need."""
-        wanting = [u for u in np.flatnonzero(self.include).tolist() if self._lacks(u, self.include)]
+        wanting = [
+            u for u in np.flatnonzero(self.include).tolist() if self.lacks_parent(u, self.include)
+        ]
         if not wanting:  # Under strong heredity all parents are marked already.
             return self.include
         from scipy.optimize import LinearConstraint, milp  # Half a second that few need.
@@ -220,7 +222,7 @@ class Constraints:
             return False
         if (inside & self.exclude).any() or (self.include & ~inside).any():
             return False
-        return not any(inside[u] and self._lacks(u, inside) for u in self.parents_of)
+        return not any(inside[u] and self.lacks_parent(u, inside) for u in self.parents_of)
 
     def closed(self, units: ArrayLike, worth: Array | None = None) -> Index:
         """The units with all included units and all parents that heredity asks for.
@@ -235,7 +237,7 @@ class Constraints:
         while new:
             unit = new.pop()
             inside[unit] = True
-            if self._lacks(unit, inside):
+            if self.lacks_parent(unit, inside):
                 parents = [a for a in self.parents_of[unit] if not self.exclude[a]]
                 if not self.strong and worth is not None:
                     parents.sort(key=lambda a: -worth[a])
@@ -254,7 +256,9 @@ class Constraints:
         wanted = min(size, self.max_size)
         while int(inside.sum()) < wanted:
             at = next(
-                u for u in order if not (inside[u] or self.exclude[u] or self._lacks(u, inside))
+                u
+                for u in order
+                if not (inside[u] or self.exclude[u] or self.lacks_parent(u, inside))
             )
             inside[at] = True
         return np.flatnonzero(inside[self.unit])
@@ -322,7 +326,7 @@ class Constraints:
             )
         return size
 
-    def _lacks(self, unit: int, inside: Mask) -> bool:
+    def lacks_parent(self, unit: int, inside: Mask) -> bool:
         """Whether a unit needs a parent that is not inside."""
         parents = self.parents_of.get(unit)
         if not parents:
@@ -335,7 +339,7 @@ class Constraints:
         shut = out.copy()
         new = True
         while new:
-            more = [u for u in self.parents_of if not shut[u] and self._lacks(u, ~shut)]
+            more = [u for u in self.parents_of if not shut[u] and self.lacks_parent(u, ~shut)]
             shut[more] = True
             new = bool(more)
         return shut

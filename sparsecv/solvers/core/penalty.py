@@ -26,7 +26,11 @@ class PenaltyStep(NamedTuple):
     roots, shape (counted,): √f_j.
     fitted, shape (free, counted + 1): Coefficients of the fit on the free columns of each column of
         the [X y] that is left, before it was divided by √f_j.
+    lengths, shape (counted + 1,): Lengths of the columns x_j/√f_j and of y before the projection,
+        over the least singular value of the free columns at unit length: the projection is off by
+        rounding of these numbers.
     zero, shape (counted,): Columns that are combinations of the free columns.
+    low, high, shape (counted,): Bounds on the given coefficients; None where there are none.
     """
 
     p: int
@@ -34,7 +38,10 @@ class PenaltyStep(NamedTuple):
     free: Index
     roots: Array
     fitted: Array
+    lengths: Array
     zero: Index
+    low: Array | None = None
+    high: Array | None = None
 
     @classmethod
     def of(cls, rows: Array, factors: Array) -> PenaltyStep:
@@ -42,9 +49,11 @@ class PenaltyStep(NamedTuple):
         p = factors.size
         counted, free = np.flatnonzero(factors > 0.0), np.flatnonzero(factors == 0.0)
         roots = np.sqrt(factors[counted])
+        long = np.linalg.norm(rows[:, np.append(counted, p)], axis=0)
+        scaled = long / np.append(roots, 1.0)
         if free.size == 0:
             nothing = np.zeros((0, counted.size + 1))
-            return cls(p, counted, free, roots, nothing, np.zeros(0, dtype=np.intp))
+            return cls(p, counted, free, roots, nothing, scaled, np.zeros(0, dtype=np.intp))
         others, Z = rows[:, np.append(counted, p)], rows[:, free]
         lengths = np.linalg.norm(Z, axis=0)
         lengths[lengths == 0.0] = 1.0
@@ -56,8 +65,9 @@ class PenaltyStep(NamedTuple):
         along += basis.T @ left  # once more for the digits that the first step has lost
         left = others - basis @ along
         fitted = (V[kept].T @ (along / values[kept, None])) / lengths[:, None]
-        short = np.linalg.norm(left, axis=0) <= COMBINATION_SHARE * np.linalg.norm(others, axis=0)
-        return cls(p, counted, free, roots, fitted, np.flatnonzero(short[:-1]))
+        short = np.linalg.norm(left, axis=0) <= COMBINATION_SHARE * long
+        scaled /= min(float(values[kept].min(initial=1.0)), 1.0)
+        return cls(p, counted, free, roots, fitted, scaled, np.flatnonzero(short[:-1]))
 
     def apply(self, rows: Array) -> Array:
         """What the step makes of rows [X y], shape (m, p + 1), be they training rows or others."""
@@ -79,6 +89,7 @@ class PenaltyStep(NamedTuple):
     def coefficients(self, beta: Array) -> Array:
         """Coefficients of the p given columns, from those of the columns that are left."""
         coef = np.zeros(self.p)
-        coef[self.counted] = beta / self.roots
+        # Rounding of the roots may not take a coefficient out of its bounds.
+        coef[self.counted] = np.clip(beta / self.roots, self.low, self.high)
         coef[self.free] = self.fitted[:, -1] - self.fitted[:, :-1] @ coef[self.counted]
         return coef

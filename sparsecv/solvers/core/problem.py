@@ -11,6 +11,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
+from .bounded_fit import bounded_least_squares
 from .column_rules import ColumnRules
 from .constraints import Constraints
 from .penalty import PenaltyStep
@@ -58,6 +59,9 @@ class _Rows:
         of rootᵀroot, root the matrix root taken; a lower bound on the least eigenvalue; and the
         squared lengths of the columns.
 
+    ``before`` holds the lengths of the columns and y before unpenalised columns were projected out;
+    None where there were none.
+
     ``lost`` bounds the error of a product of two columns of the factor, relative to the product of
     their lengths: Householder's QR of m rows moves each column by at most m·u of its length, u the
     rounding unit (Higham 2002, Theorem 19.4, with a constant of 1).
@@ -65,6 +69,7 @@ class _Rows:
 
     def __init__(self, rows: Array, given: tuple[float, float, Array] | None = None) -> None:
         self.rows, self.given = rows, given
+        self.before: Array | None = None
         self.lost = 2.0 * rows.shape[0] * EPS if rows.shape[0] > rows.shape[1] else 0.0
 
     @cached_property
@@ -186,9 +191,12 @@ class SparseRidgeProblem:
         rows, constraints = np.column_stack([X, y]), resolved.constraints
         self._step: PenaltyStep | None = None
         if (resolved.factors != 1.0).any():
-            self._step = PenaltyStep.of(rows, resolved.factors)
+            low, high = constraints.lower, constraints.upper
+            self._step = PenaltyStep.of(rows, resolved.factors)._replace(low=low, high=high)
             rows, constraints = self._step.apply(rows), constraints.scaled(self._step.roots)
         self._data = _Rows(rows)
+        if self._step is not None and self._step.free.size:
+            self._data.before = self._step.lengths
         self._init(rows.shape[1] - 1, gamma, tau, constraints)
         self.n: int | None = X.shape[0]
 
@@ -339,6 +347,8 @@ class SparseRidgeProblem:
         other = self.replace()
         other._data = _Rows(rows, given)
         other._data.lost = self._data.lost
+        if self._data.before is not None:
+            other._data.before = self._data.before / np.append(lengths, 1.0)
         other._init(self.p, 0.0, self.tau, self.constraints.scaled(lengths))
         other._step = None
         return other
@@ -467,13 +477,15 @@ class SparseRidgeProblem:
         -------
         float
         """
-        added = 0.0
+        added = self._projection_loss(upper)
         if self.gamma > self.given_gamma and not given_gamma:
-            added = ZERO_SHARE * self.yy
+            added += ZERO_SHARE * self.yy
         if self._data.given is None or not upper < math.inf:
             return added
         off, least, squares = self._data.given
         k = self.tau if size is None else size
+        if self.constraints.grouped:  # A size counts groups, of any number of columns.
+            k = self.p
         length = float(np.sort(squares[: self.p])[self.p - k :].sum())
         square = math.inf  # at γ = 0 the objective does not bound the coefficients
         if self.given_gamma > 0.0:
@@ -482,6 +494,34 @@ class SparseRidgeProblem:
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
         return added + float(1.01 * off * square)
+
+    def _projection_loss(self, upper: float) -> float:
+        """What projecting unpenalised columns out may have added to the optimum by rounding.
+
+        A projected column is off by some tens of units u of its length ℓ before, so that the
+        residual is off by δ = 64 EPS (ℓ_y + Σ ℓ_i|β_i|) and the objective f by 2√f δ + δ². The sum
+        is bounded by (γ/2)|β|² ≤ f, and by ‖Xβ‖ ≤ 2|y| with the least singular value of X.
+        """
+        before = self._data.before
+        if before is None or not upper < math.inf:
+            return 0.0
+        lengths, spread = np.sqrt(self.squared_lengths), math.inf
+        left = lengths > 0.0
+        if not left.any():
+            spread = 0.0
+        elif self._rows.shape[0] >= left.sum():
+            X = self._base[:, : self.p][:, left] / lengths[left]
+            least = float(np.linalg.svd(X, compute_uv=False)[-1]) - 64.0 * EPS * self.p
+            if least > 0.0:
+                ratio = float(np.linalg.norm(before[: self.p][left] / lengths[left]))
+                spread = ratio * 2.0 * math.sqrt(self.yy) / least
+        if self.given_gamma > 0.0:
+            length = float(np.linalg.norm(before[: self.p][left]))
+            spread = min(spread, length * math.sqrt(2.0 * upper / (0.5 * self.given_gamma)))
+        if spread == math.inf:
+            return math.inf
+        delta = 64.0 * EPS * (float(before[self.p]) + spread)
+        return 2.0 * math.sqrt(upper) * delta + delta * delta
 
     @property
     def G(self) -> Array:
@@ -540,8 +580,6 @@ class SparseRidgeProblem:
         SubsetFit
 
         """
-        if self.constraints.bounded:
-            self.refuse_constraints("a ridge fit")
         columns = np.asarray(support, dtype=np.intp).ravel()
         s = columns.size
         if s == 0:
@@ -551,8 +589,23 @@ class SparseRidgeProblem:
         if known is not None and known[0] == key:
             return known[1]
         fit = self._triangular_fit(columns) or self._least_norm_fit(columns)
+        if self.constraints.bounded:
+            fit = self._bounded_fit(columns, fit)
         self._last_fit = (key, fit)
         return fit
+
+    def _bounded_fit(self, columns: NDArray[np.intp], fit: SubsetFit) -> SubsetFit:
+        """The fit within the bounds on the coefficients; ``fit`` itself where it is within them."""
+        low, high = self.constraints.lower[columns], self.constraints.upper[columns]
+        if (low <= fit.coef).all() and (fit.coef <= high).all():
+            return fit
+        data, s = self._for(columns), columns.size
+        X = np.vstack([data[:, columns], math.sqrt(self.given_gamma / 2.0) * np.eye(s)])
+        y = np.append(data[:, self.p], np.zeros(s))
+        coef = bounded_least_squares(X, y, low, high)
+        residual = y - X @ coef
+        objective = float(residual @ residual)
+        return SubsetFit(coef, objective, max(self.yy - objective, 0.0))
 
     def _triangular_fit(self, columns: NDArray[np.intp]) -> SubsetFit | None:
         """The fit by QR of [X_S; √(γ/2) I]; None where columns are dependent and γ is too small."""
@@ -561,7 +614,7 @@ class SparseRidgeProblem:
         squares = np.einsum("ij,ij->j", data[:, columns], data[:, columns])
         R = self._augmented_triangle(columns, self.given_gamma)
         pivots = np.abs(R.diagonal()[:s])
-        if (pivots < DEPENDENT_SHARE * np.sqrt(squares + self.given_gamma / 2.0)).any():
+        if (pivots <= DEPENDENT_SHARE * np.sqrt(squares + self.given_gamma / 2.0)).any():
             return None
         coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
         return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))

@@ -15,9 +15,11 @@ from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.greedy import forward_order
 from ..supports.rounding import pad_support, stacked
+from ..supports.unit_steps import UnitSteps
 from . import tree_kernels as kernels
 from .open_nodes import RELATIVE_ROUNDING, OpenNode, expand, open_nodes
 from .tree_kernels import TREE
+from .unit_sizes import fits_memory, search_units
 
 # Columns of the largest tree, counted by :func:`active_columns`. A tree keeps p matrices of p × p
 # numbers, 38 MB at this limit. With more columns :func:`best_subsets` returns greedy supports, and
@@ -96,17 +98,18 @@ def best_subsets(
     >>> [support.tolist() for support in best_subsets(problem).supports]
     [[1], [1, 2]]
     """
-    problem.refuse_constraints("best_subsets")
     limits = (limits or Limits()).within()
     problem = problem.at_unit_length()
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
-    active = active_columns(problem)
-    if active.size <= MAX_COLUMNS:
+    active, asked = active_columns(problem), problem.constraints
+    if _all_zero(problem, active) or (not asked.plain and fits_memory(problem)):
+        supports, bound, tie, status, count = _by_units(problem, wanted, starts, limits)
+        nodes = [] if status is Status.OPTIMAL else [_whole(problem)]
+    elif active.size <= MAX_COLUMNS and asked.plain:
         inner = np.minimum(wanted, active.size)
         state = root_state(problem, active, np.unique(inner), tolerance=tol)
-        tree = state.tree
-        tie = float(tree.options[0].tie)
+        tree, tie = state.tree, float(state.tree.options[0].tie)
         seed(state, active, starts, int(inner.max()))
         status = run(state, limits, TREE.nodes_per_look)
         supports = [
@@ -118,9 +121,8 @@ def best_subsets(
         bound += tree.columns_of[-1, -1] ** 2
     else:  # With so many columns no tree is searched.
         supports = _greedy_supports(problem, wanted, starts)
-        root = OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
-        nodes, count, tie = [root], 0, 1e-11
-        bound = expand(problem, root, np.zeros((0, problem.p))).loss.repeat(wanted.size)
+        nodes, count, tie = [_whole(problem)], 0, 1e-11
+        bound = expand(problem, nodes[0], np.zeros((0, problem.p))).loss.repeat(wanted.size)
         status = limits.reached(0) or Status.NODE_LIMIT
     objective = np.array([problem.objective(s) for s in supports])
     lower = np.minimum(objective, bound)
@@ -131,8 +133,41 @@ def best_subsets(
         (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
     )
     status = Status.OPTIMAL if proved.all() else status
-    seconds = limits.elapsed()
-    return BestSubsets(wanted, supports, objective, lower, proved, status, count, seconds, nodes)
+    known = wanted, supports, objective, lower, proved, status, count
+    return BestSubsets(*known, limits.elapsed(), nodes)
+
+
+def _all_zero(problem: SparseRidgeProblem, active: NDArray[np.intp]) -> bool:
+    """Whether all columns are zero; ``active`` are the :func:`active_columns`."""
+    return active.size == 1 and not problem._rows[:, : problem.p].any()
+
+
+def _whole(problem: SparseRidgeProblem) -> OpenNode:
+    """The node of all supports."""
+    return OpenNode(np.empty(0, dtype=np.intp), np.arange(problem.p, dtype=np.intp), -1)
+
+
+def _by_units(
+    problem: SparseRidgeProblem,
+    wanted: NDArray[np.intp],
+    starts: list[NDArray[np.intp]],
+    limits: Limits,
+) -> tuple[list[NDArray[np.intp]], Array, float, Status, int]:
+    """Supports and bounds of the wanted sizes by the tree over units, or where X is 0 any supports.
+
+    Returns: The supports, the bounds, the tie of :func:`rounding_margin`, the status and the nodes.
+    """
+    asked = problem.constraints
+    if not problem._rows[:, : problem.p].any():
+        least = asked.columns_of(np.flatnonzero(asked.least))
+        supports = [asked.padded(least, int(s)) for s in wanted]
+        return supports, np.full(wanted.size, problem.yy), 0.0, Status.OPTIMAL, 1
+    found = search_units(problem, wanted, starts, limits)
+    supports = []
+    for s, tied in zip(wanted, found.candidates, strict=True):
+        best = tied[prefer([problem.fit(t) for t in tied], tied)]
+        supports.append(asked.padded(best, int(s)))
+    return supports, found.bound, found.tie, found.status, found.n_nodes
 
 
 def root_state(
@@ -265,6 +300,9 @@ def _greedy_supports(
     problem: SparseRidgeProblem, wanted: NDArray[np.intp], starts: list[NDArray[np.intp]]
 ) -> list[NDArray[np.intp]]:
     """The support of every wanted size by forward selection, or a better support of ``starts``."""
+    if not problem.constraints.plain:
+        by_size = UnitSteps(problem).supports(wanted.tolist(), starts)
+        return [by_size[int(s)] for s in wanted]
     X, y = problem._base[:, : problem.p], problem._base[:, problem.p]
     order = forward_order(X, y, int(wanted[-1]), problem.gamma)
     found = []

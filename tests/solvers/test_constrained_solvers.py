@@ -1,0 +1,162 @@
+"""Best subsets under constraints against enumeration: every size, γ and function that searches."""
+
+import numpy as np
+import pytest
+from support.constrained import KINDS, Rules, best_of_every_size, random_rules, value
+
+from sparsecv.errors import InputError
+from sparsecv.solvers import SparseRidgeProblem, best_subsets, solve, solve_sizes, support_path
+from sparsecv.solvers.budget import solve_budget
+from sparsecv.solvers.core.bounded_fit import bounded_least_squares
+from sparsecv.solvers.core.limits import Limits
+
+Array = np.ndarray
+TOGETHER = [
+    *[(kind,) for kind in KINDS],
+    ("groups", "positive"),
+    ("strong", "include"),
+    ("weak", "include"),
+    ("bounds", "groups"),
+    ("groups", "factors", "bounds"),
+    ("strong", "groups", "exclude", "bounds"),
+    ("weak", "groups", "positive", "factors", "include"),
+]
+
+
+def drawn(seed: int, kinds: tuple[str, ...], most: int = 8) -> tuple[Array, Array, float, Rules]:
+    """Data of any shape, γ (0 in every seventh problem that has more rows than columns), rules."""
+    rng = np.random.default_rng([seed, len(kinds)])
+    p, n = int(rng.integers(2, most + 1)), int(rng.integers(2, 14))
+    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+    y = X @ rng.normal(size=p) + y
+    gamma = 0.0 if seed % 7 == 6 and n > p + 1 else float(10.0 ** rng.uniform(-3, 2))
+    return X, y, gamma, random_rules(rng, p, kinds)
+
+
+def least_up_to(X: Array, y: Array, gamma: float, rules: Rules) -> dict[int, float]:
+    """The least objective of at most so many units, for every size that has a model."""
+    best, least = np.inf, {}
+    for size, (objective, _) in sorted(best_of_every_size(X, y, gamma, rules).items()):
+        best = least[size] = min(best, objective)
+    return least
+
+
+def close(found: float, right: float, yy: float) -> bool:
+    return abs(found - right) <= 1e-8 * right + 1e-12 * yy
+
+
+@pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
+def test_every_size_equals_enumeration(kinds: tuple[str, ...]) -> None:
+    for seed in range(25):
+        X, y, gamma, rules = drawn(seed, kinds)
+        least, yy = least_up_to(X, y, gamma, rules), float(y @ y)
+        sizes = [size for size in least if size > 0]
+        if not sizes:
+            continue
+        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+        every = best_subsets(whole, sizes=sizes)
+        assert every.proved.all()
+        for i, size in enumerate(sizes):
+            assert close(float(every.objective[i]), least[size], yy), (seed, size)
+            assert every.lower_bound[i] <= least[size] * (1.0 + 1e-12) + 1e-13 * yy
+            assert whole.constraints.allowed(every.supports[i])
+            found = solve(whole.replace(tau=size))
+            assert found.status == "optimal" or found.objective <= 1e-20 * yy
+            assert close(found.objective, least[size], yy), (seed, size)
+            assert close(value(X, y, gamma, rules.factors, found.coef), found.objective, yy)
+            assert ((rules.lower <= found.coef) & (found.coef <= rules.upper)).all()
+
+
+@pytest.mark.parametrize("kinds", TOGETHER[4:], ids="+".join)
+def test_paths_and_budgets_equal_enumeration(kinds: tuple[str, ...]) -> None:
+    for seed in range(6):
+        X, y, gamma, rules = drawn(seed, kinds, 6)
+        yy, gammas = float(y @ y), [gamma, 3.0 * gamma + 0.1, 0.01]
+        by_gamma = [least_up_to(X, y, g, rules) for g in gammas]
+        sizes = [size for size in by_gamma[0] if size > 0]
+        if not sizes:
+            continue
+        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+        path = support_path(whole, gammas, sizes)
+        estimated = support_path(whole, gammas, sizes, solver="heuristic")
+        assert path.proved.all()
+        for g, least in enumerate(by_gamma):
+            for t, size in enumerate(sizes):
+                assert close(float(path.objective[g, t]), least[size], yy), (seed, g, size)
+                support = estimated.support(g, t)
+                assert whole.constraints.allowed(support)
+                assert whole.constraints.units(support).size <= size
+                assert estimated.objective[g, t] >= path.objective[g, t] * (1.0 - 1e-8) - 1e-12 * yy
+        total = 2 * sizes[-1] - 1
+        if total < 2 * whole.constraints.min_size:
+            with pytest.raises(InputError, match="a budget of"):
+                solve_budget([whole, whole.replace()], total)
+            continue
+        shared = solve_budget([whole, whole.replace()], total)
+        pairs = [(a, b) for a in by_gamma[0] for b in by_gamma[0] if a + b <= total]
+        best = min(by_gamma[0][a] + by_gamma[0][b] for a, b in pairs)
+        assert abs(shared.objective - best) <= 2e-6 * best + 1e-12 * yy
+
+
+def test_a_search_that_is_cut_short_keeps_a_valid_bound() -> None:
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, 24)), rng.normal(size=40)
+    groups = {f"g{u}": [2 * u, 2 * u + 1] for u in range(12)}
+    whole = SparseRidgeProblem(X, y, gamma=1.0, tau=12, column_groups=groups, positive=[0, 5, 9])
+    proved = best_subsets(whole)
+    for nodes in (0, 1, 10, 100):
+        cut = best_subsets(whole, limits=Limits(node_limit=nodes))
+        assert (cut.lower_bound <= proved.objective).all()
+        assert (cut.objective >= proved.objective * (1.0 - 1e-12)).all()
+        assert not cut.proved.all()
+        assert all(whole.constraints.allowed(support) for support in cut.supports)
+    assert (proved.lower_bound >= proved.objective * (1.0 - 1e-8)).all()
+
+
+def test_warm_starts_and_sizes_count_units() -> None:
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(30, 9)), rng.normal(size=30)
+    labels = ["a", "a", "a", "b", "b", None, None, None, None]
+    whole = SparseRidgeProblem(X, y, gamma=1.0, tau=6, column_groups=labels, include=[0])
+    found = solve_sizes(whole, warm_starts=[np.array([0, 1, 2, 5])])
+    assert [whole.constraints.units(s).size for s in found.supports] == [1, 2, 3, 4, 5, 6]
+    assert found.supports[0].tolist() == [0, 1, 2]
+    path = support_path(whole, [1.0], [1, 2, 6])
+    assert path.support(0, 0).tolist() == [0, 1, 2]
+    assert path.support(0, 2).tolist() == list(range(9))
+    with pytest.raises(InputError, match="a size of 7 is too large"):
+        best_subsets(whole, sizes=[1, 7])
+
+
+@pytest.mark.parametrize("backend", ["highs", "scip", "mosek", "gurobi"])
+def test_other_back_ends_say_that_they_serve_no_constraints(backend: str) -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2, positive=True)
+    with pytest.raises(ValueError, match=r"serves no constraints|backend"):
+        solve(problem, backend=backend)
+
+
+def test_bounded_least_squares_meets_the_optimality_conditions() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        m, s = int(rng.integers(1, 12)), int(rng.integers(1, 9))
+        X = np.vstack([rng.normal(size=(m, s)), 1e-2 * np.eye(s)])
+        if s > 2:
+            X[:m, 1] = X[:m, 0]
+        y = rng.normal(size=m + s)
+        low = np.where(rng.random(s) < 0.5, -rng.exponential(size=s), -np.inf)
+        high = np.where(rng.random(s) < 0.5, 0.0, np.where(rng.random(s) < 0.5, 0.3, np.inf))
+        coef = bounded_least_squares(X, y, low, high)
+        slope, size = X.T @ (y - X @ coef), 1e-10 * np.linalg.norm(y)
+        assert ((low <= coef) & (coef <= high)).all()
+        assert (slope[coef < high] <= size).all()
+        assert (slope[coef > low] >= -size).all()
+
+
+def test_columns_of_zeros_under_constraints() -> None:
+    X = np.zeros((5, 3))
+    problem = SparseRidgeProblem(X, np.ones(5), gamma=0.0, tau=2, include=[2], positive=True)
+    found = solve(problem)
+    assert found.objective == 5.0
+    assert found.status == "optimal"
+    assert 2 in found.support
+    assert not found.coef.any()

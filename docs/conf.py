@@ -148,6 +148,9 @@ def link_to_pages(app: Sphinx, name: str, source: list[str]) -> None:
             return link[0]
         if target.is_dir():  # Sphinx has pages and files, no folders
             return "]"
+        if target.parent == HERE / "gallery":  # the page that the build makes of a script
+            page = "index" if target.suffix == ".rst" else target.stem
+            return f"](auto_gallery/{page}.rst)"
         inside = target.relative_to(ROOT).as_posix()
         return f"]({ELSEWHERE.get(inside) or os.path.relpath(target, HERE)}{link[2] or ''})"
 

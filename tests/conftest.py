@@ -51,6 +51,7 @@ ONE_AFTER_THE_OTHER = {
     "test_limits.py",
     "test_parts.py",
     "test_process.py",
+    "test_snippets.py",
 }
 
 

@@ -7,7 +7,6 @@ import runpy
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from sparsecv.cli.main import app
@@ -70,27 +69,6 @@ def test_options_named_in_the_documents_exist(page: Path) -> None:
         known = {option for one in commands[name].params for option in one.opts}
         for word in words:
             assert not word.startswith("--") or word in known, word
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, on twelve columns under the names the pages use."""
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
-    if not blocks or page.name == "textbook.md":
-        pytest.skip("no Python on this page, or tests/test_textbook.py runs the page")
-    pandas = pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 12))
-    y = X[:, :3] @ [3.0, 2.0, 1.0] + rng.standard_normal(60)
-    columns = [f"x{j}" for j in range(12)]
-    frame = pandas.DataFrame(X, columns=columns).assign(price=y)
-    known = {"X": X - X.mean(axis=0), "y": y - y.mean(), "frame": frame, "columns": columns}
-    known["new"] = frame[columns].head(3)
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), known)
-    assert known["model"].certified_
 
 
 def test_the_index_of_the_experiments_has_the_first_sentence_of_every_script() -> None:

@@ -1,0 +1,154 @@
+"""Every block of code on the pages runs: Python, commands, and R where R is installed.
+
+Blocks of one page run one after the other and share their names. A block that needs other machines
+is named in OUTSIDE, with what it needs. Blocks whose language is ``text`` show what others print or
+run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv.cli.main import main
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\S*)\n(.*?)^```", re.M | re.S)
+LANGUAGES = {"python", "py", "sh", "r", "text", "{toctree}", "{include}"}
+OUTSIDE = {  # what a command or a block needs that a test does not have
+    "python3 -m venv": "a fresh environment: .ci/run runs it",
+    ".venv/bin/": "the environment of the command before: .ci/run runs it",
+    "pip install": "a fresh environment",
+    "git clone": "the address of a repository",
+    "cd sparsecv": "the clone of the command before",
+    "dask ": "machines of a cluster: tests/cv/test_cluster_faults.py starts one here",
+    "--dask": "the scheduler of the command before",
+    "helm": "a Kubernetes cluster",
+    "kubectl": "a Kubernetes cluster",
+    "SLURMCluster": "a batch system",
+}
+
+pytestmark = [
+    pytest.mark.skipif(not PAGES[0].is_file(), reason="no pages beside the tests"),
+    pytest.mark.slow,
+]
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [text for language, text in found if language in languages]
+
+
+def with_blocks(*languages: str) -> list[Any]:
+    return [pytest.param(page, id=page.name) for page in PAGES if blocks(page, *languages)]
+
+
+def commands(page: Path) -> list[str]:
+    """The commands of a page that can run here, each on a line of its own."""
+    found = []
+    for text in blocks(page, "sh"):
+        for line in text.replace("\\\n", " ").splitlines():
+            for command in re.sub(r"\s+#.*|&\s*$", "", line).split("&&"):
+                command = command.strip().replace(".venv/bin/sparsecv", "sparsecv")
+                if command and not any(word in command for word in OUTSIDE):
+                    found.append(command)
+    return found
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names and files that pages use without making them: twelve columns, three that matter."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 12))
+    y = X[:, :3] @ [3.0, 2.0, 1.0] + rng.standard_normal(60)
+    columns = [f"x{j}" for j in range(12)]
+    frame = pandas.DataFrame(X, columns=columns).assign(price=y)
+    frame.to_csv("houses.csv", index=False)
+    frame[columns].head(5).to_csv("new-houses.csv", index=False)
+    t = np.linspace(0.0, 6.0, 200)  # a circle that grows: x' = x/10 - y, y' = x + y/10
+    circle = np.exp(0.1 * t)[:, None] * np.column_stack([np.cos(t), np.sin(t)])
+    return {
+        "X": X - X.mean(axis=0),
+        "y": y - y.mean(),
+        "frame": frame,
+        "columns": columns,
+        "new": frame[columns].head(3),
+        "t": t,
+        "x": np.column_stack([circle, circle[:, 0] * circle[:, 1]]),
+        "xs": [circle, 2.0 * circle, 0.5 * circle],
+        "trajectory_of_each_row": np.repeat([0, 1, 2], 200),
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_names_its_language(page: Path) -> None:
+    assert {
+        language for language, _ in BLOCK.findall(page.read_text(encoding="utf-8"))
+    } <= LANGUAGES
+
+
+@pytest.mark.parametrize("page", with_blocks("python"))
+@pytest.mark.filterwarnings("ignore")
+def test_python_runs(page: Path, table: dict[str, Any]) -> None:
+    if page.name == "textbook.md":
+        pytest.skip("tests/test_textbook.py runs the page and looks at its numbers")
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), table)
+    if page.name in ("README.md", "python.md"):
+        assert table["model"].certified_
+
+
+@pytest.mark.parametrize("page", with_blocks("py"))
+def test_python_for_clusters_runs_on_two_workers(
+    page: Path, table: dict[str, Any], client: Any
+) -> None:
+    address = client.scheduler.address
+    runnable = [b for b in blocks(page, "py") if not any(word in b for word in OUTSIDE)]
+    assert runnable
+    with client.as_current():
+        for block in runnable:
+            code = "import joblib\nfrom sparsecv import SparseRidgeCV\n" + block
+            exec(code.replace("tcp://head:8786", address), table)
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        pytest.param(page, command, id=f"{page.name}: {command[:60]}")
+        for page in PAGES
+        for command in commands(page)
+        if command.startswith("sparsecv")
+    ],
+)
+def test_commands_run(page: Path, command: str, table: dict[str, Any]) -> None:
+    if "predict" in command:  # the model that the command before has saved
+        main(shlex.split("cv houses.csv --target price --save model.json --quiet --no-nested"))
+    assert main(shlex.split(command)[1:]) == 0
+
+
+def test_other_commands_are_known() -> None:
+    others = {c for page in PAGES for c in commands(page) if not c.startswith("sparsecv")}
+    assert not others, f"run them here, or say in OUTSIDE what they need: {others}"
+
+
+@pytest.mark.parametrize("page", with_blocks("r"))
+def test_r_prints_what_the_page_says(page: Path, table: dict[str, Any]) -> None:
+    packages = "quit(status = !all(sapply(c('leaps', 'glmnet'), requireNamespace, quietly = TRUE)))"
+    script = shutil.which("Rscript")
+    if script is None or subprocess.run([script, "-e", packages], check=False).returncode:
+        pytest.skip("no R here, or R has no leaps or glmnet")
+    exec(blocks(page, "python")[0], table)  # writes the table that R reads
+    for block in blocks(page, "r"):
+        ran = subprocess.run([script, "-e", block], capture_output=True, text=True, check=True)
+        for expected in re.findall(r"\b\d{4,}\b|\d\.\d{4,}", "".join(re.findall("#.*", block))):
+            assert expected[:6] in ran.stdout.replace(",", ""), expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,8 @@ class EverySize(SparseLinearModel):
     The fitted estimator keeps its rows for that. A pickle leaves them out.
     """
 
+    n_best: int | None
+
     @abstractmethod
     def _all_rows(self) -> AllRows:
         """The training problem of all rows."""
@@ -42,6 +45,10 @@ class EverySize(SparseLinearModel):
     @abstractmethod
     def _models_by_size(self) -> SizeModels:
         """The model of every size."""
+
+    @abstractmethod
+    def _alternatives(self, n: int) -> dict[str, Any]:
+        """The n best subsets of every size."""
 
     @abstractmethod
     def _of_size(self, tau: int, gamma: float) -> SparseLinearModel:
@@ -73,6 +80,26 @@ class EverySize(SparseLinearModel):
         """Forward selection beside the best known support of every size; see the class."""
         problem, design, _ = self._rows()
         return forward_steps(problem, design, self._subsets())
+
+    @cached_property
+    def alternatives_(self) -> dict[str, Any]:
+        """The ``n_best`` best subsets of every size; see the class."""
+        n = self.n_best
+        if n is None:
+            raise AttributeError("alternatives_ needs n_best: how many subsets of each size")
+        self._needs_rows()
+        return self._alternatives(int(n))
+
+    def _find_alternatives(self) -> None:
+        """Compute :attr:`alternatives_` at the end of a fit to one response that asks for it."""
+        if self.n_best is not None and self.coef_.ndim == 1:
+            _ = self.alternatives_
+
+    def _check_n_best(self) -> None:
+        n = self.n_best
+        whole = isinstance(n, Integral) and not isinstance(n, bool)
+        if n is not None and not (whole and n >= 1):
+            raise InputError(f"n_best must be None or a whole number >= 1; got {n!r}")
 
     def at_size(self, size: int) -> Any:
         """Return the model of another size; nothing is fitted again.

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from ..cv.settings import Settings, checked_gammas
 from ..design.model import FittedModel, fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..selection.alternatives import alternatives_table, ranked_by_size
 from ..selection.sizes import SizeModels
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
@@ -72,6 +73,8 @@ class SparseRidge(EverySize):
         Of each column (or from columns to numbers, 1 for others): the penalty on the scaled columns
         is (γ/2) Σ f_j β_j². With f_j = 0 a column is in every model, is not penalised and does not
         count.
+    n_best : int or None
+        Keep so many of the best subsets of every size, in ``alternatives_``.
 
     Attributes
     ----------
@@ -105,6 +108,11 @@ class SparseRidge(EverySize):
         What stepwise selection misses: the "columns" that forward steps take at this γ, their
         "objective", the "best" objective known, "excess" = objective / best − 1, the columns
         "missed", and whether the best is "proved".
+    alternatives_ : dict, one entry per subset, by size and then in order of objective
+        With ``n_best`` alone, for one response: "tau", "rank" (1 is the best), "gamma", "columns",
+        "objective", "proved": no subset of this size that is not listed, or is listed later, has a
+        smaller objective at this γ. Where ``time_limit`` (else 60 s) ends the search, or beyond 168
+        columns, good subsets stand there that are not proved. "cv_error", "std_error" are NaN here.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had column names.
@@ -142,6 +150,7 @@ class SparseRidge(EverySize):
         positive: Any = False,
         bounds: Any = None,
         penalty_factors: Any = None,
+        n_best: int | None = None,
     ) -> None:
         self.tau = tau
         self.gamma = gamma
@@ -159,6 +168,7 @@ class SparseRidge(EverySize):
         self.positive = positive
         self.bounds = bounds
         self.penalty_factors = penalty_factors
+        self.n_best = n_best
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -184,6 +194,7 @@ class SparseRidge(EverySize):
             A ValueError with one line that names the column or parameter at fault.
         """
         self._forget()
+        self._check_n_best()
         table = self._checked_rows(X, y, sample_weight)
         gamma, limit = float(checked_gammas([self.gamma])[0]), self.time_limit
         checked: dict[str, Any] = {"time_limit": limit, "n_jobs": self.n_jobs, "tol": self.tol}
@@ -226,6 +237,7 @@ class SparseRidge(EverySize):
         if status is not Status.OPTIMAL:
             text = f"{status} reached with a relative gap of {gap:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
+        self._find_alternatives()
         return self
 
     def _all_rows(self) -> AllRows:
@@ -233,7 +245,7 @@ class SparseRidge(EverySize):
 
     def _models_by_size(self) -> SizeModels:
         problem, design, _ = self._run_
-        sizes = np.arange(1, self.tau_ + 1)
+        sizes = np.arange(max(problem.constraints.min_size, 1), self.tau_ + 1)
         gammas, limits = np.full(sizes.size, problem.given_gamma), Limits(self.time_limit)
         path = support_path(problem, gammas[:1], sizes, solver="exact", limits=limits)
         known = zip(path.at(0), path.lower_bound[0].tolist(), path.proved[0].tolist(), strict=True)
@@ -242,6 +254,11 @@ class SparseRidge(EverySize):
         models[-1] = FittedModel(self.support_, self.coef_, self.intercept_, *own)
         unknown = np.full(sizes.size, np.nan)
         return SizeModels(sizes, gammas, models, unknown, unknown)
+
+    def _alternatives(self, n: int) -> dict[str, Any]:
+        problem, design, _ = self._run_
+        ranked = ranked_by_size(problem, design, self._sizes_, n, self.time_limit)
+        return alternatives_table(problem, design, self._sizes_, ranked, None)
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         other: SparseRidge = clone(self).set_params(tau=tau)

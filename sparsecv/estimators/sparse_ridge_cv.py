@@ -17,6 +17,7 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..selection.alternatives import alternatives, column_table
 from ..selection.choice import choose, chosen_model
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.projection import Projection
@@ -98,6 +99,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         to expect on new data: True for ten (beyond 200 rows five, up to 30 rows or groups each; of
         a splitter its own), or their number. Each costs a fit; they share what the fit leaves of
         ``time_limit``.
+    n_best : int or None
+        Keep so many of the best subsets of every size, in ``alternatives_``.
     client : distributed.Client, str or None
         Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
         same. Where the estimator is cloned, as in a grid search, give the address.
@@ -165,6 +168,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         AIC, BIC, EBIC and Cp of ``path_["columns"]``, and what forward steps would have missed, as
         in :class:`SparseRidge`. With projected, forward steps are compared with the subsets of
         least CV error, as projections do not minimise that objective.
+    alternatives_ : dict, one entry per subset, by size and then in order of objective
+        As in :class:`SparseRidge`, at the γ of the size, with "cv_error" and "std_error" of these
+        columns, fitted in every fold. They were found with all rows, the held-out ones too, so this
+        error is below that of ``path_``, whose folds search for columns of their own.
     reference_error_ : float
         Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step
@@ -222,6 +229,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         prove: str = "choice",
         compare: bool = False,
         nested: bool | int = False,
+        n_best: int | None = None,
         client: Any = None,
         include: Any = None,
         exclude: Any = None,
@@ -248,6 +256,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self.prove = prove
         self.compare = compare
         self.nested = nested
+        self.n_best = n_best
         self.client = client
         self.include = include
         self.exclude = exclude
@@ -292,6 +301,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             The cluster has no workers, or loses every one that a unit of work is sent to.
         """
         self._forget()
+        self._check_n_best()
         told = Progress(self, bool(self.verbose), X, y)
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings = Settings(**{name: getattr(self, name) for name in named})
@@ -337,6 +347,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
         self._choose(study, name)
         self._run_ = study, self.choices_[self.rule_]
+        self._find_alternatives()
         if self.nested:
             found = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_, self.nested_std_error_ = found.error, found.std_error
@@ -378,6 +389,55 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
 
     def _subsets(self) -> SizeModels:
         return subsets_by_size(*self._run_)
+
+    def _alternatives(self, n: int) -> dict[str, Any]:
+        return alternatives(self._run_[0], self._subsets(), n)
+
+    def column_table(self, within: float = 0.02) -> dict[str, Any]:
+        """How often each column is in a good subset, and how often the folds select it.
+
+        Both are descriptions of this table and of these folds. They are no probabilities: neither
+        that a column matters, nor that its coefficient is not zero, nor what other data would
+        select. Columns that stand in for each other share their counts. The good subsets share most
+        of their rows and often most of their columns, and how many there are depends on ``n_best``.
+
+        Parameters
+        ----------
+        within : float
+            A subset of ``alternatives_`` is good if its CV error exceeds the least of all by at
+            most this share.
+
+        Returns
+        -------
+        dict
+            Arrays with an entry for each column that varies: "column" (position), "in_good" (share
+            of the good subsets that have it) and "in_folds" (share of the folds of all partitions
+            whose model, at the pair of least CV error of the partition, has it); and the numbers
+            "n_good" and "n_folds". There are ``repeats`` partitions; those that the rule has not
+            needed are evaluated now.
+
+        Raises
+        ------
+        InputError
+            ``within`` is negative.
+        AttributeError
+            The estimator was fitted without ``n_best``, or has no rows any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> y = X @ [3.0, 2.0, 0.0, 0.0] + X[:, 3] ** 2
+        >>> model = SparseRidgeCV(gammas=[0.1, 1.0], n_best=3).fit(X, y)
+        >>> model.column_table()["in_folds"][:2]
+        array([1., 1.])
+        """
+        if not within >= 0.0:
+            raise InputError(f"within must be >= 0; got {within!r}")
+        found = self.alternatives_
+        self._needs_rows()
+        return column_table(self._run_[0], found, float(within))
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         given = self.get_params(deep=False)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..design.design import Array, Design
 from ..solvers.core.problem import SparseRidgeProblem
+from .sizes import own_columns
 
 
 def _least_squares(rows: Array, columns: NDArray[np.intp]) -> tuple[float, int]:
@@ -29,7 +30,8 @@ def criteria(
     """Criteria of subsets that are fitted by least squares, without a ridge weight.
 
     With RSS the residual sum of squares, k the rank of the subset's columns, q = k + 1 with an
-    intercept and k without, p the number of columns to choose from and s² = RSS / (n − q) of all p:
+    intercept and k without, p the number of columns to choose from and s² = RSS / (n − q) of all p
+    (columns without a penalty count in q and not in k and p):
 
         aic = n log(2π RSS/n) + n + 2 (q + 1)           R's AIC(lm)
         bic = n log(2π RSS/n) + n + log(n) (q + 1)      R's BIC(lm)
@@ -46,9 +48,10 @@ def criteria(
         has −∞ for the first three criteria. Cp is NaN where all columns leave no error to estimate
         s² from.
     """
-    rows, own = problem._short, int(design.protocol.intercept)
+    # Columns without a penalty are projected out of the rows, as the intercept is.
+    rows, own = problem._short, int(design.protocol.intercept) + design.p - problem.p
     scale = design.y_scale**2
-    fits = [_least_squares(rows, np.searchsorted(design.kept, one)) for one in supports]
+    fits = [_least_squares(rows, own_columns(problem, design, one)) for one in supports]
     every, rank = _least_squares(rows, np.arange(problem.p))
     free = n - rank - own
     rss = np.array([one for one, _ in fits]) * scale

@@ -49,6 +49,13 @@ class SizeModels(NamedTuple):
         }
 
 
+def own_columns(
+    problem: SparseRidgeProblem, design: Design, support: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Raw columns as columns of the training problem, which leaves out those without a penalty."""
+    return problem.own(np.searchsorted(design.kept, support))
+
+
 def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
     """Position of the γ that a rule gives every size, shape (τ,).
 
@@ -100,20 +107,22 @@ def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels
     Objectives are those of eq. (1) of the main paper on all rows.
 
     problem: All rows; its γ and τ are not used.
+    Raises InputError: The problem has constraints, which forward selection does not know.
     Returns: Arrays and lists with an entry for every size: "tau", "gamma", the "columns" that
         forward selection takes, its "objective", the "best" objective known, "excess", which is
         objective / best − 1, the columns it "missed", and whether the best is "proved".
     """
+    problem.refuse_constraints("forward selection")
     rows, p = problem._short, problem.p
     most, orders = int(sizes.tau.max()), dict[float, NDArray[np.intp]]()
     columns, missed, values = [], [], []
     for tau, gamma, model in zip(sizes.tau, sizes.gamma, sizes.models, strict=True):
         if gamma not in orders:
             orders[gamma] = forward_order(rows[:, :p], rows[:, p], most, float(gamma))
-        taken, best = np.sort(orders[gamma][:tau]), np.searchsorted(design.kept, model.support)
+        taken, best = np.sort(orders[gamma][:tau]), own_columns(problem, design, model.support)
         at = problem.replace(gamma=float(gamma))
         values.append((at.objective(taken), at.objective(best)))
-        columns.append(design.kept[taken])
+        columns.append(design.kept[problem.given(taken, np.zeros(p))[0]])
         missed.append(np.setdiff1d(model.support, columns[-1]))
     objective, known = np.array(values).T
     # A forward support that ties with the best up to rounding has missed nothing.

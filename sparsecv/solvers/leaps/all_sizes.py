@@ -117,7 +117,7 @@ def best_subsets(
             for s, size in zip(wanted, inner, strict=True)
         ]
         nodes, count = open_nodes(tree, active), int(tree.counts[0].nodes)
-        bound = np.minimum(state.pruned_bound[inner], _open_loss(state, inner))
+        bound = np.minimum(state.pruned_bound[inner], open_loss(state, inner))
         bound += tree.columns_of[-1, -1] ** 2
     else:  # With so many columns no tree is searched.
         supports = _greedy_supports(problem, wanted, starts)
@@ -177,10 +177,11 @@ def root_state(
     rows: Array | None = None,
     targets: Array | None = None,
     tolerance: float = 0.0,
+    n_best: int = 1,
 ) -> kernels.State:
     """A tree over the active columns, at its root; the arguments are those of :func:`new_state`."""
     R = problem.factor() if active.size == problem.p else problem._augmented_triangle(active)
-    state = kernels.new_state(active.size, sizes, rows, targets, tolerance)
+    state = kernels.new_state(active.size, sizes, rows, targets, tolerance, n_best)
     state.tree.columns_of[:] = R.T
     kernels.begin(state, problem.gamma / 2.0)
     return state
@@ -267,7 +268,7 @@ def best_of_tied(
     return supports[prefer([problem.fit(active[s]) for s in supports], supports)]
 
 
-def _open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
+def open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
     """Least loss of an open child for every size; ∞ where no open child has supports of a size."""
     bound = np.full(sizes.size, np.inf)
     tree, p = state.tree, state.tree.A.shape[0]

@@ -10,6 +10,7 @@ computed only when the first child is searched, and its diagonal alone is comput
 
 from __future__ import annotations
 
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,8 @@ OPTIONS = np.dtype(
         ("margin", np.float64),  # supports whose loss is above the best by this share are kept
         ("tolerance", np.float64),  # relative gap at which a size counts as solved
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
+        ("n_best", np.int64),  # how many of the best supports of each size are wanted
+        ("pruned_up_to", np.int64),  # nodes of more members are always searched
     ],
     align=True,
 )
@@ -93,15 +96,41 @@ class Tree(NamedTuple):
     support: NDArray[np.uint64]  # (words,): columns of the child that is evaluated
 
 
-def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, tolerance: float) -> Tree:
+def pruned_up_to(p: int, n_best: int) -> int:
+    """Members of the largest node that may be pruned by the n-th best losses of smaller sizes.
+
+    A search for the n best supports prunes by the n-th best loss of the least size that a node
+    reaches. That bounds the n-th best loss of a larger size where n supports of a size have at
+    least n supersets of one member more, whose losses are no larger. Leaving r = p − s columns out,
+    they have if n ≤ C(2r − 1, r), by the theorem of Kruskal and Katona in the form of Lovász. With
+    r the least such number, the n-th best loss falls along sizes up to p − r + 1, and a node of
+    one member more reaches no larger size. Nodes of even more members, which leave out at most
+    r − 2 columns, are all searched. For n = 1 every node may be pruned.
+    """
+    r = 1
+    while comb(2 * r - 1, r) < n_best:
+        r += 1
+    return p - r + 2
+
+
+def new_tree(
+    p: int,
+    sizes: NDArray[np.intp],
+    problems: int,
+    ties: int,
+    tolerance: float,
+    n_best: int = 1,
+) -> Tree:
     """Allocate a tree over p columns; :func:`begin_tree` makes the root from ``columns_of``.
 
     sizes: Support sizes wanted.
     problems: How many problems share the tree.
     ties: How many supports are kept for each size and problem.
     tolerance: Relative gap at which a size counts as solved.
+    n_best: How many of the best supports of each size are wanted.
     """
     words = mask_words(p)
+    wanted = {"n_best": n_best, "pruned_up_to": pruned_up_to(p, n_best)}
     whole = np.zeros(p, dtype=np.int64)
     return Tree(
         columns_of=np.empty((p + 1, p + 1)),
@@ -121,7 +150,7 @@ def new_tree(p: int, sizes: NDArray[np.intp], problems: int, ties: int, toleranc
         found_loss=np.empty((p + 1, problems, ties)),
         found_n=np.zeros((p + 1, problems), dtype=np.int64),
         counts=record(COUNTS),
-        options=record(OPTIONS, tolerance=tolerance),
+        options=record(OPTIONS, tolerance=tolerance, **wanted),
         triangle=np.empty((p + 1, p + 1)),
         work=np.empty((p + 1, p + 1)),
         columns=whole.copy(),

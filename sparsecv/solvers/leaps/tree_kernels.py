@@ -105,18 +105,21 @@ def new_state(
     rows: Array | None = None,
     targets: Array | None = None,
     tolerance: float = 0.0,
+    n_best: int = 1,
 ) -> State:
     """Allocate the search for the wanted ``sizes`` among p columns.
 
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     tolerance: Relative gap at which a size counts as solved.
+    n_best: How many of the best supports of each size are wanted; more than one of a single
+        problem alone.
     """
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems = t.size, max(t.size, 1)
-    ties = TREE.ties_per_deleted_row if n else TREE.ties
+    ties = TREE.ties_per_deleted_row if n else TREE.ties + n_best - 1
     return State(
-        tree=new_tree(p, sizes, problems, ties, tolerance),
+        tree=new_tree(p, sizes, problems, ties, tolerance, n_best),
         best=np.empty((p + 2, problems)),
         max_loss_kept=np.empty((p + 2, problems)),
         max_loss_searched=np.empty((p + 2, problems)),
@@ -194,6 +197,23 @@ def loss_of_runner_up(st, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
+def loss_of_rank(st, size, rank):  # type: ignore[no-untyped-def]
+    """The ``rank``-th least loss of this size in the list; ∞ where the list is shorter."""
+    losses, n = st.tree.found_loss[size, 0], st.tree.found_n[size, 0]
+    if n < rank:
+        return np.inf
+    last = -1
+    for _ in range(rank):
+        best = -1
+        for t in range(n):
+            after = last < 0 or losses[t] > losses[last] or (losses[t] == losses[last] and t > last)
+            if after and (best < 0 or losses[t] < losses[best]):
+                best = t
+        last = best
+    return losses[last]
+
+
+@kernel(inner=True)
 def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
     """Enter the child without free member j for every open problem whose incumbents it improves.
 
@@ -202,25 +222,29 @@ def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
     tree, best, max_loss_kept = st.tree, st.best, st.max_loss_kept
     options = tree.options[0]
     tie, margin, tolerance = options.tie, options.margin, options.tolerance
+    alone = margin == 0.0 and options.n_best <= 1
     mask_child(tree, level, j)
     for position in range(st.n_open[level]):
         i, loss = st.problem_of[level, position], st.child_loss[position]
         if loss > max_loss_kept[size, i]:
             continue
         entered = enter_support(tree, size, i, loss)
-        if not entered or (loss >= best[size, i] and margin == 0.0):
+        if not entered or (loss >= best[size, i] and alone):
             continue
         best[size, i] = least = min(best[size, i], loss)
         most = least * (1.0 + tie)
         if margin > 0.0:
             within = min(least * (1.0 + margin), loss_of_runner_up(st, size) * (1.0 + tie))
             most = max(most, within)
+        if options.n_best > 1:
+            most = loss_of_rank(st, size, options.n_best) * (1.0 + tie)
         max_loss_kept[size, i] = most
         if tolerance > 0.0:
             full = tree.columns_of[st.V.shape[0], st.V.shape[0]] ** 2
             most = min(most, max(0.0, least - tolerance * (full + least)))
         for s in range(size, st.max_loss_searched.shape[0]):
-            # The best support of a larger size has no larger loss than this support.
+            # The best support of a larger size has no larger loss than this support. Nor has the
+            # n-th best of a larger size, up to ``options.pruned_up_to`` (see `leaps_node`).
             st.max_loss_searched[s, i] = min(st.max_loss_searched[s, i], most)
 
 
@@ -365,7 +389,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
     one_path = rank.shape[0] > 0
     cursor, fixed, added_loss, wanted = tree.cursor, tree.fixed, tree.added_loss, tree.next_wanted
     loss, max_kept, max_searched = st.loss, st.max_loss_kept, st.max_loss_searched
-    tolerance = tree.options[0].tolerance
+    tolerance, pruned_up_to = tree.options[0].tolerance, tree.options[0].pruned_up_to
     level = 0 if one_path else tree.counts[0].level
     done = 0
     while level >= 0 and done < max_nodes:
@@ -379,7 +403,8 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
             level -= 1
             continue
         else:
-            if n == 0 and tolerance == 0.0:  # Children that are pruned are skipped.
+            # Children that are pruned are skipped.
+            if n == 0 and tolerance == 0.0 and size <= pruned_up_to:
                 last = max(j - max_nodes + done + 1, 0)
                 base, k, high = loss[level, 0], fixed[level], max_kept[size, 0]
                 while j > last and base + added_loss[level, j] > max(
@@ -400,7 +425,7 @@ def advance(st, max_nodes, rank):  # type: ignore[no-untyped-def]
         if n == 0:
             value = loss[level, 0] + added_loss[level, j]
             better += value <= max_kept[size, 0]
-            promising += value <= max_searched[low, 0]
+            promising += value <= max_searched[low, 0] or size > pruned_up_to
         else:
             better, promising = evaluate_rows(st, level, j, size, low)
         if better > 0:

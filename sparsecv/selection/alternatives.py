@@ -1,0 +1,141 @@
+"""The n best subsets of every size with their CV errors, and how often columns are selected.
+
+CV errors of alternatives are those of given columns: every fold fits the same columns to its own
+training rows. The columns were found with all rows, the held-out ones among them, so that these
+errors are smaller than the CV error of a size, whose folds search for columns of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cv.results import mean_over_folds
+from ..cv.settings import PROVING_SECONDS
+from ..design.design import Array, Design
+from ..design.fold_data import FoldData
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.leaps.n_best import RankedSupports, n_best_subsets
+from ..solvers.ridge_fits import known_path
+from ..solvers.supports.rounding import stacked
+from .sizes import SizeModels, own_columns
+from .study import Study
+
+Errors = tuple[Array, Array]
+
+
+def ranked_by_size(
+    problem: SparseRidgeProblem, design: Design, sizes: SizeModels, n: int, seconds: float | None
+) -> list[RankedSupports]:
+    """The n best supports of every size at that size's γ, in columns of the problem.
+
+    One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
+    PROVING_SECONDS where there is no limit; what they have not proved by then is said.
+    """
+    known = [own_columns(problem, design, model.support) for model in sizes.models]
+    limits = Limits(PROVING_SECONDS if seconds is None else seconds)
+    found: dict[int, RankedSupports] = {}
+    gammas = np.unique(sizes.gamma)
+    for left, gamma in zip(range(gammas.size, 0, -1), gammas, strict=True):
+        here = np.flatnonzero(sizes.gamma == gamma)
+        at, share = problem.replace(gamma=float(gamma)), limits.share(float(left))
+        ranked = n_best_subsets(at, sizes.tau[here], n, known=known, limits=share)
+        found.update(zip(here.tolist(), ranked, strict=True))
+    return [found[t] for t in range(sizes.tau.size)]
+
+
+def alternatives_table(
+    problem: SparseRidgeProblem,
+    design: Design,
+    sizes: SizeModels,
+    ranked: Sequence[RankedSupports],
+    errors: Errors | None,
+) -> dict[str, Any]:
+    """What estimators show as ``alternatives_``: an entry for every subset, by size and rank.
+
+    errors: CV errors and their standard errors, in this order; NaN is shown where there are none.
+    """
+    counts = [len(one.supports) for one in ranked]
+    tau, gamma = np.repeat(sizes.tau, counts), np.repeat(sizes.gamma, counts)
+    columns = []
+    for g, one in zip(sizes.gamma, ranked, strict=True):
+        at = problem.replace(gamma=float(g))
+        columns += [design.kept[at.given(s, np.zeros(at.p))[0]] for s in one.supports]
+    nothing = np.full(tau.size, np.nan)
+    error, spread = (nothing, nothing) if errors is None else errors
+    return {
+        "tau": tau,
+        "rank": np.concatenate([np.arange(1, count + 1) for count in counts]),
+        "gamma": gamma,
+        "columns": columns,
+        "objective": np.concatenate([one.objective for one in ranked]),
+        "cv_error": error,
+        "std_error": spread,
+        "proved": np.concatenate([np.arange(len(r.supports)) < r.n_proved for r in ranked]),
+    }
+
+
+def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
+    """The n best subsets of every size on all rows, with their CV errors on the study's folds."""
+    full, p = study.data.full(), study.data.p
+    everything, proving = study.settings.seconds(p)
+    ranked = ranked_by_size(full, study.design, sizes, n, everything or proving)
+    rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
+    tasks = [(j,) for j in range(study.data.folds.k)]
+    sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)
+    errors = mean_over_folds(np.stack(sums, axis=-1), study.data.fold_weight)
+    return alternatives_table(full, study.design, sizes, ranked, errors)
+
+
+def fold_errors(
+    shared: tuple[FoldData, list[tuple[float, list[NDArray[np.intp]]]]], j: int, limits: Limits
+) -> Array:
+    """The unit of one fold: squared held-out errors of given supports, each at its γ.
+
+    shared: The folds, and γ with its supports.
+    limits: Not used: given supports are only fitted.
+    """
+    data, rows = shared
+    problem, held_out, found = data.training(j), data.held_out(j), []
+    for gamma, supports in rows:
+        most = max(s.size for s in supports)
+        sizes = np.array([s.size for s in supports])
+        path = known_path(problem, [gamma], sizes, stacked(supports, most)[None])
+        found.append(path.squared_errors(*held_out)[0])
+    return np.concatenate(found)
+
+
+def column_table(study: Study, found: dict[str, Any], within: float) -> dict[str, Any]:
+    """How often every column is in a good subset, and how often folds select it.
+
+    found: What :func:`alternatives` returned.
+    within: A subset is good if its CV error exceeds the least CV error of all subsets in ``found``
+        by at most this share.
+    Returns: Arrays with an entry for every raw column that varies: "column", "in_good", the share
+        of the good subsets that have the column, and "in_folds", the share of the folds of all
+        partitions whose model, at the pair (τ, γ) of least CV error of the partition, has it. And
+        the numbers "n_good" and "n_folds" that these shares are of.
+    """
+    design, full = study.design, study.data.full()
+    good = np.flatnonzero(found["cv_error"] <= found["cv_error"].min() * (1.0 + within))
+    in_good, in_folds, n_folds = np.zeros(design.p_raw), np.zeros(design.p_raw), 0
+    for i in good:
+        in_good[found["columns"][i]] += 1.0
+    for result in (study.surface, *study.others):
+        best = result.best()
+        one = result.by_gamma[best.gamma_index]
+        for number in one.choice[best.tau_index]:
+            columns = full.given(one.supports[number], np.zeros(full.p))[0]
+            in_folds[design.kept[columns]] += 1.0
+            n_folds += 1
+    return {
+        "column": design.kept,
+        "in_good": in_good[design.kept] / good.size,
+        "in_folds": in_folds[design.kept] / n_folds,
+        "n_good": int(good.size),
+        "n_folds": n_folds,
+    }

@@ -1,0 +1,109 @@
+"""The n best supports of every size of one problem, in one tree of leaps and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.result import Status
+from ..core.threads import on_one_thread
+from ..kernels.linalg import Array, from_mask
+from ..supports.rounding import pad_support
+from .all_sizes import MAX_COLUMNS, active_columns, open_loss, root_state, run, seed
+from .open_nodes import RELATIVE_ROUNDING
+from .tree_kernels import TREE
+
+# A rank counts as proved where rounding, and what a working γ above 0 adds where the given γ is 0,
+# are at most this share of the objective. Doubled, ranks of objectives twice as close are proved.
+MAX_LOST_SHARE = 1e-6
+
+
+class RankedSupports(NamedTuple):
+    """The best supports of one size, the best first.
+
+    supports: Increasing columns of each.
+    objective, shape (m,): Their objectives, increasing.
+    n_proved: So many of them are proved to be the best: no other support has a smaller objective,
+        up to rounding.
+    """
+
+    supports: list[NDArray[np.intp]]
+    objective: Array
+    n_proved: int
+
+
+@on_one_thread
+def n_best_subsets(
+    problem: SparseRidgeProblem,
+    sizes: Sequence[int] | NDArray[np.intp],
+    n: int,
+    *,
+    known: Sequence[NDArray[np.intp]] = (),
+    limits: Limits | None = None,
+) -> list[RankedSupports]:
+    """The n best supports of every size, or all where there are fewer, from one tree.
+
+    Up to 168 columns the tree prunes by the n-th best support of a size. Where a limit ends the
+    search, a support is proved to be among the best if no open node can hold a better one. With
+    more columns nothing is searched, and the known supports are ranked.
+
+    problem: Its τ is not used. Columns that are zero in every row never enter.
+    known: Good supports of any size.
+    Returns: For every size, in the order of :func:`checked_sizes`; of supports whose objectives are
+        equal the lexicographically first comes first.
+    Raises InputError: The problem has constraints.
+    """
+    problem.refuse_constraints("the search for the n best supports")
+    limits = (limits or Limits()).within()
+    problem = problem.at_unit_length()
+    wanted, active = checked_sizes(problem, sizes), active_columns(problem)
+    inner = np.minimum(wanted, active.size)
+    candidates: list[set[tuple[int, ...]]] = [
+        {tuple(s.tolist()) for s in known if s.size == size} for size in wanted
+    ]
+    bound = np.zeros(wanted.size)
+    if active.size <= MAX_COLUMNS:
+        state = root_state(problem, active, np.unique(inner), n_best=n)
+        seed(state, active, [s for s in known if 0 < s.size <= inner.max()], int(inner.max()))
+        status = run(state, limits, TREE.nodes_per_look)
+        tree = state.tree
+        for found, size, full in zip(candidates, inner, wanted, strict=True):
+            for t in range(int(tree.found_n[size, 0])):
+                columns = active[from_mask(tree.found[size, 0, t])]
+                found.add(tuple(pad_support(columns, int(full), problem.p).tolist()))
+        bound = open_loss(state, inner) + tree.columns_of[-1, -1] ** 2
+        if status is Status.OPTIMAL:
+            bound[:] = np.inf
+    return [
+        _ranked(problem, found, n, float(one)) for found, one in zip(candidates, bound, strict=True)
+    ]
+
+
+def _ranked(
+    problem: SparseRidgeProblem, found: set[tuple[int, ...]], n: int, bound: float
+) -> RankedSupports:
+    """Rank supports of one size by fresh fits; supports elsewhere are no better than ``bound``."""
+    supports = [np.array(s, dtype=np.intp) for s in sorted(found)]
+    fits = [problem.fit(s) for s in supports]
+    objective = np.array([fit.objective for fit in fits])
+    # Where yᵀy less the objective is the smaller number, it keeps more digits (`prefer`).
+    by_gain = bool(fits) and fits[int(objective.argmin())].gain < objective.min()
+    values = -np.array([fit.gain for fit in fits]) if by_gain else objective
+    order = np.argsort(values, kind="stable")
+    # Values that follow each other within 1e-12, the error of a fit, tie: there the order of the
+    # supports, which is lexicographic, decides.
+    steps = np.diff(values[order], prepend=values[order[:1]])
+    group = np.cumsum(steps > 1e-12 * np.abs(values[order]))
+    order = order[np.lexsort((order, group))][:n]
+    kept = objective[order]
+    lost = [problem.data_loss(float(f), supports[i].size) for i, f in zip(order, kept, strict=True)]
+    proved = (bound > kept * (1.0 + RELATIVE_ROUNDING)) & (
+        np.array(lost) <= MAX_LOST_SHARE * kept + MAX_LOST_SHARE**2 * problem.yy
+    )
+    count = int(np.logical_and.accumulate(proved).sum())
+    return RankedSupports([supports[i] for i in order], np.maximum.accumulate(kept), count)

@@ -1,0 +1,119 @@
+"""The n best subsets of every size that an estimator keeps, their CV errors, and the columns."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold
+from support.brute_force import Data, enumerate_all
+from support.problems import regression
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
+from sparsecv.tables.datasets import list_datasets, load_dataset
+
+Array = NDArray[np.float64]
+
+
+def made(n: int = 40, p: int = 6, seed: int = 0) -> tuple[Array, Array]:
+    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
+
+
+def scaled(X: Array, y: Array) -> tuple[Array, Array]:
+    return (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
+
+
+@pytest.mark.parametrize("rule", ["minimum", "repeated", "averaged", "projected"])
+def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None:
+    X, y = made()
+    folds = KFold(4, shuffle=True, random_state=1)
+    cv: Any = 4 if rule == "repeated" else folds
+    model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], n_best=3, rule=rule, repeats=2).fit(X, y)
+    found = model.alternatives_
+    np.testing.assert_array_equal(found["tau"], np.repeat(np.arange(1, 7), [3, 3, 3, 3, 3, 1]))
+    assert found["proved"].all()
+    spread = X.std(axis=0)
+    splits = [model.folds_.split(j) for j in range(model.folds_.k)]
+    for i, (tau, gamma) in enumerate(zip(found["tau"], found["gamma"], strict=True)):
+        every = enumerate_all(Data(*scaled(X, y), float(gamma)))[int(tau)]
+        columns, rank = found["columns"][i], int(found["rank"][i])
+        assert found["objective"][i] == pytest.approx(np.sort(every.objective)[rank - 1])
+        assert every.of(columns)[0] == pytest.approx(found["objective"][i])
+        total = 0.0
+        for train, test in splits:
+            own = (X / spread)[:, columns]
+            ridge = Ridge(gamma / 2.0).fit(own[train], y[train])
+            total += float(np.square(y[test] - ridge.predict(own[test])).sum())
+        assert found["cv_error"][i] == pytest.approx(total / len(y), rel=1e-8)
+
+
+def test_the_first_is_the_model_of_its_size() -> None:
+    X, y = made()
+    model = SparseRidge(tau=4, gamma=0.5, n_best=2).fit(X, y)
+    found = model.alternatives_
+    first = found["rank"] == 1
+    for t, columns in enumerate(c for c, one in zip(found["columns"], first, strict=True) if one):
+        np.testing.assert_array_equal(columns, model.path_["columns"][t])
+    assert found["objective"][first][-1] == pytest.approx(model.objective_)
+    assert np.isnan(found["cv_error"]).all()
+
+
+@pytest.mark.parametrize("name", ["diabetes", "prostate", "hitters"])
+def test_they_equal_enumeration_on_real_tables(name: str) -> None:
+    if name not in {info.name.lower() for info in list_datasets() if info.available}:
+        pytest.skip(f"{name} is not in SPARSECV_DATA")
+    X, y = load_dataset(name).load()
+    X = X[:, :10]
+    found = SparseRidge(tau=5, gamma=1.0, n_best=10).fit(X, y).alternatives_
+    every = enumerate_all(Data(*scaled(X, y), 1.0))
+    for tau in range(1, 6):
+        objective = found["objective"][found["tau"] == tau]
+        truth = np.sort(every[tau].objective)[:10]
+        np.testing.assert_allclose(objective, truth, rtol=1e-9)
+    assert found["proved"].all()
+
+
+def test_columns_that_folds_always_select_have_share_one() -> None:
+    X, y = made(60, 5)
+    model = SparseRidgeCV(gammas=[0.5, 20.0], n_best=4, repeats=3).fit(X, y)
+    table = model.column_table(within=0.1)
+    np.testing.assert_array_equal(table["column"], np.arange(5))
+    found = model.alternatives_
+    good = found["cv_error"] <= found["cv_error"].min() * 1.1
+    assert table["n_good"] == good.sum()
+    for j in range(5):
+        holds = [j in columns for columns in found["columns"]]
+        assert table["in_good"][j] == pytest.approx(np.mean(np.array(holds)[good]))
+    assert table["n_folds"] == 15  # three partitions into five folds
+    assert (table["in_folds"][:2] == 1.0).all()
+    assert 0.0 <= table["in_folds"].min() < 1.0
+    with pytest.raises(InputError, match="within must be >= 0"):
+        model.column_table(within=-1.0)
+
+
+def test_a_constant_column_shifts_no_numbers() -> None:
+    X, y = made()
+    wide = np.insert(X, 1, 3.0, axis=1)
+    with pytest.warns(UserWarning, match="constant"):
+        found = SparseRidge(tau=2, n_best=2).fit(wide, y).alternatives_
+    plain = SparseRidge(tau=2, n_best=2).fit(X, y).alternatives_
+    for columns, others in zip(found["columns"], plain["columns"], strict=True):
+        np.testing.assert_array_equal(columns, np.where(others > 0, others + 1, others))
+
+
+def test_who_does_not_ask_gets_none() -> None:
+    X, y = made()
+    model = SparseRidgeCV(gammas=1.0).fit(X, y)
+    with pytest.raises(AttributeError, match="needs n_best"):
+        _ = model.alternatives_
+    for n in (0, 1.5, True):
+        with pytest.raises(InputError, match="n_best must be"):
+            SparseRidge(n_best=n).fit(X, y)  # type: ignore[arg-type]
+    model = SparseRidgeCV(gammas=1.0, n_best=2).fit(X, y)
+    assert pickle.loads(pickle.dumps(model)).alternatives_["tau"].size == 11
+    assert not hasattr(model.set_params(n_best=None).fit(X, y), "alternatives_")

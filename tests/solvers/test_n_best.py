@@ -1,0 +1,118 @@
+"""The n best supports of every size equal those of enumeration, ties among them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from support.brute_force import Data, enumerate_all
+
+from sparsecv.errors import InputError
+from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.leaps.leaps_node import pruned_up_to
+from sparsecv.solvers.leaps.n_best import n_best_subsets
+
+
+def hostile(seed: int) -> tuple[Data, int]:
+    """Random, duplicate, signed and 0/1 columns, with γ from 1e-3 to 1e3, and a number n."""
+    rng = np.random.default_rng(seed)
+    p, rows = int(rng.integers(1, 11)), int(rng.integers(2, 25))
+    X = rng.standard_normal((rows, p))
+    if seed % 3 == 0:
+        X[:, -1] = X[:, 0]
+    if seed % 4 == 0:
+        X = np.sign(X)
+    if seed % 7 == 0:
+        X = rng.integers(0, 2, (rows, p)) + 1.0
+    y = X @ rng.standard_normal(p) + rng.standard_normal(rows)
+    n = int(rng.choice([1, 2, 3, 5, 12, 40, 300]))
+    return Data(X, y, 10.0 ** int(rng.integers(-3, 4))), n
+
+
+@pytest.mark.parametrize("start", range(0, 100, 25))
+def test_they_are_those_of_enumeration(start: int) -> None:
+    for seed in range(start, start + 25):
+        data, n = hostile(seed)
+        problem = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=1)
+        every, p = enumerate_all(data), data.X.shape[1]
+        for size, found in enumerate(n_best_subsets(problem, range(1, p + 1), n), start=1):
+            truth = np.sort(every[size].objective)[:n]
+            np.testing.assert_allclose(found.objective, truth, rtol=1e-8, atol=1e-10)
+            assert len({tuple(s) for s in found.supports}) == truth.size
+            assert found.n_proved == truth.size
+            for support, objective in zip(found.supports, found.objective, strict=True):
+                own = every[size].of(support)[0]
+                assert objective == pytest.approx(own, rel=1e-8, abs=1e-10)
+
+
+def test_tied_supports_come_in_lexicographic_order() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 1))
+    problem = SparseRidgeProblem(np.repeat(x, 6, axis=1), x[:, 0], gamma=1.0, tau=1)
+    for size, found in enumerate(n_best_subsets(problem, [1, 2, 3], 4), start=1):
+        expected = list(combinations(range(6), size))[:4]
+        assert [tuple(s.tolist()) for s in found.supports] == expected
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-6, 1.0, 1e5])
+def test_least_squares_and_large_gamma(gamma: float) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 8))
+    y = X[:, :3] @ [1.0, -1.0, 0.5] + rng.standard_normal(30)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
+    for size, found in enumerate(n_best_subsets(problem, range(1, 9), 6), start=1):
+        values = sorted(problem.objective(np.array(s)) for s in combinations(range(8), size))
+        np.testing.assert_allclose(found.objective, values[:6], rtol=1e-10)
+        assert found.n_proved == found.objective.size
+
+
+def test_what_a_limit_leaves_is_not_called_proved() -> None:
+    """Every rank that is called proved is right, however early the search ends."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((40, 12))
+    y = X @ rng.standard_normal(12) + 3.0 * rng.standard_normal(40)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    every = enumerate_all(Data(X, y, 1.0))
+    counts = []
+    for nodes in (1, 20, 100, 500, 10**6):
+        ranked = n_best_subsets(problem, range(1, 13), 5, limits=Limits(None, nodes))
+        for size, found in enumerate(ranked, start=1):
+            truth = np.sort(every[size].objective)[: found.n_proved]
+            np.testing.assert_allclose(found.objective[: found.n_proved], truth, rtol=1e-9)
+        counts.append(sum(found.n_proved for found in ranked))
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1] == sum(min(5, every[s].objective.size) for s in range(1, 13))
+
+
+def test_many_columns_are_ranked_without_a_proof() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((30, 200))
+    problem = SparseRidgeProblem(X, X[:, 0] - X[:, 1], gamma=1.0, tau=1)
+    known = [np.array([0, 1]), np.array([0, 5]), np.array([7])]
+    one, two = n_best_subsets(problem, [1, 2], 3, known=known)
+    assert [s.tolist() for s in two.supports] == [[0, 1], [0, 5]]
+    assert (one.n_proved, two.n_proved, len(one.supports)) == (0, 0, 1)
+
+
+def test_supersets_bound_the_rank_where_a_node_is_pruned() -> None:
+    """The combinatorial claim, for every family of subsets of few columns."""
+    for p in range(1, 6):
+        for s in range(1, p):
+            subsets = list(combinations(range(p), s))
+            larger = {c: set(c) for c in combinations(range(p), s + 1)}
+            for mask in range(1, 2 ** len(subsets)):
+                family = [set(c) for i, c in enumerate(subsets) if mask >> i & 1]
+                above = sum(any(f <= c for f in family) for c in larger.values())
+                if s + 2 <= pruned_up_to(p, len(family)):
+                    assert above >= len(family), (p, s, family)
+            if len(subsets) > 10:
+                break
+    assert [pruned_up_to(10, n) for n in (1, 2, 3, 4, 10, 11)] == [11, 10, 10, 9, 9, 8]
+
+
+def test_constraints_are_refused() -> None:
+    problem = SparseRidgeProblem(np.eye(4), np.ones(4), gamma=1.0, tau=2, include=[0])
+    with pytest.raises(InputError, match="n best"):
+        n_best_subsets(problem, [2], 2)

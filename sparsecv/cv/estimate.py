@@ -80,8 +80,7 @@ def shares_a_tree(data: FoldData) -> bool:
     The tree serves no constraints on columns. It needs more than p + 2 rows: with fewer rows fits
     interpolate, and deleting a row from an interpolating fit cancels all digits.
     """
-    rows = isinstance(data, RowFolds) and data.folds.leave_one_out
-    return rows and data.plain and data.p <= TREE_ONLY and data.folds.n > data.p + 2
+    return data.deletes_rows and data.p <= TREE_ONLY and data.folds.n > data.p + 2
 
 
 def estimate_models(

@@ -299,7 +299,7 @@ class Ledger:
         a lower bound is used. Folds are skipped whose training and held-out rows are not all rows.
         """
         left = np.flatnonzero(~self.exact[g, t, : self.k]).tolist()
-        folds = np.array([j for j in left if self.data.folds.covers(j)], dtype=np.intp)
+        folds = np.array([j for j in left if self.data.covers(j)], dtype=np.intp)
         full, best = float(self.bound[g, t, self.k]), self.best_objective[g, t, folds]
         low = np.array([objective_gap_bound(full, float(objective)) for objective in best])
         self.narrow(g, t, folds, low, np.inf)
@@ -340,8 +340,7 @@ class Ledger:
         data = self.data
         objective, error = np.empty(folds.size), np.empty(folds.size)
         alone = np.ones(folds.size, dtype=bool)
-        by_deletion = data.plain and data.folds.leave_one_out
-        if isinstance(data, RowFolds) and by_deletion and folds.size > 1:
+        if isinstance(data, RowFolds) and data.deletes_rows and folds.size > 1:
             rows, targets, weight = data.deleted_rows
             at = data.row_of[folds]
             found = deleted_fits(self.problem(g, self.k), support, rows[at], targets[at])
@@ -458,7 +457,7 @@ class Ledger:
         """
         data = self.data
         self.choice[g][cells] = number[cells]
-        by_row = isinstance(data, RowFolds) and data.plain and data.folds.leave_one_out
+        by_row = isinstance(data, RowFolds) and data.deletes_rows
         for j in np.flatnonzero(cells.any(axis=0)).tolist():
             if by_row and j < self.k:
                 continue

@@ -352,7 +352,7 @@ class Prover:
         tasks = []
         for j in left:
             starts = [ledger.support(g, i, j) for i in (t, t - 1) if i >= 0]
-            bound = float(ledger.bound[g, t, self.k]) if ledger.data.folds.covers(j) else 0.0
+            bound = float(ledger.bound[g, t, self.k]) if ledger.data.covers(j) else 0.0
             best = float(ledger.best_objective[g, t, j])
             tasks.append((j, (ledger.gammas[g], tau), best, starts, bound))
         allot = self._until_one_fails(statuses, seconds)

@@ -158,7 +158,7 @@ class _Search:
         spectrum = Spectrum.of(training)
         # Corollary 3 needs the optimum on the fold's training and held-out rows together, which is
         # known only where they are all rows; elsewhere 0 is the bound.
-        whole = ledger.bound[g, :, self.k] if self.data.folds.covers(j) else 0.0 * self.taus
+        whole = ledger.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
 
         def enter(t: int, bounds: tuple[float, float], relaxed: float) -> None:
             ledger.narrow(g, t, j, *bounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
 from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import SparseRidgeProblem, response_problems
+from ..tables.rows import joined
 
 Array = NDArray[np.float64]
 
@@ -30,6 +31,10 @@ LEAST_SQUARED_SPREAD = 100.0 * float(np.finfo(np.float64).tiny) / EPS
 # value: rounding a mean, and differences from the mean, leaves such a spread to a constant column.
 # Twice the share would also drop columns whose spread is up to 2e-14 of their values.
 CONSTANT_SPREAD_SHARE = 45.0 * EPS
+
+# Work on many rows copies at most this many bytes of them at a time, but at least four times as
+# many rows as columns. Doubled, the value would double the memory beside the rows.
+COPY_BYTES = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,34 @@ def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
     return mean, rest
 
 
+# Rows with their weights, or with None where rows have no weights.
+Block = tuple[Array, Array | None]
+
+
+def row_blocks(n: int, m: int) -> list[slice]:
+    """The rows 0 to n − 1 in blocks of at most COPY_BYTES, each row with m numbers."""
+    step = max(COPY_BYTES // (8 * m), 4 * m)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def block_means(blocks: Callable[[], Iterable[Block]]) -> tuple[Array, Array]:
+    """The two parts of the means of rows that come in blocks; see :func:`centre`.
+
+    blocks: Gives the blocks, as often as it is called.
+    """
+    found = list[Array]()
+    for _ in range(2):
+        total, weight = 0.0, 0.0
+        for rows, counts in blocks():
+            for mean in found:
+                rows = rows - mean
+            weighted = rows if counts is None else np.multiply(rows, counts[:, None])
+            total = total + weighted.sum(axis=0)
+            weight += len(rows) if counts is None else counts.sum()
+        found.append(np.asarray(total / weight))
+    return found[0], found[1]
+
+
 @dataclass(frozen=True)
 class Summary:
     """What a design is made from: moments and extremes of the columns of n rows of [X Y].
@@ -97,15 +130,25 @@ class Summary:
     @classmethod
     def of(cls, X: Array, y: Array, weights: Array | None = None) -> Summary:
         """Summarise rows X (n, p), y (n,) or (n, q) in memory; rows of weight 0 do not count."""
-        rows = np.column_stack([X, y])
-        if weights is not None:
-            rows, weights = rows[weights > 0.0], weights[weights > 0.0]
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        mean, _ = centre(rows, weights)
-        np.square(rows, out=rows)
-        scatter = rows.sum(axis=0) if weights is None else weights @ rows
-        total = float(len(rows) if weights is None else weights.sum())
-        return cls(len(rows), mean, scatter, low, high, total)
+        given, width = joined(X, y), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])
+
+        def blocks() -> Iterator[Block]:
+            for at in row_blocks(*given.shape):
+                if weights is None:
+                    yield given[at], None
+                else:
+                    counted = weights[at] > 0.0
+                    yield given[at][counted], weights[at][counted]
+
+        n, total, scatter = 0, 0.0, np.zeros(width)
+        low, high, means = np.full(width, np.inf), np.full(width, -np.inf), block_means(blocks)
+        for rows, counts in blocks():
+            low = np.minimum(low, rows.min(axis=0, initial=np.inf))
+            high = np.maximum(high, rows.max(axis=0, initial=-np.inf))
+            squares = np.square(rows - means[0] - means[1])
+            scatter += squares.sum(axis=0) if counts is None else counts @ squares
+            n, total = n + len(rows), total + float(len(rows) if counts is None else counts.sum())
+        return cls(n, means[0], scatter, low, high, total)
 
     @property
     def constant(self) -> NDArray[np.bool_]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,22 @@ from ..solvers.core.problem import (
     MAX_ROWS_PER_COLUMN_UNREDUCED,
     SparseRidgeProblem,
     gram_root,
+    triangle_of_blocks,
 )
 from ..solvers.relaxation.gram import GramForm
-from .design import Array, Design, SolvedRules, centre
+from ..tables.rows import joined
+from .design import (
+    COPY_BYTES,
+    Array,
+    Block,
+    Design,
+    SolvedRules,
+    block_means,
+    centre,
+    row_blocks,
+)
 from .folds import Folds, HashedFolds, Index
+from .missing import checked_fill, fill, fill_values
 from .moments import FoldMoments, Moments
 
 # The training problems of all k folds of a RowFolds are kept in memory if together they take at
@@ -55,6 +67,15 @@ class FoldData(ABC):
     def total(self) -> float:
         """Sum of ``fold_weight``: the CV error is the sum of squared errors divided by it."""
         return float(self.fold_weight.sum())
+
+    @property
+    def deletes_rows(self) -> bool:
+        """Whether the folds are rows in memory that leave out one row each, and change no other."""
+        return False
+
+    def covers(self, j: int) -> bool:
+        """Whether the training and held-out rows of fold j are the rows of the full problem."""
+        return self.folds.covers(j)
 
     @abstractmethod
     def full(self) -> SparseRidgeProblem:
@@ -91,16 +112,32 @@ class FoldData(ABC):
         return found.digest()
 
 
+class _Origin(NamedTuple):
+    """What takes rows of [X y] to the solved rows of a fold; all comes from its training rows.
+
+    fill, shape (p + 1,): What missing values are filled with; None without missing values.
+    means, shape (p + 1,) each: Means in two parts; empty where the intercept is not refitted.
+    step: What projects the columns that are not penalised out of the rows; None without any.
+    """
+
+    fill: Array | None = None
+    means: tuple[Array, ...] = ()
+    step: PenaltyStep | None = None
+
+
 class RowFolds(FoldData):
     """Folds of rows in memory.
 
-    X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``.
+    X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. Nothing
+        is copied where both are columns of one array (:func:`sparsecv.tables.rows.joined`).
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
     scale, shape (p,), optional: Divisors of the columns once they are centred; only where the
         intercept is refitted.
     rules: What is asked of the columns of X.
+    missing: "mean" or "median" where X may hold NaN: every fold fills them from its own training
+        rows, in training and held out.
     """
 
     # X and y in the user's units; None where the folds were not made by `of`.
@@ -115,11 +152,13 @@ class RowFolds(FoldData):
         weights: Array | None = None,
         scale: Array | None = None,
         rules: SolvedRules | None = None,
+        missing: str | None = None,
     ) -> None:
         # Every fold is centred from the rows as they came. A shift by the mean of all rows would
         # leave rounding errors of the held-out rows in the training rows.
-        self._given = np.column_stack([X, y])
-        if not np.isfinite(self._given).all():
+        self._given, self.missing = joined(X, y), checked_fill(missing)
+        wrong = ~np.isfinite(y).all() or (np.isinf(X).any() if missing else ~np.isfinite(X).all())
+        if wrong:
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         width = self._given.shape[1] - 1
         self.rules = rules or SolvedRules(Constraints.none(width), np.empty(0, dtype=np.intp))
@@ -131,7 +170,13 @@ class RowFolds(FoldData):
 
     @classmethod
     def of(
-        cls, design: Design, X: Array, y: Array, folds: Folds, weights: Array | None = None
+        cls,
+        design: Design,
+        X: Array,
+        y: Array,
+        folds: Folds,
+        weights: Array | None = None,
+        missing: str | None = None,
     ) -> RowFolds:
         """Folds of raw rows X (n, p_raw), y (n,), which are not changed.
 
@@ -139,9 +184,10 @@ class RowFolds(FoldData):
         """
         if design.protocol.refit_intercept:
             scale, columns = design.scale[:-1], design.columns(X)
-            made = cls(columns, y, folds, True, weights, scale, design.rules)
+            made = cls(columns, y, folds, True, weights, scale, design.rules, missing)
         else:
-            made = cls(*design.apply(X, y), folds, False, weights, rules=design.rules)
+            rows, rules = design.apply(X, y), design.rules
+            made = cls(*rows, folds, False, weights, rules=rules, missing=missing)
         made.raw = X, y
         return made
 
@@ -150,7 +196,7 @@ class RowFolds(FoldData):
         """What is asked of the columns X; None where nothing is."""
         if self.plain:
             return None
-        factors = np.ones(self.X.shape[1])
+        factors = np.ones(self._given.shape[1] - 1)
         factors[self.rules.free] = 0.0
         return ResolvedRules(np.flatnonzero(factors), self.constraints, factors)
 
@@ -162,10 +208,7 @@ class RowFolds(FoldData):
             self.fold_weight = sums.astype(np.float64)
         else:
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
-        # The means of a fold's training rows, in the two parts that `centre` returns.
-        self._means: dict[int, tuple[Array, ...]] = {}
-        # What projects the columns that are not penalised out of the rows of a fold.
-        self._steps: dict[int, PenaltyStep | None] = {}
+        self._origins: dict[int, _Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,14 +234,84 @@ class RowFolds(FoldData):
         """The weight of every row, which is 1 where rows have no weights."""
         return np.ones(len(self._given)) if self.weights is None else self.weights
 
+    @property
+    def deletes_rows(self) -> bool:
+        """Whether the folds leave one row out each, and train on the other rows as they are.
+
+        The trees that delete rows serve no constraints on columns.
+        """
+        return self.folds.leave_one_out and self.missing is None and self.plain
+
+    def covers(self, j: int) -> bool:
+        """Whether fold j trains on every row that it does not hold out, as all rows have it."""
+        return self.missing is None and self.folds.covers(j)
+
+    def _settle(self, rows: Array, weights: Array | None) -> _Origin:
+        """Fill and centre some columns of training rows of [X y], in place."""
+        found, means = None, tuple[Array, ...]()
+        if self.missing is not None:
+            found = fill_values(rows, self.missing, weights)
+            fill(rows, found)
+        if self.refit_intercept:
+            low = rows.min(axis=0)
+            constant = low == rows.max(axis=0)
+            means = centre(rows, weights)
+            rows[:, constant] = 0.0  # Rounding would leave small numbers there.
+            means[0][constant], means[1][constant] = low[constant], 0.0
+        return _Origin(found, means)
+
+    def _moved(self, numbers: Index | slice, origin: _Origin) -> Array:
+        """Rows of [X y] about the means of training rows, in solved units."""
+        rows = self._given[numbers].copy() if isinstance(numbers, slice) else self._given[numbers]
+        if origin.fill is not None:
+            fill(rows, origin.fill)
+        for mean in origin.means:
+            rows -= mean
+        if origin.means:
+            rows /= self._scale
+        return rows
+
+    def _by_blocks(self, numbers: Index) -> tuple[SparseRidgeProblem, _Origin]:
+        """The problem of many training rows, of which only a part is copied at a time."""
+        origin = _Origin()
+        if self.missing is not None:
+            origin = _Origin(fill_values(self._given, self.missing, self.weights, numbers))
+        if self.refit_intercept:
+            means = block_means(lambda: self._blocks(numbers, origin, False))
+            first = self._moved(numbers[:1], origin)[0]
+            same = [(rows == first).all(axis=0) for rows, _ in self._blocks(numbers, origin, False)]
+            constant = np.logical_and.reduce(same)  # Rounding would leave small numbers there.
+            means[0][constant], means[1][constant] = first[constant], 0.0
+            origin = origin._replace(means=means)
+        blocks = (rows for rows, _ in self._blocks(numbers, origin))
+        return SparseRidgeProblem.from_blocks(blocks), origin
+
+    def _blocks(self, numbers: Index, origin: _Origin, weighted: bool = True) -> Iterator[Block]:
+        """Yield rows as :meth:`_moved` returns them, in parts, and their weights.
+
+        weighted: Rows are multiplied by the roots of their weights.
+        """
+        for at in row_blocks(numbers.size, self.p + 1):
+            some = numbers[at]
+            rows = self._moved(some, origin)
+            counts = None if self.weights is None else self.weights[some]
+            yield self._weighted(rows, some) if weighted else rows, counts
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether rows are copied in parts, so that only the rows as given are in memory."""
+        many = len(self._given) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
+        return many and self.plain and self._given.nbytes > COPY_BYTES
+
     @cached_property
     def _solved(self) -> Array:
         """All rows of [X y] in solved units, about the means of all rows, shape (n, p + 1)."""
-        if not self.refit_intercept:
+        if not self.refit_intercept and self.missing is None:
             return self._given
         rows = self._given.copy()
-        centre(rows, self.weights)
-        rows /= self._scale
+        self._settle(rows, self.weights)
+        if self.refit_intercept:
+            rows /= self._scale
         return rows
 
     @property
@@ -217,6 +330,8 @@ class RowFolds(FoldData):
 
     @cached_property
     def _full(self) -> SparseRidgeProblem:
+        if self._is_large:
+            return self._by_blocks(np.arange(len(self._given)))[0]
         rows = self._weighted(self._solved)
         step = self.rules.step(rows)
         return self._reduced(rows if step is None else step.apply(rows), step)
@@ -234,32 +349,28 @@ class RowFolds(FoldData):
         """The problem of all rows, which are centred where an intercept is fitted."""
         return self._full
 
-    def _training_rows(self, j: int) -> Array:
-        """Weighted rows of [X y] outside fold j, in solved units.
-
-        Unpenalised columns are projected out. The means that were subtracted, and the projection,
-        are kept for the held-out rows.
-        """
+    def _made(self, j: int) -> SparseRidgeProblem:
+        """Make the training problem of fold j, and keep the origin of its rows."""
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
+        if self._is_large:
+            problem, self._origins[j] = self._by_blocks(train)
+            return problem
         rows = self._given[train]
+        self._origins[j] = self._settle(rows, None if self.weights is None else self.weights[train])
         if self.refit_intercept:
-            constant = rows.min(axis=0) == rows.max(axis=0)
-            weights = None if self.weights is None else self.weights[train]
-            self._means[j] = centre(rows, weights)
-            rows[:, constant] = 0.0  # Rounding would leave small numbers there.
             rows /= self._scale
         rows = self._weighted(rows, train)
-        self._steps[j] = step = self.rules.step(rows)
-        return rows if step is None else step.apply(rows)
+        step = self.rules.step(rows)
+        self._origins[j] = self._origins[j]._replace(step=step)
+        return self._reduced(rows if step is None else step.apply(rows), step)
 
     def training(self, j: int) -> SparseRidgeProblem:
         """Rows outside fold j, about their own means where the intercept is refitted."""
         if j in self._problems:
             return self._problems[j]
-        rows = self._training_rows(j)
-        problem = self._reduced(rows, self._steps[j])
+        problem = self._made(j)
         if 8 * min(len(self._given), self.p + 1) * (self.p + 1) * self.folds.k <= CACHE_BYTES:
             self._problems[j] = problem
         return problem
@@ -267,21 +378,22 @@ class RowFolds(FoldData):
     def held_out(self, j: int) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted.
 
-        A row of weight 0 is a row of zeros.
+        A row of weight 0 is a row of zeros. Many rows are reduced to the triangle of their QR
+        factors, which gives the same squared error for every β.
         """
+        derived = self.refit_intercept or self.missing is not None or self.rules.free.size
+        if derived and j not in self._origins:
+            self._made(j)
         _, test = self.folds.split(j)
-        rows = self._given[test]
-        if (self.refit_intercept or self.rules.free.size) and j not in self._steps:
-            self._training_rows(j)
-        if self.refit_intercept:
-            for mean in self._means[j]:
-                rows -= mean
-            rows /= self._scale
-        rows, step = self._weighted(rows, test), self._steps.get(j)
-        return _split(rows if step is None else step.apply(rows))
+        origin = self._origins.get(j, _Origin())
+        if self._is_large and test.size > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p:
+            blocks = (rows for rows, _ in self._blocks(test, origin))
+            return _split(triangle_of_blocks(blocks)[0])
+        rows = self._weighted(self._moved(test, origin), test)
+        return _split(rows if origin.step is None else origin.step.apply(rows))
 
     def _content(self) -> Iterable[Array]:
-        return (self._solved,) if self.weights is None else (self._solved, self.weights)
+        return (self._given,) if self.weights is None else (self._given, self.weights)
 
     @cached_property
     def deleted_rows(self) -> tuple[Array, Array, Array]:
@@ -315,7 +427,7 @@ class RowFolds(FoldData):
 
         gram: The Gram form of the full problem.
         """
-        if self.folds.label is None:
+        if self.folds.label is None or self.missing is not None:
             return None
         n = len(self._given)
         if self.folds.leave_one_out:

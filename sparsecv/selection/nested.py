@@ -21,6 +21,7 @@ from ..design.folds import Folds, make_folds
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..tables.rows import joined
 from .choice import choose, chosen_model
 from .learner import quiet_design
 from .study import Study
@@ -70,7 +71,8 @@ def _some(rows: Rows, index: NDArray[np.intp]) -> Rows:
     """The rows whose numbers are in ``index``, such as those an outer fold trains on."""
     X, y, *more = rows
     weights, groups = (None if values is None else values[index] for values in more)
-    return X[index], y[index], weights, groups
+    table = joined(X, y)[index]  # One array, which the folds of these rows share.
+    return table[:, :-1], table[:, -1], weights, groups
 
 
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:

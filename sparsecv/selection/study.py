@@ -429,7 +429,8 @@ class Study:
 
     def progress_of(self, name: str) -> Report:
         """A function that reports progress with the name of a part of the study before it."""
-        return lambda what, done, total: self._report(name + what, done, total)
+        report = self._report  # Without the study itself, whose rows would outlive their last use.
+        return lambda what, done, total: report(name + what, done, total)
 
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
         label, settings, protocol = folds.label, self.settings, self.design.protocol

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InputError
 from .column_errors import MAX_LEVELS, Faults
-from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, quoted
+from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, quoted, rows_changed
 from .weights_groups import Column
 
 # The first column of an exported data frame has one of these names where the frame's index has
@@ -45,6 +45,7 @@ class ArrowFile(ABC):
     index: Names of columns that are no features unless a user names them.
     files: The files of a folder.
     decimal: The decimal mark of numbers in text.
+    missing_allowed: Missing values are read as NaN, in place of an error.
     """
 
     path: Path
@@ -54,9 +55,14 @@ class ArrowFile(ABC):
     index: Sequence[str] = ()
     files: Sequence["ArrowFile"] = ()
     decimal = "."
+    missing_allowed = False
     # A table of more bytes of numbers is read again whenever its rows are needed; others are
     # kept in memory. Twice the number keeps tables of twice the size. Parquet is never kept.
     max_bytes_in_memory = 0
+    # All rows of at most this many columns are read in one pass over a file that stores columns, as
+    # Arrow needs 3 MB for every column that is read at the same time. Twice the number takes twice
+    # that memory. None: a file that stores rows, all of whose columns are read in one pass.
+    max_columns_at_once: int | None = None
 
     @abstractmethod
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
@@ -208,6 +214,35 @@ class ArrowTable:
             rows_before += len(batch)
             yield block
 
+    def load(self) -> FloatArray:
+        """All rows, shape (n, columns), in C order; missing values are NaN.
+
+        Raises InputError: The table has another number of rows than when it was opened.
+        """
+        found, at = np.empty((self.n, len(self.names))), 0
+        step = max(self._file.max_columns_at_once or 0, len(self._columns) // 32, 1)
+        if self._file.max_columns_at_once is None:
+            step = len(self._columns)
+        for start in range(0, len(self._columns), step):
+            part, row = copy(self), 0
+            part._columns = self._columns[start : start + step]
+            part.names = self.names[at : at + sum(map(self._width, part._columns))]
+            for block in part.blocks(BLOCK_ROWS):
+                if row + len(block) > self.n:
+                    raise rows_changed(self.label, self.n)
+                found[row : row + len(block), at : at + len(part.names)] = block
+                row += len(block)
+            if row != self.n:
+                raise rows_changed(self.label, self.n)
+            at += len(part.names)
+        return found
+
+    def _width(self, name: str) -> int:
+        """The number of columns that a column of the file becomes: 1, or those of its levels."""
+        if name not in self.levels:
+            return 1
+        return len(self.levels[name]) - (name in self.reference_levels)
+
     def _spread(self, block: FloatArray, name: str, cells: Any, rows_before: int) -> int:
         """Write the 0/1 columns of a text column to a block, and return their number.
 
@@ -218,16 +253,19 @@ class ArrowTable:
         levels = [level for level in every if level != reference_levels]
         known = [*levels, reference_levels] if name in self.reference_levels else levels
         place = pc.index_in(as_text(cells), pa.array(known, pa.string()))
-        if place.null_count:
-            row = int(place.is_null().index(True).as_py())
+        known_missing = self._file.missing_allowed
+        unknown = pc.and_(place.is_null(), cells.is_valid()) if known_missing else place.is_null()
+        if pc.any(unknown).as_py():
+            row = int(unknown.index(True).as_py())
             raise InputError(
                 f"{self.label}: column {quoted(name)}, data row {rows_before + row + 1}: "
                 f"{quoted(cells[row].as_py())} is none of its levels, which are "
                 f"{', '.join(map(quoted, every))}"
             )
-        at = as_numpy(place)
+        at = as_numpy(place.fill_null(len(known)))
         rows = np.flatnonzero(at < len(levels))
         block[rows, at[rows]] = 1.0
+        block[at == len(known), : len(levels)] = np.nan
         return len(levels)
 
 

@@ -75,6 +75,7 @@ class Faults:
 
     label: The table's name in messages.
     target: Name of the response, which a user can neither encode nor drop.
+    missing_allowed: Missing values are no fault, except where a column has no other.
     """
 
     # A message describes the faults of at most this many columns and counts the other columns at
@@ -87,8 +88,10 @@ class Faults:
     # the column. Twice the number takes twice as long and rarely changes the description.
     max_cells = 1000
 
-    def __init__(self, label: str, target: str | None = None) -> None:
-        self.label, self.target = label, target
+    def __init__(
+        self, label: str, target: str | None = None, missing_allowed: bool = False
+    ) -> None:
+        self.label, self.target, self.missing_allowed = label, target, missing_allowed
         self._found: dict[str, dict[str, _Fault]] = {}
 
     def check(self) -> None:
@@ -120,11 +123,13 @@ class Faults:
         kind: "missing" or "infinite".
         rows: The rows of these values, numbered from 0.
         """
-        if not len(rows):
+        if not len(rows) or (kind == "missing" and self.missing_allowed):
             return
         what = f"{kind} value in column {quoted(column)}"
-        mend = "fill it in" if kind == "missing" else "correct it"
-        new = _Fault(what, (mend, "remove the row"))
+        mends = ["fill it in" if kind == "missing" else "correct it", "remove the row"]
+        if kind == "missing" and self.target not in (None, column):
+            mends.append("pass --missing drop, mean or median")
+        new = _Fault(what, tuple(mends))
         fault = self._found.setdefault(column, {}).setdefault(kind, new)
         fault.rows += [int(row) + 1 for row in rows[: self.max_rows - len(fault.rows)]]
         fault.count += len(rows)

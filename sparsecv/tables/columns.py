@@ -147,6 +147,14 @@ def check_rows(label: str, n: int, min_rows: int = 2) -> None:
         raise InputError(f"{label}: {found}; at least {min_rows} are needed")
 
 
+def rows_changed(label: str, n: int) -> InputError:
+    """The error to raise where a table that had ``n`` rows now has another number of rows."""
+    return InputError(
+        f"{label}: the table had {n:,} rows when it was opened and has another number now: run "
+        "again once nothing writes to it"
+    )
+
+
 def is_integer(value: Any) -> bool:
     """Whether a value is an integer of Python or NumPy; True and False do not count."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

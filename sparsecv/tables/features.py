@@ -11,7 +11,11 @@ from .datasets import locate
 
 
 def read_features(
-    data: str, columns: Mapping[str, Sequence[str]], wanted: Sequence[str], encoding: str = "utf-8"
+    data: str,
+    columns: Mapping[str, Sequence[str]],
+    wanted: Sequence[str],
+    encoding: str = "utf-8",
+    fills: Mapping[str, float] | None = None,
 ) -> Iterator[FloatArray]:
     """Read the features of a model by name, in blocks of m rows.
 
@@ -19,17 +23,21 @@ def read_features(
         needed.
     columns: The columns to read, each with its levels if the column holds text, else with none.
     wanted: The features in the model's order: a column's name, or ``column=level``.
+    fills: What missing values of a feature are filled with, by its name; with None they are faults.
     Yields, shape (m, len(wanted)): Finite numbers.
     Raises InputError: A column is missing or repeated, or holds what the model cannot use.
     """
     file, _ = locate(data, encoding)
     _check_columns(file.label, file.names, columns)
+    file.missing_allowed = bool(fills)
     levels = {name: found for name, found in columns.items() if found}
     table = file.select(list(columns), levels=levels, min_rows=1)
     place = [table.names.index(name) for name in wanted]
     rows_before = 0
     for block in table.blocks(BLOCK_ROWS):
         X = np.ascontiguousarray(block[:, place], dtype=np.float64)
+        for j, name in enumerate(wanted if fills else ()):
+            X[np.isnan(X[:, j]), j] = (fills or {})[name]
         faults = Faults(file.label)
         faults.values(X, wanted, rows_before)
         faults.check()

@@ -25,6 +25,7 @@ class Matrix:
     """
 
     index: Sequence[str] = ()
+    missing_allowed = False
     levels: Mapping[str, Sequence[str]] = {}
     reference_levels: Mapping[str, str] = {}
 

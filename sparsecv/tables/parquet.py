@@ -34,7 +34,8 @@ class ParquetFile(ArrowFile):
     _schema: Any
     # Arrow reads a column through a buffer of this many bytes, where it would otherwise read whole
     # row groups into memory. Twice the number doubles the memory of the buffers.
-    buffer_bytes = 1 << 20
+    buffer_bytes = 1 << 16
+    max_columns_at_once = 8
 
     def __init__(self, path: Path) -> None:
         self.path, self.label = path, path.name
@@ -95,6 +96,8 @@ class ParquetFile(ArrowFile):
         except OSError as error:
             reason = error.strerror or str(error).splitlines()[0]
             raise InputError(f"cannot read {self.path}: {reason}") from error
+        finally:
+            pa.default_memory_pool().release_unused()  # Arrow would keep its buffers for later.
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows with the named columns, in this order."""
@@ -112,13 +115,13 @@ class ParquetFile(ArrowFile):
         self, columns: Sequence[str], target: str | None, encode: bool, levels: Collection[str]
     ) -> Contents:
         """Find text and faults by the columns' types; see :meth:`ArrowFile.inspect`."""
-        text, faults = set(levels), Faults(self.label, target)
+        text, faults = set(levels), Faults(self.label, target, self.missing_allowed)
         for name in columns:
             dtype = self._type(name)
             if name in text or _is(_NUMERIC, dtype):
                 continue
             if _TYPES.is_null(dtype):
-                faults.rows(name, "missing", range(self.n))
+                self._note_empty(name, faults)
             elif _is(_STRINGS + _TEMPORAL, dtype):
                 text.add(name)
                 kind = "dates" if _is(_TEMPORAL, dtype) else None
@@ -146,6 +149,12 @@ class ParquetFile(ArrowFile):
                 faults.text(name, present, first, encode=encode, kind=kind)
                 return
             row += len(cells)
+        self._note_empty(name, faults)
+
+    def _note_empty(self, name: str, faults: Faults) -> None:
+        """Add a column without a value to ``faults``."""
+        if self.missing_allowed:
+            faults.add(name, f"column {quoted(name)} has no value")
         faults.rows(name, "missing", range(self.n))
 
     def floats(self, name: str, cells: Any) -> FloatArray:

@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from .column_errors import Faults, is_finite
-from .columns import BLOCK_ROWS, FloatArray, check_names, check_rows, is_integer, quoted
+from .columns import (
+    BLOCK_ROWS,
+    FloatArray,
+    check_names,
+    check_rows,
+    is_integer,
+    quoted,
+    rows_changed,
+)
 from .weights_groups import Column
 
 
@@ -41,6 +49,27 @@ def as_source(rows: Any, start: int) -> "RowSource":
     return ArraySource(X, y, names, target, min_rows=1, first_row=start)
 
 
+def joined(X: FloatArray, y: FloatArray) -> FloatArray:
+    """[X y] as one array, shape (n, p + 1), or [X Y]; nobody may write to it.
+
+    Nothing is copied where X and y are all columns of one array, as :meth:`RowSource.load` returns
+    them.
+    """
+    table = X.base
+    if (
+        isinstance(table, np.ndarray)
+        and table is y.base
+        and y.ndim == 1
+        and table.shape == (len(X), X.shape[1] + 1)
+        and table.flags.c_contiguous
+        and X.ctypes.data == table.ctypes.data
+        and y.ctypes.data == table[:, -1:].ctypes.data
+        and (X.strides, y.strides) == (table.strides, table.strides[:1])
+    ):
+        return table
+    return np.column_stack([X, y])
+
+
 class RowSource(ABC):
     """A table of n rows of p features and a response.
 
@@ -53,6 +82,8 @@ class RowSource(ABC):
     divisible: :meth:`parts` divides the table into files or chunks, even if it has only one.
     counted: A pass over the table was needed to count its rows.
     left_out: Name of the column that was left out because it only counts the rows, or None.
+    missing: "mean" or "median" where features may be NaN, to be filled from training rows; or None.
+    rows_left_out: Number of rows that were left out because values are missing.
     """
 
     name: str
@@ -68,6 +99,8 @@ class RowSource(ABC):
     divisible = False
     counted = False
     left_out: str | None = None
+    missing: str | None = None
+    rows_left_out = 0
 
     def take_weights_and_groups(self, weights: Column | None, groups: Column | None) -> None:
         """Set the weights and the groups of the rows from columns that are no features."""
@@ -107,7 +140,8 @@ class RowSource(ABC):
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield the rows in order, in blocks (X, y) of m rows, where 1 <= m <= ``rows``.
 
-        Yields X, shape (m, p), and y, shape (m,): Finite numbers.
+        Yields X, shape (m, p), and y, shape (m,): Finite numbers; X may be NaN where the attribute
+            ``missing`` is not None.
         Raises InputError: A value is missing or infinite, or ``rows`` is not a positive integer.
         """
         if not is_integer(rows) or rows < 1:
@@ -116,10 +150,7 @@ class RowSource(ABC):
 
     def rows_changed(self, n: int) -> InputError:
         """The error to raise where a table that had ``n`` rows now has another number of rows."""
-        return InputError(
-            f"{self._label}: the table had {n:,} rows when it was opened and has another number "
-            "now: run again once nothing writes to it"
-        )
+        return rows_changed(self._label, n)
 
     def _checked(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield the blocks of :meth:`_read`; refuse values that are not finite, and lost rows."""
@@ -128,18 +159,23 @@ class RowSource(ABC):
             rows_before += len(y)
             if rows_before > self.n or not len(y):
                 break
-            if not is_finite(X, y):
+            if not self._usable(X, y):
                 self._refuse(self._read(rows))
             yield X, y
         if rows_before != self.n:
             raise self.rows_changed(self.n)
+
+    def _usable(self, X: FloatArray, y: FloatArray) -> bool:
+        """Whether all values are finite, or features are missing that are to be filled."""
+        return is_finite(X, y) or (self.missing is not None and not np.isinf(X).any())
 
     def _refuse(self, blocks: Iterator[tuple[FloatArray, FloatArray]], first_row: int = 0) -> None:
         """Raise an InputError if values are missing or infinite, which names all their columns.
 
         first_row: The table's row, numbered from 0, that is the first row of the first block.
         """
-        faults, rows_before = Faults(self._label, self.target_name), first_row
+        faults = Faults(self._label, self.target_name, self.missing is not None)
+        rows_before = first_row
         for X, y in blocks:
             faults.values(X, self.feature_names, rows_before)
             faults.values(y, [self.target_name], rows_before)
@@ -156,6 +192,11 @@ class RowSource(ABC):
         found = []
         if self.left_out is not None:
             found.append("the first column has no name and counts the rows: it is left out")
+        if self.rows_left_out:
+            found.append(
+                f"{self.rows_left_out:,} of {self.n + self.rows_left_out:,} rows are left out, as "
+                + ("they have no response" if self.missing else "values are missing in them")
+            )
         found += [
             f"text column {quoted(name)} has two levels: one 0/1 column for "
             f"{quoted(next(one for one in self.levels[name] if one != level))}, none for "
@@ -173,17 +214,18 @@ class RowSource(ABC):
         return found
 
     def load(self) -> tuple[FloatArray, FloatArray]:
-        """Read all rows: X of shape (n, p) and y of shape (n,), finite.
+        """Read all rows: X of shape (n, p) and y of shape (n,), finite columns of one array.
+
+        X may be NaN where :attr:`missing` is not None.
 
         Raises InputError: A value is missing or infinite.
         """
-        X, y = np.empty((self.n, self.p)), np.empty(self.n)
-        row = 0
+        table, row = np.empty((self.n, self.p + 1)), 0
         for block, response in self.blocks():
-            X[row : row + len(response)] = block
-            y[row : row + len(response)] = response
+            table[row : row + len(response), :-1] = block
+            table[row : row + len(response), -1] = response
             row += len(response)
-        return X, y
+        return table[:, :-1], table[:, -1]
 
 
 class ArraySource(RowSource):
@@ -196,6 +238,7 @@ class ArraySource(RowSource):
     min_rows: Fewer rows are refused.
     first_row: Where the rows are a part of a larger table, the larger table's row, numbered from
         0, that is the first row; messages count from it.
+    missing: "mean" or "median" where X may be NaN.
     Raises InputError: The shapes do not fit, rows or features are too few, names are empty or
         repeated, or a value is no finite number.
     """
@@ -209,7 +252,9 @@ class ArraySource(RowSource):
         name: str = "data",
         min_rows: int = 2,
         first_row: int = 0,
+        missing: str | None = None,
     ) -> None:
+        self.missing = missing
         try:
             if np.iscomplexobj(X) or np.iscomplexobj(y):  # float64 would drop the imaginary part
                 raise TypeError("complex ones are not: pass real parts")

@@ -9,12 +9,22 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError
-from .columns import PARQUET_SUFFIXES, WORKBOOK_SUFFIXES, FloatArray, select_columns
+from .column_errors import Faults
+from .columns import (
+    BLOCK_ROWS,
+    PARQUET_SUFFIXES,
+    WORKBOOK_SUFFIXES,
+    FloatArray,
+    check_rows,
+    quoted,
+    select_columns,
+)
 from .matrix import Matrix
 from .rows import ArraySource, Part, RowSource
 
@@ -33,11 +43,43 @@ class FileSource(RowSource):
     table: The columns in use, the response last.
     """
 
-    def __init__(self, name: str, target: str, table: "ArrowTable | Matrix") -> None:
+    def __init__(
+        self, name: str, target: str, table: "ArrowTable | Matrix", missing: str | None = None
+    ) -> None:
         self.name, self.target_name, self.n = name, target, table.n
         self.levels, self.reference_levels = table.levels, table.reference_levels
         self.feature_names, self._table = table.names[:-1], table
         self.divisible = bool(table.parts())
+        self.kept: NDArray[np.bool_] | None = None  # The rows in use; None where all are.
+        if missing is not None:
+            self.kept = self._rows_in_use(missing)
+            self.missing = missing if missing != "drop" else None
+            self.n = int(np.count_nonzero(self.kept))
+            self.rows_left_out = table.n - self.n
+            what = "a response" if self.missing else "no missing value"
+            check_rows(f"{table.label}, rows with {what}", self.n)
+
+    def _rows_in_use(self, missing: str) -> NDArray[np.bool_]:
+        """Whether each row is in use, found in a pass over the table; values are checked, too.
+
+        With "drop" rows are in use that lack no value, else all rows that have a response.
+
+        Raises InputError: A value is infinite, or a column has no value.
+        """
+        names = [*self.feature_names, self.target_name]
+        faults, kept = Faults(self._label, self.target_name, True), list[Any]()
+        known, rows_before = np.zeros(len(names), dtype=bool), 0
+        for block in self._table.blocks(BLOCK_ROWS):
+            values = np.asarray(block, dtype=np.float64)
+            holes = np.isnan(values)
+            kept.append(~holes.any(axis=1) if missing == "drop" else ~holes[:, -1])
+            known |= ~holes.all(axis=0)
+            faults.values(values, names, rows_before)
+            rows_before += len(values)
+        for j in np.flatnonzero(~known):
+            faults.add(names[j], f"column {quoted(names[j])} has no value")
+        faults.check()
+        return np.concatenate(kept)
 
     @property
     def _label(self) -> str:
@@ -45,17 +87,42 @@ class FileSource(RowSource):
 
     def parts(self) -> list[Part]:
         """A part for every file of a folder; see :meth:`RowSource.parts`."""
-        found: list[Part] = []
+        found, row = list[Part](), 0
         for table in self._table.parts():
             part = copy(self)
             part._table, part.n, part.divisible = table, table.n, False
             part.weights = part.groups = None
+            if self.kept is not None:
+                part.kept = self.kept[row : row + table.n]
+                part.n = int(np.count_nonzero(part.kept))
+            row += table.n
+            if not part.n:
+                continue
             start = found[-1].start + found[-1].rows.n if found else 0
             found.append(Part(start, part))
         return found or super().parts()
 
+    def load(self) -> tuple[FloatArray, FloatArray]:
+        """All rows, read by columns where the file stores columns; see :meth:`RowSource.load`."""
+        if isinstance(self._table, Matrix):
+            return super().load()
+        rows = self._table.load()
+        rows = rows if self.kept is None or not self.rows_left_out else rows[self.kept]
+        X, y = rows[:, :-1], rows[:, -1]
+        if not self._usable(X, y):
+            self._refuse(iter([(X, y)]))
+        return X, y
+
     def _read(self, rows: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        row = 0
         for block in self._table.blocks(rows):
+            if self.kept is not None:
+                kept = self.kept[row : row + len(block)]
+                row += len(block)
+                if not kept.all():
+                    block = block[kept]
+                if not len(block):
+                    continue
             # A value too large for float64 becomes infinite, which RowSource.blocks refuses.
             with np.errstate(over="ignore"):
                 X = np.array(block[:, :-1], dtype=np.float64, order="C")
@@ -99,6 +166,7 @@ def open_table(
     encoding: str = "utf-8",
     weights: str | None = None,
     groups: str | None = None,
+    missing: str | None = None,
 ) -> RowSource:
     """Open a table of numbers.
 
@@ -126,6 +194,12 @@ def open_table(
     weights, groups : str, optional
         Columns that are no features: the weights of the rows, and the groups that folds hold
         together. Groups may be text.
+    missing : {"drop", "mean", "median"}, optional
+        What becomes of missing values, which are errors by default. "drop" leaves out the rows that
+        lack a value. With the others ``load`` returns NaN, which cross-validation fills with the
+        mean or median of a column over the training rows of every fold, so that no estimate has
+        seen held-out rows; the 0/1 columns of a text column are filled like others. Rows without a
+        response are left out.
 
     Returns
     -------
@@ -149,7 +223,8 @@ def open_table(
     [2.5, 3.5]
     """
     uses = {"target": target, "weights": weights, "groups": groups}
-    return table_of(open_file(path, encoding), name_of(path), one_hot=one_hot, drop=drop, **uses)
+    how: dict[str, Any] = {"one_hot": one_hot, "drop": drop, "missing": missing, **uses}
+    return table_of(open_file(path, encoding), name_of(path), **how)
 
 
 def table_of(
@@ -158,6 +233,7 @@ def table_of(
     *,
     one_hot: str | bool = False,
     drop: str | Iterable[str] = (),
+    missing: str | None = None,
     **uses: str | None,
 ) -> RowSource:
     """The table in a file or a matrix; the options are those of :func:`open_table`.
@@ -174,14 +250,19 @@ def table_of(
     index += [] if unnamed is None else [unnamed]
     use = select_columns(file.label, file.names, (*drop, *index), uses)
     kind = "all" if one_hot == "all" else "two-level" * bool(one_hot)
+    if missing not in (None, "drop", "mean", "median"):
+        raise InputError(f"missing must be drop, mean or median; got {missing!r}")
+    file.missing_allowed = missing is not None
     table = file.select([*use.features, use.target], target=use.target, one_hot=kind)
-    source: RowSource = FileSource(name, use.target, table)
+    opened = FileSource(name, use.target, table, missing)
+    source: RowSource = opened
     if table.in_memory:
-        in_memory = ArraySource(*source.load(), source.feature_names, use.target, name)
-        in_memory.levels, in_memory.reference_levels = source.levels, source.reference_levels
-        source = in_memory
+        how: dict[str, Any] = {"missing": opened.missing}
+        source = ArraySource(*opened.load(), opened.feature_names, use.target, name, **how)
+        source.levels, source.reference_levels = opened.levels, opened.reference_levels
+        source.rows_left_out = opened.rows_left_out
     weights, groups = (
-        None if column is None else file.weights_or_groups(column)
+        None if column is None else file.weights_or_groups(column).of_rows(opened.kept)
         for column in (use.weights, use.groups)
     )
     source.take_weights_and_groups(weights, groups)

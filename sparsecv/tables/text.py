@@ -245,7 +245,7 @@ class TextFile(ArrowFile):
     ) -> Contents:
         """Read all rows, with the numeric columns of ``self._numeric``, and see what they hold."""
         n, blocks = 0, list[FloatArray]()
-        kinds = _ColumnKinds(self, Faults(self.label, target), encode, levels)
+        kinds = _ColumnKinds(self, Faults(self.label, target, self.missing_allowed), encode, levels)
         for batch in self.batches(columns, 1 << 62):
             block = np.empty((len(batch), len(columns)), order="F")
             for j, (name, cells) in enumerate(zip(columns, batch.columns, strict=True)):
@@ -306,7 +306,6 @@ class _ColumnKinds:
         if pa.types.is_floating(cells.type):
             values: FloatArray | None = as_numpy(cells)
         else:
-            cells = pc.if_else(_among(cells, MISSING), pa.scalar(None, pa.string()), cells)
             values = self._parsed(name, cells, first)
         if values is None:
             missing = cells.is_null().to_numpy(zero_copy_only=False)
@@ -358,13 +357,16 @@ def as_booleans(cells: Any) -> FloatArray:
 
 
 def _cells(column: Any) -> Any:
-    """Cells without the blanks around them, and without quotes that follow a blank."""
+    """Cells without the blanks around them, and without quotes that follow a blank.
+
+    Missing cells are null.
+    """
     if not pa.types.is_string(column.type):
         return column
     cells = pc.utf8_trim_whitespace(column)
     if pc.any(pc.starts_with(cells, '"')).as_py():
         cells = pc.replace_substring_regex(cells, '^"(.*)"$', r"\1")
-    return cells
+    return pc.if_else(_among(cells, MISSING), pa.scalar(None, pa.string()), cells)
 
 
 def _among(cells: Any, words: Collection[str]) -> Any:

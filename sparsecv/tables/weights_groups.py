@@ -36,6 +36,12 @@ class Column:
         found, codes = np.unique(values, return_inverse=True)
         return cls(label, name, codes.astype(np.intp), [repr(float(v)) for v in found])
 
+    def of_rows(self, kept: NDArray[np.bool_] | None) -> Column:
+        """The column of some rows of the table; of all rows where ``kept`` is None."""
+        if kept is not None:
+            self.codes = self.codes[kept]
+        return self
+
     def _check_missing(self) -> None:
         """Raise an InputError that names the rows whose cells are missing, if there are any."""
         missing = np.array([word.lower() in MISSING for word in self.words], dtype=bool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -232,6 +233,24 @@ class SparseRidgeProblem:
         least = 1 if constraints is None else max(1, constraints.min_size)
         self._init(rows.shape[1] - 1, gamma, least if tau is None else tau, constraints)
         self.n = rows.shape[0]
+        return self
+
+    @classmethod
+    def from_blocks(cls, blocks: Iterable[NDArray[np.float64]]) -> SparseRidgeProblem:
+        """Reduce rows of [X y] that come in blocks to a triangular factor, with γ = 1 and τ = 1.
+
+        Parameters
+        ----------
+        blocks : iterable of arrays, shape (m, p + 1)
+            Finite.
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
+        factor, n, factored = triangle_of_blocks(blocks)
+        self = cls.from_rows(factor)
+        self.n, self._data.lost = n, 2.0 * factored * EPS  # A column is moved by every factoring.
         return self
 
     @classmethod
@@ -737,6 +756,17 @@ def gram_root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
     unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
     off = float(np.abs(unit.T @ unit - joint / scale / scale[:, None]).max()) + 8.0 * m * EPS
     return unit * scale, (off, float(values[0]) - 8.0 * m * m * EPS, squares)
+
+
+def triangle_of_blocks(blocks: Iterable[Array]) -> tuple[Array, int, int]:
+    """The triangle of rows that come in blocks; the number of rows, and of rows factored in all."""
+    factor: Array | None = None
+    n = factored = 0
+    for block in blocks:
+        rows = block if factor is None else np.vstack([factor, block])
+        factor, n, factored = _triangle(rows), n + len(block), factored + len(rows)
+    assert factor is not None
+    return factor, n, factored
 
 
 def _triangle(M: Array) -> Array:

@@ -1,0 +1,78 @@
+"""Missing values, which are filled by the mean or the median of a column's training rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .design import Array
+
+FILLS = ("mean", "median")
+
+
+def checked_fill(how: str | None, names: tuple[str, ...] = FILLS) -> str | None:
+    """The name of a way to treat missing values, or None, once it is known to be one of ``names``.
+
+    Raises InputError: It is another name.
+    """
+    if how is not None and how not in names:
+        raise InputError(f"missing must be one of {', '.join(names)}; got {how!r}")
+    return how
+
+
+def fill_values(
+    columns: Array,
+    how: str,
+    weights: Array | None = None,
+    rows: NDArray[np.intp] | slice = slice(None),
+) -> Array:
+    """The mean or the median of every column over the rows that have a value, shape (m,).
+
+    A column without a value gets 0: it is constant then, and no model can use it.
+
+    columns, shape (n, m): Missing values are NaN.
+    how: "mean" or "median".
+    weights, shape (n,), optional: A whole number counts as that many copies of a row.
+    rows: The rows that count; all by default.
+    """
+    found = np.zeros(columns.shape[1])
+    weights = None if weights is None else weights[rows]
+    for j in range(columns.shape[1]):
+        column = columns[rows, j]
+        known = ~np.isnan(column) if weights is None else ~np.isnan(column) & (weights > 0.0)
+        values, counts = column[known], None if weights is None else weights[known]
+        if not values.size:
+            continue
+        if how == "mean":
+            found[j] = np.average(values, weights=counts)
+        else:
+            found[j] = np.median(values) if counts is None else _weighted_median(values, counts)
+    return found
+
+
+def _weighted_median(values: Array, counts: Array) -> float:
+    """The median of values that occur ``counts`` times each; counts are above 0."""
+    order = np.argsort(values)
+    ordered, below = values[order], np.cumsum(counts[order])
+    low = np.searchsorted(below, 0.5 * below[-1], side="left")
+    high = np.searchsorted(below, 0.5 * below[-1], side="right")
+    return float(0.5 * (ordered[low] + ordered[high]))
+
+
+def fill(rows: Array, values: Array) -> None:
+    """Put values, shape (m,), in place of the missing values of rows, shape (n, m)."""
+    holes = np.isnan(rows)
+    rows[holes] = np.broadcast_to(values, rows.shape)[holes]
+
+
+def filled(rows: Array, how: str | None, weights: Array | None = None) -> tuple[Array, Array]:
+    """A copy of rows without missing values, and what they were filled with, shape (m,).
+
+    Rows of which none is to be filled (``how`` is None) come back themselves.
+    """
+    if how is None:
+        return rows, np.full(rows.shape[1], np.nan)
+    values, rows = fill_values(rows, how, weights), rows.copy()
+    fill(rows, values)
+    return rows, values

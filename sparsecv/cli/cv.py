@@ -99,6 +99,8 @@ def cv(
     drop: shared.Drop = None,
     weights: shared.Weights = None,
     groups: shared.Groups = None,
+    order: shared.Order = None,
+    missing: shared.Missing = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     seed: shared.Seed = 0,
@@ -114,6 +116,7 @@ def cv(
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     from ..cv.settings import Settings
     from ..design.design import Protocol
+    from ..design.folds import TimeOrdered
     from ..design.prepare import prepare
     from ..plots import curves
     from ..selection.choice import choose, chosen_model
@@ -132,23 +135,25 @@ def cv(
     settings = Settings(method, backend, limit, jobs, tol, bounds, mio_limit, prove)
     more: Any = {"repeats": checked_repeats(repeats), "seed": seed, "checkpoint": checkpoint}
     layout = Protocol(protocol, scale, intercept=not no_intercept)
-    columns = {"target": target, "weights": weights, "groups": groups, "encoding": encoding}
+    columns = {"target": target, "weights": weights, "groups": groups, "order": order}
+    columns |= {"encoding": encoding, "missing": missing}
+    held_out = folds if order is None else TimeOrdered(folds)
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     with on_client(dask), shared.progress(quiet) as bar:
         reading: Any = {"progress": partial(bar, "reading rows"), "announce": announce}
-        prepared = prepare(source, folds, layout, seed=seed, n_jobs=jobs, **reading)
+        prepared = prepare(source, held_out, layout, seed=seed, n_jobs=jobs, **reading)
         _refuse(prepared, rule, settings, nested)
         taken = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*taken, rule=rule, progress=bar, **more)
         try:
             choices = choose(study, compare=compare)
             model = chosen_model(study, choices[study.rule])
-            expected = _nested(prepared, study, folds, nested)
+            expected = _nested(prepared, study, held_out, nested)
         except KeyboardInterrupt as interrupt:
             _keep_partial(console, prepared, interrupt, json_file)
             raise
     run = report.Run(prepared, study, choices, model, expected)
-    shared.save_model(save, source, model, run.choice.tau, run.choice.gamma)
+    shared.save_model(save, prepared, model, run.choice.tau, run.choice.gamma)
     if json_file is not None:
         shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
     _draw(run, plot, folds)
@@ -167,7 +172,7 @@ def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | No
 
 
 def _nested(
-    prepared: Prepared, study: Study, folds: str, nested: bool | None
+    prepared: Prepared, study: Study, folds: Any, nested: bool | None
 ) -> NestedError | None:
     """The error to expect on new data, by outer folds; None where it is not computed.
 

@@ -25,6 +25,7 @@ def fit(
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
     weights: shared.Weights = None,
+    missing: shared.Missing = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     jobs: shared.Jobs = 1,
@@ -47,7 +48,7 @@ def fit(
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    columns = {"target": target, "weights": weights, "encoding": encoding}
+    columns = {"target": target, "weights": weights, "encoding": encoding, "missing": missing}
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     with shared.progress(quiet) as bar:
         layout = Protocol(protocol, scale, not no_intercept)
@@ -67,7 +68,7 @@ def fit(
             raise InputError(str(error)) from error
     proved = str(solution.status) == "optimal"
     model = ready.model(gamma, solution.support, solution.lower_bound, proved)
-    shared.save_model(save, source, model, tau, gamma)
+    shared.save_model(save, ready, model, tau, gamma)
     if json_file is not None:
         shared.write_json(json_file, documents.fit_document(ready, model, tau, gamma, solution))
     report.print_fit(console, ready, model, tau, gamma)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..design.model import FittedModel
+    from ..design.prepare import Standardised
     from ..tables.rows import RowSource
 
 
@@ -62,6 +63,17 @@ Drop = Annotated[
 ]
 Weights = Annotated[str | None, typer.Option(help="Column of weights >= 0 of the squared errors.")]
 Groups = Annotated[str | None, typer.Option(help="Column of groups, which folds keep together.")]
+Missing = Annotated[
+    Literal["drop", "mean", "median"] | None,
+    typer.Option(
+        help="Missing values: leave out their rows, or fill them with the mean or median of each "
+        "fold's training rows."
+    ),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(help="Column of times: folds train on earlier rows and hold out later ones."),
+]
 Encoding = Annotated[str, typer.Option(help="Encoding of a text file, such as latin-1.")]
 ProtocolName = Annotated[
     Literal["honest", "paper"],
@@ -112,7 +124,7 @@ def read(
 ) -> RowSource:
     """Open the table of a command, and print remarks on its columns unless ``quiet``.
 
-    more: The options --target, --encoding, --weights and --groups.
+    more: The options --target, --encoding, --missing, --weights, --groups and --order.
     Raises InputError: The table or the options cannot be used.
     """
     from ..tables.datasets import resolve
@@ -202,14 +214,24 @@ def write_json(path: Path, document: dict[str, Any]) -> None:
 
 
 def save_model(
-    path: Path | None, source: RowSource, model: FittedModel, tau: int, gamma: float
+    path: Path | None,
+    ready: Standardised,
+    model: FittedModel,
+    tau: int,
+    gamma: float,
+    note: str = "",
 ) -> None:
-    """Write a model of the table ``source`` to a file, if a path is given (option --save)."""
+    """Write a model of a table to a file, if a path is given (option --save).
+
+    note: What a user of the file should know of the model.
+    """
     from ..design.saved import SavedModel
 
     if path is not None:
+        source = ready.source
+        what: Any = {"tau": tau, "gamma": gamma, "fills": ready.fills, "note": note}
         names, target, levels = source.feature_names, source.target_name, source.levels
-        saved = SavedModel.of(model, names, target=target, tau=tau, gamma=gamma, levels=levels)
+        saved = SavedModel.of(model, names, target=target, levels=levels, **what)
         saved.write(path)
 
 

@@ -30,7 +30,7 @@ def predict(model: Model, data: New, out: Out = None, encoding: Encoding = "utf-
 
     check_files(out=out)
     saved = SavedModel.read(model)
-    rows = read_features(data, saved.columns(), saved.support, encoding)
+    rows = read_features(data, saved.columns(), saved.support, encoding, saved.fills)
     blocks = _predictions(saved, rows, data)
     first = next(blocks)  # Rows that cannot be used are refused before the file is opened.
     with file_faults(f"--out {out}"):

@@ -175,6 +175,10 @@ def _errors(
     error = f"[bold]{number(choice.cv_error, exact)}[/] ± {number(float(spread))} (s.e.)"
     yield "CV error", f"{error}, mean squared held-out error, {kind}"
     yield "", ONLY_COMPARES + ("" if nested else " --nested tells how much.")
+    if folds.kind == "time":
+        order, held = escape(prepared.source.order_name or ""), int(folds.sizes.sum())
+        yield "", f"folds in order of {order} train on earlier rows and hold out later ones: the"
+        yield "", f"first {folds.n - held} rows are never held out, the error is of {held} rows"
     if known:
         yield "", f"proved bounds of this CV error: {escape(known)}"
     rmse, r2 = prepared.quality(choice.cv_error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ Index = NDArray[np.intp]
 class Folds:
     """The k sets of rows that are held out in turn, of n rows.
 
-    kind: How the folds were asked for: "loo", "kfold", "size", "custom" (a splitter, pairs or one
-        group at a time), or "all" for one fold of all rows.
+    kind: How the folds were asked for: "loo", "kfold", "size", "time" (:class:`TimeOrdered`),
+        "custom" (a splitter, pairs or one group at a time), or "all" for one fold of all rows.
     n: Number of rows.
     sizes, shape (k,): Number of rows that every fold holds out.
     label, shape (n,), or None: Fold of every row, where the folds partition the rows and every fold
@@ -196,12 +196,50 @@ def make_folds(
     if isinstance(cv, str):
         raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
     if hasattr(cv, "split"):
-        return _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
+        made = _from_pairs(cv.split(np.zeros((n, 1)) if X is None else X, y, groups), n)
+        return replace(made, kind="time") if isinstance(cv, TimeOrdered) else made
     if isinstance(cv, Iterable):
         return _from_pairs(cv, n)
     raise InputError(
         f"folds must be 'loo', a number K, 'size:M', a splitter or index pairs; got {cv!r}"
     )
+
+
+class TimeOrdered:
+    """A splitter that trains on earlier rows and holds out the rows after them.
+
+    The folds are those of scikit-learn's TimeSeriesSplit, with all rows of one time in one place.
+    The earliest rows are never held out.
+
+    folds: A number K of folds, or "size:M" for as many folds as possible that hold out M times.
+    """
+
+    def __init__(self, folds: Any) -> None:
+        self.folds = folds
+
+    def split(self, X: Any, y: Any, groups: Index) -> Iterator[tuple[Index, Index]]:
+        """Yield the numbers of the training and of the held-out rows of every fold.
+
+        groups, shape (n,): The time of every row.
+        Raises InputError: The folds are no number and no size, or there are too few times.
+        """
+        from sklearn.model_selection import TimeSeriesSplit  # The import takes a second.
+
+        times, at = np.unique(groups, return_inverse=True)
+        kind, number = _named_folds(self.folds, len(at)) or ("", 0)
+        if kind not in ("kfold", "size") or number < 1:
+            raise InputError(f"--order needs --folds K or size:M; got {self.folds!r}")
+        size = number if kind == "size" else times.size // (number + 1)
+        k = times.size // size - 1 if kind == "size" else number
+        first = int(np.count_nonzero(at < times.size - k * size)) if size else 0
+        if k < 2 or first < 2:
+            raise InputError(
+                f"folds in order of time: at least 2, and 2 rows before the first; there are "
+                f"{times.size} times, and the folds {self.folds!r} are too many or too large"
+            )
+        for _, test in TimeSeriesSplit(k, test_size=size).split(times):
+            held = (at >= test[0]) & (at <= test[-1])
+            yield np.flatnonzero(at < test[0]), np.flatnonzero(held)
 
 
 def _leave_one_out(n: int) -> Folds:

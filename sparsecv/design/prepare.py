@@ -23,6 +23,7 @@ from ..tables.rows import RowSource
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, MomentFolds, RowFolds, moment_problem
 from .folds import Folds, HashedFolds, fold_count, hashed_folds, make_folds
+from .missing import filled
 from .model import FittedModel, fitted_model
 from .moments import FoldMoments, fold_moments
 
@@ -65,12 +66,15 @@ class Standardised:
 
     problem: The training problem in solved units, with placeholders for γ and τ.
     total: Number of rows, or the sum of their weights.
+    fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
+        values are errors.
     """
 
     source: RowSource
     design: Design
     problem: SparseRidgeProblem
     total: float
+    fills: Array | None
 
     @property
     def names(self) -> list[str]:
@@ -130,19 +134,22 @@ def standardise(
     asked: What is asked of the columns.
     Raises InputError: Values are bad, or a table with weights does not fit in memory.
     """
-    names, weights = source.feature_names, source.weights
-    if weights is not None or _bytes(source) <= IN_MEMORY_BYTES:
-        X, y = _all_rows(source, "weights need", "leave out --weights")
-        summary = Summary.of(X, y, weights)
-        design = make_design(summary, protocol, names, asked=asked)
+    weights = source.weights
+    if weights is not None or source.missing or _bytes(source) <= IN_MEMORY_BYTES:
+        what, advice = "weights need", "leave out --weights"
+        if source.missing:
+            what, advice = "filling missing values needs", "pass --missing drop"
+        X, y = _all_rows(source, what, advice)
+        design, fills = _row_design(source, protocol, X, y, asked)
         whole = Folds("all", source.n, np.empty(0, dtype=np.intp), None)
-        problem = RowFolds.of(design, X, y, whole, weights).full()
-        return Standardised(source, design, problem, summary.total)
+        problem = RowFolds.of(design, X, y, whole, weights, source.missing).full()
+        total = float(source.n if weights is None else weights.sum())
+        return Standardised(source, design, problem, total, fills)
     everything = HashedFolds("all", source.n, np.array([source.n]), None)
     moments = _fold_moments(source, progress, None, everything)
     design = _moment_design(source, protocol, moments, asked)
     problem = moment_problem(moments.total(), None, design)
-    return Standardised(source, design, problem, float(source.n))
+    return Standardised(source, design, problem, float(source.n), None)
 
 
 def prepare(
@@ -169,23 +176,27 @@ def prepare(
     Raises InputError: Values or folds are bad, or a table does not fit in memory and has weights,
         leave-one-out folds, or folds that are no partition.
     """
-    weights, names = source.weights, source.feature_names
+    weights = source.weights
     held = source.load() if _bytes(source) <= IN_MEMORY_BYTES else None
     k = fold_count(folds, source.n)
-    streamed = held is None and source.divisible and weights is None and source.groups is None
+    fills: Array | None = None
+    fixed = weights is not None or source.missing is not None
+    streamed = held is None and source.divisible and not fixed and source.groups is None
     if streamed and k is not None and k < source.n:
         layout: Folds = hashed_folds(k, source.n, seed)
     else:
         X, y = held or (_Unread(source.n, source.p), _Unread(source.n))
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
-    if held or weights is not None or layout.leave_one_out or not layout.is_partition:
+    if held or fixed or layout.leave_one_out or not layout.is_partition:
         what = "weights need" if weights is not None else "leave-one-out needs"
         what = what if layout.is_partition else "folds other than K need"
+        what = "filling missing values needs" if source.missing else what
         without = "" if weights is None else " without --weights"
+        without += " with --missing drop" if source.missing else ""
         advice = f"use --folds K{without}, which reads the rows once"
         X, y = held or _all_rows(source, what, advice)
-        design = make_design(Summary.of(X, y, weights), protocol, names, asked=asked)
-        data: FoldData = RowFolds.of(design, X, y, layout, weights)
+        design, fills = _row_design(source, protocol, X, y, asked)
+        data: FoldData = RowFolds.of(design, X, y, layout, weights, source.missing)
     else:
         if announce is not None:
             announce(reading_plan(source, layout.k, workers(n_jobs)))
@@ -193,7 +204,17 @@ def prepare(
         moments = read(layout)
         design = _moment_design(source, protocol, moments, asked)
         data = MomentFolds(moments, design, layout, read)
-    return Prepared(source, design, data.full(), data.total, data)
+    return Prepared(source, design, data.full(), data.total, fills, data)
+
+
+def _row_design(
+    source: RowSource, protocol: Protocol, X: Array, y: Array, asked: ResolvedRules | None
+) -> tuple[Design, Array | None]:
+    """The design of rows in memory, and what all rows fill missing values with, if anything."""
+    names, weights = source.feature_names, source.weights
+    whole, fills = filled(X, source.missing, weights)
+    design = make_design(Summary.of(whole, y, weights), protocol, names, asked=asked)
+    return design, fills if source.missing else None
 
 
 def _bytes(source: RowSource) -> int:

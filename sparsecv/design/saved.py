@@ -34,6 +34,9 @@ class SavedModel:
     objective, lower_bound: Those of :class:`~sparsecv.design.model.FittedModel`, None for NaN.
     proved: Whether the support is proved best for its τ and γ.
     levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
+    fills: What a missing value of a feature in ``support`` is filled with, by the feature's name;
+        empty where missing values are errors.
+    note: What a user should know of the model, such as that its search was interrupted.
     """
 
     features: list[str]
@@ -48,6 +51,8 @@ class SavedModel:
     lower_bound: float | None = None
     proved: bool = False
     levels: dict[str, list[str]] = field(default_factory=dict)
+    fills: dict[str, float] = field(default_factory=dict)
+    note: str = ""
 
     @classmethod
     def of(
@@ -60,6 +65,8 @@ class SavedModel:
         tau: int,
         gamma: float,
         levels: Mapping[str, Sequence[str]] | None = None,
+        fills: NDArray[np.float64] | None = None,
+        note: str = "",
     ) -> SavedModel:
         """The saved form of a fitted model; the other arguments are the fields of that name."""
 
@@ -79,6 +86,8 @@ class SavedModel:
             known(model.lower_bound),
             bool(model.proved),
             {name: list(found) for name, found in (levels or {}).items()},
+            {} if fills is None else {features[c]: float(fills[c]) for c in model.support},
+            note,
         )
 
     def fitted(self) -> FittedModel:
@@ -136,9 +145,10 @@ class SavedModel:
                 f"reads version {HEAD['version']}"
             )
         names = [one.name for one in fields(cls)]
-        if missing := [name for name in names if name not in found]:
+        later = ("fills", "note")  # Files of earlier versions lack them; their defaults then hold.
+        if missing := [name for name in names if name not in found and name not in later]:
             raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
-        model = cls(**{name: found[name] for name in names})
+        model = cls(**{name: found[name] for name in names if name in found})
         if wrong := model._wrong():
             raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
         return model
@@ -166,9 +176,13 @@ class SavedModel:
             "lower_bound": self.lower_bound is None or is_number(self.lower_bound),
             "proved": isinstance(self.proved, bool),
             "levels": isinstance(self.levels, dict) and all(map(names, self.levels.values())),
+            "fills": isinstance(self.fills, dict) and all(map(is_number, self.fills.values())),
+            "note": isinstance(self.note, str),
         }
         if wrong := next((name for name, right in checks.items() if not right), None):
             return wrong
         if not set(self.support) <= set(self.features):
             return "support"
+        if self.fills and set(self.fills) != set(self.support):
+            return "fills"
         return None if len(self.coef) == len(self.support) else "coef"

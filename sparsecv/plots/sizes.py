@@ -23,11 +23,11 @@ def linear_peers(
     At a size the lasso has the penalty of least CV error among the penalties that select at most
     this many columns on all rows. Ridge regression has all columns at every size.
 
-    data: The rows; the result is empty where they are not in memory or have weights.
+    data: The rows; the result is empty where they are not in memory, have weights or lack values.
     every: Partitions into folds; the errors are averaged over the partitions.
     sizes: Numbers of columns.
     """
-    if not isinstance(data, RowFolds) or data.weights is not None:
+    if not isinstance(data, RowFolds) or data.weights is not None or data.missing is not None:
         return {}
     from sklearn.linear_model import LassoCV, Ridge
 

@@ -18,6 +18,7 @@ from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, make_folds
+from ..design.missing import fill, filled
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
@@ -135,7 +136,7 @@ def nested_error(
     for j in range(folds.k):
         train, test = folds.split(j)
         try:
-            model = _fitted(study, cv, _some(rows, train), j, folds.k)
+            model, fills = _fitted(study, cv, _some(rows, train), j, folds.k)
         except InputError as error:
             raise InputError(
                 f"nested, outer fold {j + 1} of {folds.k}, fitted to {train.size} rows: {error}"
@@ -144,6 +145,8 @@ def nested_error(
             interrupt.partial = study.surface  # type: ignore[attr-defined]
             raise
         X, y, weights, _ = _some(rows, test)
+        if study.data.missing is not None:
+            fill(X, fills)
         counts = np.ones(test.size) if weights is None else weights
         sums[j] = counts @ (y - (X @ model.coef + model.intercept)) ** 2
         weight[j] = counts.sum()
@@ -164,17 +167,22 @@ def _outer_folds(rows: Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
     return make_folds(cv, y.size, seed=seed, X=X, y=y, groups=groups)
 
 
-def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> FittedModel:
-    """The model of the training rows of outer fold j of k, in an even share of the time left."""
+def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> tuple[FittedModel, Array]:
+    """The model of the training rows of outer fold j of k, in an even share of the time left.
+
+    Returns: The model, and what its training rows fill missing values with, shape (p_raw,).
+    """
+    assert isinstance(study.data, RowFolds)
     X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    design = quiet_design(X, y, study.design.protocol, weights, study.design.asked)
+    whole, fills = filled(X, study.data.missing, weights)
+    design = quiet_design(whole, y, study.design.protocol, weights, study.design.asked)
     folds = make_folds(cv, y.size, seed=study.seed, X=X, y=y, groups=groups)
     settings = replace(study.settings, proving=study.settings.proving / k)
     if (left := study.limits.share(k - j).remaining()) is not None:
         settings = replace(settings, time_limit=left)
-    data = RowFolds.of(design, X, y, folds, weights)
+    data = RowFolds.of(design, X, y, folds, weights, study.data.missing)
     # A rare 0/1 column may be constant in these rows, which then have fewer columns than sizes.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
     inner = Study(
@@ -189,4 +197,4 @@ def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> FittedModel:
         checkpoint=study.folder,
         progress=study.progress_of(f"outer fold {j + 1} of {k}, "),
     )
-    return chosen_model(inner, choose(inner)[inner.rule])
+    return chosen_model(inner, choose(inner)[inner.rule]), fills

@@ -443,6 +443,7 @@ class Study:
             "hash": getattr(folds, "seed", None),
             "taus": np.unique(taus).tolist(),
             "protocol": [protocol.name, protocol.scale, protocol.intercept],
+            "missing": getattr(self.data, "missing", None),
             "method": settings.method,
             "backend": settings.backend,
             "search": search if settings.searches else [],

@@ -31,6 +31,7 @@ class Selection(NamedTuple):
     target: str
     weights: str | None = None
     groups: str | None = None
+    order: str | None = None
 
 
 def quoted(value: object, max_characters: int = 40) -> str:
@@ -106,8 +107,8 @@ def select_columns(
     in some case.
 
     drop: Columns to leave out, as for :func:`dropped_columns`.
-    uses: The columns named by a user for "target", "weights" and "groups", or None. Without a
-        target the response is the last column that has no other use.
+    uses: The columns named by a user for "target", "weights", "groups" and "order", or None.
+        Without a target the response is the last column that has no other use.
     Raises InputError: A name is empty, repeated or unknown, a column has two uses, or no feature
         is left.
     """
@@ -137,7 +138,7 @@ def select_columns(
         )
     response = found["target"] or left[-1]
     features = [name for name in left if name != response]
-    return Selection(features, response, found["weights"], found["groups"])
+    return Selection(features, response, *(found.get(use) for use in Selection._fields[2:]))
 
 
 def check_rows(label: str, n: int, min_rows: int = 2) -> None:

@@ -78,7 +78,8 @@ class RowSource(ABC):
     reference_levels: Of a text column with two levels and a single 0/1 column, the level whose
         rows have the value 0.
     weights, shape (n,), or None: Weights >= 0 of the rows.
-    groups, shape (n,), or None: The number of every row's group; a fold holds whole groups.
+    groups, shape (n,), or None: The number of every row's group; a fold holds whole groups. Where
+        rows are ordered by the column ``order_name``, the rank of every row.
     divisible: :meth:`parts` divides the table into files or chunks, even if it has only one.
     counted: A pass over the table was needed to count its rows.
     left_out: Name of the column that was left out because it only counts the rows, or None.
@@ -96,21 +97,26 @@ class RowSource(ABC):
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
     groups_name: str | None = None
+    order_name: str | None = None
     divisible = False
     counted = False
     left_out: str | None = None
     missing: str | None = None
     rows_left_out = 0
 
-    def take_weights_and_groups(self, weights: Column | None, groups: Column | None) -> None:
-        """Set the weights and the groups of the rows from columns that are no features."""
-        for column in (weights, groups):
+    def take_columns(
+        self, weights: Column | None, groups: Column | None, order: Column | None = None
+    ) -> None:
+        """Set weights, and groups or the order of the rows, from columns that are no features."""
+        for column in (weights, groups, order):
             if column is not None and column.codes.size != self.n:
                 raise self.rows_changed(self.n)
         if weights is not None:
             self.weights, self.weights_name = weights.weights(), weights.name
         if groups is not None:
             self.groups, self.groups_name = groups.groups(), groups.name
+        if order is not None:
+            self.groups, self.order_name = order.times(), order.name
 
     def _check_columns(self, min_rows: int = 2) -> None:
         """Refuse a table of too few rows, without features, or with empty or repeated names."""

@@ -166,6 +166,7 @@ def open_table(
     encoding: str = "utf-8",
     weights: str | None = None,
     groups: str | None = None,
+    order: str | None = None,
     missing: str | None = None,
 ) -> RowSource:
     """Open a table of numbers.
@@ -191,9 +192,10 @@ def open_table(
         Columns to leave out.
     encoding : str
         Encoding of text.
-    weights, groups : str, optional
-        Columns that are no features: the weights of the rows, and the groups that folds hold
-        together. Groups may be text.
+    weights, groups, order : str, optional
+        Columns that are no features: the weights of the rows, the groups that folds hold together,
+        and the times by which rows are ordered. Groups may be text; times are numbers, or dates
+        that begin with the year.
     missing : {"drop", "mean", "median"}, optional
         What becomes of missing values, which are errors by default. "drop" leaves out the rows that
         lack a value. With the others ``load`` returns NaN, which cross-validation fills with the
@@ -222,7 +224,7 @@ def open_table(
     >>> y.tolist()
     [2.5, 3.5]
     """
-    uses = {"target": target, "weights": weights, "groups": groups}
+    uses = {"target": target, "weights": weights, "groups": groups, "order": order}
     how: dict[str, Any] = {"one_hot": one_hot, "drop": drop, "missing": missing, **uses}
     return table_of(open_file(path, encoding), name_of(path), **how)
 
@@ -239,9 +241,9 @@ def table_of(
     """The table in a file or a matrix; the options are those of :func:`open_table`.
 
     name: The table's name in output.
-    uses: The columns named for "target", "weights" and "groups".
+    uses: The columns named for "target", "weights", "groups" and "order".
     """
-    uses = dict.fromkeys(("target", "weights", "groups")) | uses
+    uses = dict.fromkeys(("target", "weights", "groups", "order")) | uses
     drop = (drop,) if isinstance(drop, str) else drop
     drop = list(drop)
     unnamed = file.unnamed_index()
@@ -261,11 +263,13 @@ def table_of(
         source = ArraySource(*opened.load(), opened.feature_names, use.target, name, **how)
         source.levels, source.reference_levels = opened.levels, opened.reference_levels
         source.rows_left_out = opened.rows_left_out
-    weights, groups = (
+    if use.groups is not None and use.order is not None:
+        raise InputError("--order and --groups cannot go together: folds in order keep no groups")
+    columns = (
         None if column is None else file.weights_or_groups(column).of_rows(opened.kept)
-        for column in (use.weights, use.groups)
+        for column in (use.weights, use.groups, use.order)
     )
-    source.take_weights_and_groups(weights, groups)
+    source.take_columns(*columns)
     source.left_out = unnamed
     return source
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .column_errors import MISSING, Faults, is_number
 from .columns import FloatArray, quoted
+
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T].*)?$")
 
 
 class Column:
@@ -70,6 +73,22 @@ class Column:
                 "least 2 rows"
             )
         return None if (values == 1.0).all() else values
+
+    def times(self) -> NDArray[np.intp]:
+        """The rank of every row's time, shape (n,): rows of one time have one rank.
+
+        Raises InputError: A time is missing, or the words are neither all numbers nor all dates
+            that begin with the year, such as 2024-01-31 or 2024-01-31 12:00.
+        """
+        self._check_missing()
+        if np.isnan(self._numbers).any():
+            odd = [word for word in self.words if not _ISO_DATE.match(word)]
+            if odd:
+                raise InputError(
+                    f"{self.label}: --order needs numbers, or dates written like 2024-01-31; "
+                    f"column {quoted(self.name)} holds {quoted(odd[0])}"
+                )
+        return self.groups()
 
     def groups(self) -> NDArray[np.intp]:
         """The number of every row's group, shape (n,).

@@ -171,4 +171,4 @@ def test_weights_of_another_number_than_the_rows(tmp_path: Path) -> None:
         (None, Column.of("t", "g", np.ones(61))),
     ):
         with pytest.raises(InputError, match="60 rows when it was opened"):
-            source.take_weights_and_groups(*columns)
+            source.take_columns(*columns)

@@ -1,0 +1,212 @@
+"""Missing values: which rows are left out, and what folds fill in from training rows alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.impute import SimpleImputer
+from support.commands import run_json
+from support.tables import refused, write
+
+from sparsecv.cli.main import main
+from sparsecv.design.design import Protocol
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.missing import fill_values
+from sparsecv.design.prepare import prepare
+from sparsecv.tables.sources import open_table
+
+
+def holed(n: int = 60, p: int = 4, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * [1.0, 10.0, 0.1, 1.0][:p] + 3.0
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(p)])
+    frame["y"] = X[:, 0] + 0.2 * X[:, 1] + 0.3 * rng.standard_normal(n)
+    for j, rows in enumerate(([3, 17], [3, 4, 40, 41], [], [59])):
+        frame.loc[rows, f"x{j}"] = np.nan
+    return frame
+
+
+def save(frame: pd.DataFrame, path: Path) -> Path:
+    if path.suffix == ".npy":
+        np.save(path, frame.to_numpy())
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, na_rep="NA")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".xlsx"])
+@pytest.mark.parametrize("missing", ["drop", "mean", "median"])
+def test_rows_that_are_read(tmp_path: Path, suffix: str, missing: str) -> None:
+    frame = holed()
+    frame.loc[[7, 8], "y"] = np.nan
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        save(frame, path)
+    source = open_table(path, missing=missing)
+    wanted = frame.dropna() if missing == "drop" else frame.dropna(subset="y")
+    X, y = source.load()
+    rounding = 1e-14 if suffix == ".xlsx" else 0.0  # A workbook keeps 16 digits.
+    np.testing.assert_allclose(np.column_stack([X, y]), wanted.to_numpy(), rtol=rounding)
+    blocks = [np.column_stack(block) for block in source.blocks(7)]
+    np.testing.assert_allclose(np.concatenate(blocks), wanted.to_numpy(), rtol=rounding)
+    (note,) = (text for text in source.notes() if "left out" in text)
+    assert note.startswith(f"{len(frame) - len(wanted)} of 60 rows")
+    refused(path, "x0", "--missing drop, mean or median", load=True)
+
+
+def test_what_cannot_be_filled(tmp_path: Path) -> None:
+    frame = holed()
+    frame["x2"] = np.nan
+    for suffix in (".csv", ".parquet"):
+        path = save(frame, tmp_path / f"t{suffix}")
+        refused(path, "'x2' has no value", "--drop 'x2'", missing="mean")
+    frame["x2"] = np.where(np.arange(60) == 4, np.inf, 1.0)
+    path = save(frame, tmp_path / "i.parquet")
+    refused(path, "infinite value in column 'x2', data row 5", missing="median")
+    path = write(tmp_path / "two.csv", "a,y\n1,2\n,3\n,4\n")
+    refused(path, "no missing value", "only 1 data row", missing="drop")
+    refused(path, "must be drop, mean or median", missing="zero")
+
+
+def test_text_weights_and_groups(tmp_path: Path) -> None:
+    frame = holed()
+    frame["city"] = np.where(np.arange(60) % 3 == 0, "Oslo", "Rome")
+    frame.loc[[5, 6], "city"] = None
+    frame["w"] = np.arange(1.0, 61.0)
+    frame["g"] = [f"g{i // 6}" for i in range(60)]
+    for suffix in (".csv", ".parquet"):
+        path = save(frame, tmp_path / f"t{suffix}")
+        options: Any = {"target": "y", "weights": "w", "groups": "g", "one_hot": "all"}
+        source = open_table(path, missing="drop", **options)
+        kept = frame.dropna()
+        np.testing.assert_array_equal(source.weights, kept["w"])
+        assert source.groups is not None
+        np.testing.assert_array_equal(source.groups, pd.factorize(kept["g"], sort=True)[0])
+        source = open_table(path, missing="mean", **options)
+        X, _ = source.load()
+        at = [source.feature_names.index(f"city={level}") for level in ("Oslo", "Rome")]
+        assert np.isnan(X[[5, 6]][:, at]).all()
+        assert not np.isnan(np.delete(X, [5, 6], axis=0)[:, at]).any()
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_fill_values_are_those_of_copied_rows(how: str) -> None:
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((30, 5))
+    columns[rng.random((30, 5)) < 0.3] = np.nan
+    columns[:, 4] = np.nan
+    plain = SimpleImputer(strategy=how).fit(columns[:, :4]).statistics_
+    np.testing.assert_allclose(fill_values(columns, how), [*plain, 0.0], rtol=1e-14)
+    counts = rng.integers(0, 4, 30)
+    copies = np.repeat(columns, counts, axis=0)
+    found = fill_values(columns, how, counts.astype(float))
+    np.testing.assert_allclose(found, fill_values(copies, how), rtol=1e-14)
+    some = np.array([2, 5, 9, 11])
+    np.testing.assert_array_equal(fill_values(columns, how, None, some)[:4],
+                                  fill_values(columns[some], how)[:4])  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+@pytest.mark.parametrize("folds", ["loo", "5"])
+@pytest.mark.parametrize("protocol", [Protocol(), Protocol("paper"), Protocol(intercept=False)])
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_folds_fill_from_their_training_rows_alone(
+    tmp_path: Path, how: str, folds: str, protocol: Protocol, in_parts: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Changing held-out rows, also which of their values are missing, changes no training row."""
+    if in_parts:
+        monkeypatch.setattr("sparsecv.design.fold_data.COPY_BYTES", 400)
+        monkeypatch.setattr("sparsecv.design.design.COPY_BYTES", 400)
+    source = open_table(save(holed(), tmp_path / "t.parquet"), missing=how)
+    data = prepare(source, folds, protocol).data
+    assert isinstance(data, RowFolds)
+    given = data._given
+    for j in range(min(data.folds.k, 6)):
+        train, test = data.folds.split(j)
+        fills = SimpleImputer(strategy=how).fit(given[train, :-1])
+        rows, held = given.copy(), fills.transform(given[test, :-1])
+        rows[train, :-1] = fills.transform(given[train, :-1])
+        means, scale = rows[train].mean(axis=0), data._scale
+        if not data.refit_intercept:
+            means, scale = np.zeros_like(means), np.ones_like(scale)
+        expected = (rows[train] - means) / scale
+        problem = data.training(j)
+        np.testing.assert_allclose(problem.squared_lengths, (expected[:, :-1] ** 2).sum(axis=0))
+        H, t = data.held_out(j)
+        wanted = (np.column_stack([held, given[test, -1]]) - means) / scale
+        beta = np.array([1.0, -2.0, 0.5, 3.0])
+        error = np.sum((t - H @ beta) ** 2)
+        np.testing.assert_allclose(error, np.sum((wanted[:, -1] - wanted[:, :-1] @ beta) ** 2))
+        assert not data.covers(j)
+        other = given.copy()
+        other[test, :-1] = 77.0
+        other[test[0], 2] = np.nan
+        again = RowFolds(
+            other[:, :-1], other[:, -1], data.folds, data.refit_intercept,
+            scale=data._scale[:-1], missing=how,
+        )  # fmt: skip
+        np.testing.assert_array_equal(
+            again.training(j)._rows, data.training(j)._rows
+        )  # The training problem is a function of the training rows.
+
+
+@pytest.mark.parametrize("arguments", [["--folds", "loo"], ["--nested"], ["--method", "search"]])
+def test_cv_errors_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """One size, one γ: the CV error is that of an imputer and a ridge fit in every fold."""
+    monkeypatch.chdir(tmp_path)
+    frame = holed()
+    save(frame, tmp_path / "t.csv")
+    common = ["--gamma", "0.5", "--tau", "4", "--missing", "mean", "--scale", "none"]
+    found = run_json("cv", "t.csv", *common, *arguments)
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    X, y = frame.drop(columns="y").to_numpy(), frame["y"].to_numpy()
+    pipeline = make_pipeline(SimpleImputer(), Ridge(0.25))
+    folds: Any = KFold(5, shuffle=True, random_state=0)
+    folds = LeaveOneOut() if "loo" in arguments else folds
+    expected = np.mean((y - cross_val_predict(pipeline, X, y, cv=folds)) ** 2)
+    np.testing.assert_allclose(found["results"][0]["incumbent"], expected, rtol=1e-9)
+    if "--nested" in arguments:
+        outer = KFold(10, shuffle=True, random_state=0)
+        nested = np.mean((y - cross_val_predict(pipeline, X, y, cv=outer)) ** 2)
+        np.testing.assert_allclose(found["nested"]["error"], nested, rtol=1e-9)
+
+
+def test_a_saved_model_fills_the_same_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = holed()
+    save(frame, tmp_path / "t.csv")
+    for command in (["fit", "t.csv", "--tau", "3"], ["cv", "t.csv", "--tau", "3", "--gamma", "1"]):
+        model = ["--missing", "median", "--save", "m.json", "--quiet"]
+        assert main([*command, *model]) == 0
+        assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+        full = frame.fillna(frame.median())
+        save(full, tmp_path / "full.csv")
+        assert main(["predict", "m.json", "full.csv", "--out", "q.csv"]) == 0
+        assert Path("p.csv").read_text() == Path("q.csv").read_text()
+    assert main(["fit", "full.csv", "--tau", "3", "--save", "n.json", "--quiet"]) == 0
+    assert main(["predict", "n.json", "t.csv"]) == 2
+    assert "missing value in column" in capsys.readouterr().err
+
+
+def test_rules_with_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(holed(), tmp_path / "t.csv")
+    common = ["cv", "t.csv", "--missing", "mean", "--gamma", "0.1,1"]
+    for rule in ("one-se", "corrected", "repeated", "averaged", "projected"):
+        assert run_json(*common, "--rule", rule)["chosen"]["cv_error"] > 0.0
+    assert main([*common, "--rule", "stability"]) == 2
+    assert main(["cv", "t.csv", "--missing", "drop", "--gamma", "1", "--rule", "stability"]) == 0

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from ..errors import InputError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..design.prepare import Prepared
     from ..selection.nested import NestedError
     from ..selection.study import Study
+    from ..solvers.core.limits import Limits
     from .report import Run
 
 Folds = Annotated[str, typer.Option(help="loo, a number K or size:M.")]
@@ -73,6 +75,9 @@ Plot = Annotated[
     Path | None,
     typer.Option(help="Picture of the curves; of a search: its bounds (.gif: a film, 300 frames)."),
 ]
+# What is said of the model of a run that Ctrl-C has ended before the choice, and after it.
+INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by the rule nor proved"
+INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was computed"
 
 
 def cv(
@@ -119,12 +124,11 @@ def cv(
     from ..design.folds import TimeOrdered
     from ..design.prepare import prepare
     from ..plots import curves
-    from ..selection.choice import choose, chosen_model
     from ..selection.rules import checked_repeats
     from ..selection.study import Study
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
-    from . import documents, grids, report
+    from . import grids
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
     if plot is not None:
@@ -146,16 +150,11 @@ def cv(
         taken = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*taken, rule=rule, progress=bar, **more)
         try:
-            choices = choose(study, compare=compare)
-            model = chosen_model(study, choices[study.rule])
-            expected = _nested(prepared, study, held_out, nested)
+            run = _evaluated(prepared, study, held_out, nested, compare)
         except KeyboardInterrupt as interrupt:
-            _keep_partial(console, prepared, interrupt, json_file)
+            _keep_partial(console, study, prepared, interrupt, (json_file, save))
             raise
-    run = report.Run(prepared, study, choices, model, expected)
-    shared.save_model(save, prepared, model, run.choice.tau, run.choice.gamma)
-    if json_file is not None:
-        shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
+    _write(run, save, json_file, clock)
     _draw(run, plot, folds)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
@@ -169,6 +168,22 @@ def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | No
     if "averages" not in RULES[allowed_rule(rule, prepared.data, settings)].needs:
         shared.announce_limit(prepared.design.p, settings.time_limit)
     refuse_nested(prepared.data, "5", bool(nested))
+
+
+def _evaluated(
+    prepared: Prepared, study: Study, folds: Any, nested: bool | None, compare: bool
+) -> Run:
+    """The choice, the model and the error to expect; Ctrl-C during the last leaves that one out."""
+    from ..selection.choice import choose, chosen_model
+    from . import report
+
+    choices = choose(study, compare=compare)
+    model = chosen_model(study, choices[study.rule])
+    try:
+        expected = _nested(prepared, study, folds, nested)
+    except KeyboardInterrupt:
+        return report.Run(prepared, study, choices, model, None, interrupted=True)
+    return report.Run(prepared, study, choices, model, expected)
 
 
 def _nested(
@@ -195,6 +210,8 @@ def _status(run: Run) -> shared.Exit:
     """The exit status: GAP where a limit that the user named left something unproved."""
     from ..solvers.core.result import Status
 
+    if run.interrupted:
+        return shared.Exit.INTERRUPTED
     study, settings = run.study, run.study.settings
     if settings.time_limit in ("auto", None) and settings.mio_limit is None:
         return shared.Exit.DONE
@@ -207,18 +224,52 @@ def _status(run: Run) -> shared.Exit:
 
 
 def _keep_partial(
-    console: Console, prepared: Prepared, interrupt: KeyboardInterrupt, json_file: Path | None
+    console: Console,
+    study: Study,
+    prepared: Prepared,
+    interrupt: KeyboardInterrupt,
+    files: tuple[Path | None, Path | None],
 ) -> None:
-    """Print and write the bounds on the CV errors that are known when Ctrl-C comes."""
+    """Print and write what is known when Ctrl-C comes: CV errors, bounds, and the best model.
+
+    The model is that of least CV error so far, whatever the rule.
+
+    files: The files of the options --json and --save.
+    """
+    from ..cv.results import least
+    from ..design.model import fitted_model
     from . import details, documents, report
 
-    result = getattr(interrupt, "partial", None)
-    if result is not None:
-        report.print_data(console, prepared)
-        details.print_sizes(console, prepared, result, None, False)
-        report.print_signs(console, not result.complete)
-        if json_file is not None:
-            shared.write_json(json_file, documents.partial_document(prepared, result))
+    result = vars(study).get("surface") or getattr(interrupt, "partial", None)
+    if result is None:
+        shared.note("interrupted before the first model was known; nothing is saved")
+        return
+    asked = np.flatnonzero(np.isin(result.taus, study.sizes))
+    errors = result.table("cv_error")[:, asked]
+    g, t = least(errors, result.taus[asked], result.gammas)
+    one, t, gamma = result.by_gamma[g], int(asked[t]), float(result.gammas[g])
+    problem = prepared.problem.replace(gamma=gamma)
+    bound = float(one.model_bound[t])
+    model = fitted_model(prepared.design, problem, one.models[t], bound, False)
+    json_file, save = files
+    shared.save_model(save, prepared, model, int(result.taus[t]), gamma, INTERRUPTED)
+    report.print_data(console, prepared)
+    console.print(f"[bold]interrupted[/]: {INTERRUPTED}")
+    report.print_model(console, prepared, model)
+    details.print_sizes(console, prepared, result, None, False)
+    report.print_signs(console, not result.complete)
+    if json_file is not None:
+        shared.write_json(json_file, documents.partial_document(prepared, result, model))
+
+
+def _write(run: Run, save: Path | None, json_file: Path | None, clock: Limits) -> None:
+    """Write the files of the options --save and --json; ``clock`` has run since the start."""
+    from . import documents
+
+    note = INTERRUPTED_LATE if run.interrupted else ""
+    shared.save_model(save, run.prepared, run.model, run.choice.tau, run.choice.gamma, note)
+    if json_file is not None:
+        shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
 
 
 def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:

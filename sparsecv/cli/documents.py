@@ -64,14 +64,19 @@ def cv_document(run: Run) -> dict[str, Any]:
         "rule_status": str(study.status),
         "rules": rules,
         "nested": None if run.expected is None else run.expected._asdict(),
+        "interrupted": run.interrupted,
         "model": _model_document(prepared, run.model),
         **({} if choice.projection is None else _sizes(prepared, choice.projection)),
     }
 
 
-def partial_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
-    """The document of a run that Ctrl-C has interrupted, with the bounds known by then."""
-    return _surface_document(prepared, result) | {"interrupted": True, "model": None}
+def partial_document(prepared: Prepared, result: CVResult, model: FittedModel) -> dict[str, Any]:
+    """The document of a run that Ctrl-C has interrupted, with the bounds known by then.
+
+    model: The model of least CV error so far.
+    """
+    more = {"interrupted": True, "model": _model_document(prepared, model)}
+    return _surface_document(prepared, result) | more
 
 
 def fit_document(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
 from . import options as shared
+
+INTERRUPTED = "the best model found when Ctrl-C came"
 
 
 def fit(
@@ -35,11 +37,13 @@ def fit(
     quiet: shared.Quiet = False,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
+    from ..cv.engine import interruptible
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.design import Protocol
     from ..design.prepare import standardise
     from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable
+    from ..solvers.core.limits import StopFlag
     from . import documents, report
 
     console = shared.open_console(quiet, json_file)
@@ -61,20 +65,25 @@ def fit(
         bar(f"proving the best {tau} of {ready.design.p} columns{most}", 0, 1)
         problem = ready.problem.replace(gamma=gamma, tau=tau)
         try:
-            solution = best_support(
-                problem, backend=backend, time_limit=limit, tol=tol, n_jobs=jobs
-            )
+            how: Any = {"backend": backend, "time_limit": limit, "tol": tol, "n_jobs": jobs}
+            with interruptible(StopFlag(), gently=True) as stop:
+                solution = best_support(problem, **how, stop=stop)
         except SolverUnavailable as error:
             raise InputError(str(error)) from error
     proved = str(solution.status) == "optimal"
     model = ready.model(gamma, solution.support, solution.lower_bound, proved)
-    shared.save_model(save, ready, model, tau, gamma)
+    note = INTERRUPTED if stop.is_set() else ""
+    shared.save_model(save, ready, model, tau, gamma, note)
     if json_file is not None:
         shared.write_json(json_file, documents.fit_document(ready, model, tau, gamma, solution))
+    if note:
+        console.print(f"[bold]interrupted[/]: {note}")
     report.print_fit(console, ready, model, tau, gamma)
     report.print_model(console, ready, model, table)
     work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
     console.print(work, style="dim")
     report.print_signs(console, not proved)
+    if note:
+        raise typer.Exit(shared.Exit.INTERRUPTED)
     named = settings.time_limit not in ("auto", None)
     raise typer.Exit(shared.Exit.GAP if named and not proved else shared.Exit.DONE)

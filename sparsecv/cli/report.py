@@ -45,6 +45,7 @@ class Run(NamedTuple):
     choices: The choice of every rule that was evaluated, by the rule's name.
     model: The chosen model, fitted to all rows.
     expected: The error to expect on new data, or None where it was not computed.
+    interrupted: Ctrl-C came while the error to expect was computed.
     """
 
     prepared: Prepared
@@ -52,6 +53,7 @@ class Run(NamedTuple):
     choices: dict[str, Choice]
     model: FittedModel
     expected: NestedError | None
+    interrupted: bool = False
 
     @property
     def choice(self) -> Choice:

@@ -321,11 +321,12 @@ class Surface:
 
 
 @contextmanager
-def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
+def interruptible(stop: StopFlag, gently: bool = False) -> Iterator[StopFlag]:
     """Have Ctrl-C set a flag, which worker threads look at, before the usual handler runs.
 
     Outside the main thread, and where Ctrl-C is ignored, nothing changes.
 
+    gently: The first Ctrl-C sets the flag alone, so that a search can return what it has found.
     Yields: The flag.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -334,8 +335,9 @@ def interruptible(stop: StopFlag) -> Iterator[StopFlag]:
     previous = signal.getsignal(signal.SIGINT)
 
     def on_interrupt(number: int, frame: Any) -> None:
+        first = not stop.is_set()
         stop.set()
-        if callable(previous):
+        if callable(previous) and not (gently and first):
             previous(number, frame)
 
     if previous in (None, signal.SIG_IGN):  # The handler is not Python's, or ignores Ctrl-C.

@@ -15,6 +15,7 @@ from support.commands import hard_csv
 from support.tables import growing_columns, write_csv
 
 import sparsecv
+from sparsecv.cli.main import main
 
 # ---------------------------------------------------------------------------- as a process
 
@@ -104,6 +105,7 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
     process = start(
         *("cv", "hard.csv", "--gamma", "1000,0.01", "--time-limit", "9000", "--jobs", jobs),
         *("--folds", folds, "--json", "o.json", "--tau", "12,20", "--prove", "all"),
+        *("--save", "m.json"),
         script=ANNOUNCED,
     )
     err = interrupt(process, "proving", 1.0)
@@ -114,6 +116,11 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
     assert [one["gamma"] for one in results] == [1000.0, 0.01]
     for one in results:
         assert all(0.0 <= low <= up for low, up in zip(one["lower"], one["upper"], strict=True))
+    saved = json.loads(Path("m.json").read_text())
+    assert saved["tau"] in (12, 20)
+    assert not saved["proved"]
+    assert "Ctrl-C" in saved["note"]
+    assert main(["predict", "m.json", "hard.csv", "--out", "p.csv"]) == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT to another process")
@@ -123,8 +130,13 @@ def test_interrupt_during_folds(folds: str, jobs: str) -> None:
 )
 def test_interrupt_of_the_command(arguments: list[str]) -> None:
     hard_csv(Path("hard.csv"))
-    process = start(arguments[0], "hard.csv", *arguments[1:])
+    process = start(arguments[0], "hard.csv", *arguments[1:], "--save", "m.json")
     err = interrupt(process, "60 columns", 1.5)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "interrupted" in err
+    if arguments[0] == "fit":  # cv may not know a model so soon.
+        saved = json.loads(Path("m.json").read_text())
+        assert len(saved["support"]) == 20
+        assert not saved["proved"]
+        assert "Ctrl-C" in saved["note"]

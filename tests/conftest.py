@@ -68,6 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if not several or "NUMBA_DISABLE_JIT" in os.environ or any(package.rglob("*.nbi")):
         return
+    if not package.is_dir():  # the tests of an installed package
+        return
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.check_call([sys.executable, "-m", "sparsecv", "warmup"], env=environment)
     copy = tempfile.mkdtemp(prefix="sparsecv-warmed-")

@@ -36,10 +36,9 @@ OUTSIDE = {  # what a command or a block needs that a test does not have
     "SLURMCluster": "a batch system",
 }
 
-pytestmark = [
-    pytest.mark.skipif(not PAGES[0].is_file(), reason="no pages beside the tests"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.slow
+if not PAGES[0].is_file():
+    pytest.skip("no pages beside the tests: this is not a checkout", allow_module_level=True)
 
 
 def blocks(page: Path, *languages: str) -> list[str]:

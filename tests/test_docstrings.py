@@ -24,6 +24,7 @@ CALLED = {
     ),
     "sparsecv.cv.alternating": "alternate",
     "sparsecv.cv.engine": "cross_validate",
+    "sparsecv.cv.global_gamma": "global_minimum",
     "sparsecv.plots.intervals": "animate_bounds plot_bounds",
     "sparsecv.plots.curves": "plot_cv",
     "sparsecv.risk": (
@@ -36,7 +37,7 @@ CALLED = {
         "SparseRidgeProblem available_backends best_subsets best_subsets_rows_deleted "
         "branch_and_bound ellipsoid heuristic_support on_client "
         "perspective_relaxation register_backend relaxation_path screen solve "
-        "solve_sizes support_path"
+        "solve_sizes support_path supports_along_gamma"
     ),
     "sparsecv.stability": (
         "EstimatorLearner SparseRidgeLearner cart criterion largest_tau partial_errors select svm "
@@ -51,7 +52,8 @@ RETURNED = {  # records, whose attributes are read
     "sparsecv.risk.estimates": "RiskEstimate",
     "sparsecv.risk.lower_bound": "LowerBoundExample",
     "sparsecv.selection.partial_errors": "PartialErrors Selection",
-    "sparsecv.solvers": "Proof Solution SupportPath",
+    "sparsecv.cv.global_gamma": "GlobalMinimum",
+    "sparsecv.solvers": "Proof Solution SupportPath SupportsAlongGamma",
 }
 NEEDS_AN_EXTRA = {"xgboost"}  # no doctest
 

@@ -12,6 +12,7 @@ from .core.result import Proof, Solution, Status
 from .executor import on_client
 from .leaps.all_sizes import best_subsets
 from .leaps.deleted_rows import best_subsets_rows_deleted
+from .leaps.gamma_range import SupportsAlongGamma, supports_along_gamma
 from .paths import support_path
 from .relaxation.ellipsoid import ellipsoid
 from .relaxation.perspective import perspective_relaxation, relaxation_path
@@ -26,6 +27,7 @@ __all__ = [
     "SparseRidgeProblem",
     "Status",
     "SupportPath",
+    "SupportsAlongGamma",
     "available_backends",
     "best_subsets",
     "best_subsets_rows_deleted",
@@ -40,4 +42,5 @@ __all__ = [
     "solve",
     "solve_sizes",
     "support_path",
+    "supports_along_gamma",
 ]

@@ -134,7 +134,7 @@ def best_subsets_rows_deleted(
     if active.size > MAX_COLUMNS:
         raise ValueError(f"the shared tree holds at most {MAX_COLUMNS} columns; got {active.size}")
     inner = np.minimum(wanted, active.size)
-    state, skipped = _root(problem, active, np.unique(inner), Z, t)
+    state, skipped = shared_root(problem, active, np.unique(inner), Z, t)
     seed(state, active, starts)
     status = Status.OPTIMAL
     if skipped.size < t.size:
@@ -155,22 +155,29 @@ def best_subsets_rows_deleted(
     )
 
 
-def _root(
+def shared_root(
     problem: SparseRidgeProblem,
     active: NDArray[np.intp],
     sizes: NDArray[np.intp],
     rows: Array,
     targets: Array,
+    unwanted: NDArray[np.bool_] | None = None,
+    n_best: int = 1,
 ) -> tuple[State, NDArray[np.intp]]:
     """The tree at its root, and the rows that the tree skips.
 
     Losses within a relative difference ``tie`` count as tied; deleting row i multiplies rounding by
     1/(1 − h_i), so that ``tie`` grows by 20u/min(1 − h_i), and to 1e-5 at most.
+
+    unwanted, shape (n,): Rows that are skipped although the tree could delete them.
+    n_best: How many of the best supports of each size are wanted, for each row.
     """
-    state = root_state(problem, active, sizes, rows[:, active], targets)
+    state = root_state(problem, active, sizes, rows[:, active], targets, n_best=n_best)
     options, one_minus_leverage = state.tree.options[0], state.one_minus_leverage[0]
     skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
     skip |= one_minus_leverage < LEAST_ONE_MINUS_LEVERAGE
+    if unwanted is not None:
+        skip |= unwanted
     exclude(state, np.flatnonzero(skip))
     if not skip.all():
         options.tie = min(options.tie + 20.0 * EPS / one_minus_leverage[~skip].min(), 1e-5)

@@ -111,13 +111,12 @@ def new_state(
 
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     tolerance: Relative gap at which a size counts as solved.
-    n_best: How many of the best supports of each size are wanted; more than one of a single
-        problem alone.
+    n_best: How many of the best supports of each size are wanted, for each problem.
     """
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems = t.size, max(t.size, 1)
-    ties = TREE.ties_per_deleted_row if n else TREE.ties + n_best - 1
+    ties = (TREE.ties_per_deleted_row if n else TREE.ties) + n_best - 1
     return State(
         tree=new_tree(p, sizes, problems, ties, tolerance, n_best),
         best=np.empty((p + 2, problems)),
@@ -197,9 +196,9 @@ def loss_of_runner_up(st, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def loss_of_rank(st, size, rank):  # type: ignore[no-untyped-def]
-    """The ``rank``-th least loss of this size in the list; ∞ where the list is shorter."""
-    losses, n = st.tree.found_loss[size, 0], st.tree.found_n[size, 0]
+def loss_of_rank(st, size, i, rank):  # type: ignore[no-untyped-def]
+    """The ``rank``-th least loss of problem i's list of a size; ∞ where the list is shorter."""
+    losses, n = st.tree.found_loss[size, i], st.tree.found_n[size, i]
     if n < rank:
         return np.inf
     last = -1
@@ -237,7 +236,7 @@ def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
             within = min(least * (1.0 + margin), loss_of_runner_up(st, size) * (1.0 + tie))
             most = max(most, within)
         if options.n_best > 1:
-            most = loss_of_rank(st, size, options.n_best) * (1.0 + tie)
+            most = loss_of_rank(st, size, i, options.n_best) * (1.0 + tie)
         max_loss_kept[size, i] = most
         if tolerance > 0.0:
             full = tree.columns_of[st.V.shape[0], st.V.shape[0]] ** 2

@@ -1,0 +1,205 @@
+"""Bounds on the CV error over an interval of γ, from the supports that can be best there.
+
+With a fold's support fixed, the residual of held-out row i at t = γ/2 is
+r_i(t) = y_i − Σ_m c_im/(d_m + t) (eq. 24, main paper). Every term is monotone in t, so that the
+terms' ends bracket r_i and its derivatives in the interval.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..solvers.kernels.compiled import kernel
+from ..solvers.kernels.envelope import BACKWARD, ridge_objective
+
+# Sums of floating-point numbers are off by at most this share of the sum of their absolute values;
+# some thousand terms would be needed to reach it. Doubled, bounds on the CV error are wider by
+# another 1e-12 of their value.
+SUMS = 1e-12
+
+
+@kernel(inner=True)
+def coefficient_error(fits, reach, length, c, low, high):  # type: ignore[no-untyped-def]
+    """A bound on how far rounding moves the coefficients of a ridge fit for low ≤ t ≤ high.
+
+    The computed fit is exact for columns X + E and a response y + e with |E| and |e| at most a
+    share BACKWARD of their lengths. The coefficients then differ by
+    (X'X + t)⁻¹(E'r − X'(Eβ − e)), whose factors are bounded by the least singular value, the
+    residual r and the coefficients β of the computed fit.
+
+    fits, reach: See ``kernels.envelope``.
+    length: Length of y.
+    """
+    objective, _ = ridge_objective(fits, c, high)
+    _, slope = ridge_objective(fits, c, low)
+    off = 2.0 * BACKWARD * reach[c, 0]
+    least = max(reach[c, 1] - off, 0.0)
+    shrunk = least * least + low
+    # The largest s/(s² + t) for s ≥ least and t ≥ low.
+    steep = least / shrunk if least * least > low else 0.5 / np.sqrt(low)
+    return off * np.sqrt(objective) / shrunk + steep * (
+        off * np.sqrt(slope) + 2.0 * BACKWARD * length
+    )
+
+
+@kernel(inner=True)
+def bracket_row(coef, squares, c, i, low, high, sums):  # type: ignore[no-untyped-def]
+    """Brackets of Σ_m c_im/(d_m + t)^k for low ≤ t ≤ high and k = 1, 2, 3, in ``sums`` (3, 2).
+
+    Returns: Σ_m |c_im|/(d_m + low).
+    """
+    size = 0.0
+    for k in range(3):
+        sums[k, 0] = sums[k, 1] = 0.0
+    for m in range(squares.shape[1]):
+        a, b, value = 1.0 / (squares[c, m] + low), 1.0 / (squares[c, m] + high), coef[c, i, m]
+        size += abs(value) * a
+        most, least = value, value
+        for k in range(3):
+            most *= a
+            least *= b
+            sums[k, 0] += least if value > 0.0 else most
+            sums[k, 1] += most if value > 0.0 else least
+    return size
+
+
+@kernel(inner=True)
+def least_square(low, high):  # type: ignore[no-untyped-def]
+    """The least square of a number in [low, high]."""
+    return 0.0 if low <= 0.0 <= high else min(low * low, high * high)
+
+
+@kernel(inner=True)
+def error_at(coef, squares, targets, length, off, c, j, t):  # type: ignore[no-untyped-def]
+    """An upper bound on Σ_i r_i(t)² of fold j with support c, rounding included."""
+    total = 0.0
+    for i in range(targets.shape[1]):
+        residual, size = targets[j, i], 0.0
+        for m in range(squares.shape[1]):
+            part = coef[c, i, m] / (squares[c, m] + t)
+            residual -= part
+            size += abs(part)
+        wrong = off * length[c, i] + SUMS * (size + abs(targets[j, i]))
+        total += (abs(residual) + wrong) ** 2
+    return total
+
+
+@kernel(inner=True)
+def lower_error(coef, squares, targets, length, off, c, j, low, high, sums):  # type: ignore[no-untyped-def]
+    """A lower bound on Σ_i r_i(t)² of fold j with support c for low ≤ t ≤ high."""
+    total = 0.0
+    for i in range(targets.shape[1]):
+        size = bracket_row(coef, squares, c, i, low, high, sums)
+        wrong = off * length[c, i] + SUMS * (size + abs(targets[j, i]))
+        total += least_square(
+            targets[j, i] - sums[0, 1] - wrong, targets[j, i] - sums[0, 0] + wrong
+        )
+    return total
+
+
+@kernel(inner=True)
+def add_rows(coef, squares, targets, length, off, c, j, cell, sums, total):  # type: ignore[no-untyped-def]
+    """Add fold j with support c, the only one that can be best in a cell, to the totals.
+
+    cell: Low and high end of t, and a number in between.
+    total: Takes the sums of r², of 2rr' and of the least (r²)'', the least r², an error of all of
+        these by rounding, and an upper bound on r² in the middle.
+    """
+    low, high, middle = cell[0], cell[1], cell[2]
+    width = max(high - middle, middle - low)
+    for i in range(targets.shape[1]):
+        size = bracket_row(coef, squares, c, i, low, high, sums)
+        y = targets[j, i]
+        residual, change = y, 0.0
+        for m in range(squares.shape[1]):
+            share = 1.0 / (squares[c, m] + middle)
+            part = coef[c, i, m] * share
+            residual -= part
+            change += part * share
+        wrong = off * length[c, i] + SUMS * (size + abs(y))
+        least, most = y - sums[0, 1], y - sums[0, 0]
+        far = max(abs(least), abs(most))
+        # r' is Σ c/(d + t)², r'' is −2 Σ c/(d + t)³.
+        a, b = -2.0 * sums[2, 1], -2.0 * sums[2, 0]
+        bend = 2.0 * (
+            least_square(sums[1, 0], sums[1, 1])
+            + min(min(least * a, least * b), min(most * a, most * b))
+        )
+        total[0] += residual * residual
+        total[1] += 2.0 * residual * change
+        total[2] += bend
+        total[3] += least_square(least - wrong, most + wrong)
+        steep = max(abs(sums[1, 0]), abs(sums[1, 1]))
+        total[4] += 2.0 * far * wrong + SUMS * (
+            far * far + 2.0 * far * steep * width + abs(bend) * width * width
+        )
+        total[5] += (abs(residual) + wrong) ** 2
+
+
+@kernel
+def bound_cell(  # type: ignore[no-untyped-def]
+    cell, start, ends, row, fits, reach, coef, length, targets, lengths, work, out
+):
+    """Bound the sum of squared errors over a cell of t = γ/2 at one size.
+
+    cell: Low and high end of t, and a number in between.
+    start, ends, row: Pieces of fold j are ``start[j]`` to ``start[j + 1]``, with ends (pieces, 2)
+        in t and rows of ``fits``, −1 where any support may be best.
+    fits, reach: See ``kernels.envelope``.
+    coef, length: Coefficients c (rows of ``fits``, rows held out, size); lengths of the rows that
+        are held out, on the support.
+    targets, lengths: Targets (folds, rows held out); length and squared length of every fold's y.
+    work: Work space (3, 2) and (6,).
+    out: Takes a lower bound over the cell; an upper bound in the middle; the number of folds with
+        several pieces; and the end of a piece in the cell that is nearest to the middle, or 0.
+    """
+    low, high, middle = cell[0], cell[1], cell[2]
+    sums, total = work
+    squares = fits[1]
+    fixed, upper, several, nearest = 0.0, 0.0, 0, 0.0
+    for a in range(6):
+        total[a] = 0.0
+    for j in range(targets.shape[0]):
+        count, only = 0, -1
+        for piece in range(start[j], start[j + 1]):
+            if ends[piece, 0] < high and ends[piece, 1] > low:
+                count, only = count + 1, piece
+        if count == 1 and row[only] >= 0:
+            c = row[only]
+            off = coefficient_error(fits, reach, lengths[j, 0], c, low, high)
+            add_rows(coef, squares, targets, length, off, c, j, cell, sums, total)
+            continue
+        several += 1
+        least, most = np.inf, 0.0
+        for piece in range(start[j], start[j + 1]):
+            a, b, c = max(ends[piece, 0], low), min(ends[piece, 1], high), row[piece]
+            if not (ends[piece, 0] < high and ends[piece, 1] > low):
+                continue
+            for e in range(2):
+                end = ends[piece, e]
+                if low < end < high and (
+                    nearest == 0.0 or abs(np.log(end / middle)) < abs(np.log(nearest / middle))
+                ):
+                    nearest = end
+            if c < 0:
+                least, most = 0.0, np.inf
+                continue
+            off = coefficient_error(fits, reach, lengths[j, 0], c, a, b)
+            least = min(least, lower_error(coef, squares, targets, length, off, c, j, a, b, sums))
+            if a <= middle <= b:
+                most = max(most, error_at(coef, squares, targets, length, off, c, j, middle))
+        fixed += least if count > 0 else 0.0
+        upper += most if count > 0 else np.inf
+    parabola = least_of_parabola(total[0], total[1], 0.5 * total[2], low - middle, high - middle)
+    out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - SUMS)
+    out[1] = (upper + total[5]) * (1.0 + SUMS)
+    out[2], out[3] = several, nearest
+
+
+@kernel(inner=True)
+def least_of_parabola(a, b, c, low, high):  # type: ignore[no-untyped-def]
+    """The least a + bx + cx² for low ≤ x ≤ high."""
+    least = min(a + b * low + c * low * low, a + b * high + c * high * high)
+    if c > 0.0 and low < -b / (2.0 * c) < high:
+        least = min(least, a - b * b / (4.0 * c))
+    return least

@@ -1,0 +1,459 @@
+"""The least CV error over every τ and a whole range of γ, with a proof (branch and bound over γ).
+
+Every fold's supports along the range are found first (``leaps.gamma_range``). Then cells (τ, range
+of γ) are bounded from below by the predictions of the supports that can be best there
+(``error_bounds``), and the cells that may hold the least error are divided, until no cell can hold
+an error that is lower than the best known error by more than the tolerance.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.fold_data import FoldData, RowFolds
+from ..errors import InputError
+from ..solvers.core.limits import Limits
+from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.result import Status, worst
+from ..solvers.executor import run_units
+from ..solvers.kernels.envelope import NARROW
+from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.leaps.gamma_range import (
+    LEAST_GAMMA_SHARE,
+    Decomposed,
+    GammaRange,
+    Pieces,
+    lengths_of,
+    search_deleted_rows,
+    search_each,
+    split_gamma,
+    stacked_rows,
+)
+from .error_bounds import bound_cell
+from .estimate import shares_a_tree
+from .gamma_step import STEP
+from .progress import Report
+from .settings import checked_taus
+
+Array = NDArray[np.float64]
+
+
+class GlobalSettings(NamedTuple):
+    """Numbers that tune the search; none of them changes what is proved."""
+
+    # The search ends once the least error is known to this share of it. Doubled, it ends sooner.
+    tolerance: float = 1e-4
+    # Folds are divided into blocks that are searched at the same time, of at most this many folds,
+    # so that a tree's arrays stay in the processor's cache. Doubled, there are half as many trees.
+    folds_per_block: int = 128
+    # Few folds are divided into about this many blocks. Doubled, more cores can be used, and more
+    # time goes into calls of small kernels.
+    least_blocks: int = 4
+    # The range of every τ is cut into this many cells first. Doubled, wide cells that say nothing
+    # are skipped, and cells that one bound would exclude are bounded twice.
+    first_cells: int = 32
+    # The surface that pictures show has this many γ. Doubled, curves are smoother.
+    shown: int = 81
+
+
+SEARCH = GlobalSettings()
+
+
+@dataclass(frozen=True)
+class GlobalMinimum:
+    """The least CV error over every τ and every γ of a range.
+
+    Attributes
+    ----------
+    tau, gamma : int, float
+        The best pair known.
+    upper, lower : float
+        Its CV error, rounded up, and a lower bound on h(γ, τ) for every τ searched and every γ of
+        the range. Where several supports of a fold are optimal at a γ, the lower bound holds for
+        each, except that of supports which tie at every γ the lexicographically first counts.
+    low, high : float
+        The range of γ.
+    tolerance : float
+        The relative gap (upper − lower)/upper that was asked for.
+    status : Status
+        Optimal where the gap is at most the tolerance, else the limit that was reached.
+    taus : ndarray of int, shape (τ,)
+    left : ndarray, shape (cells, 3)
+        The pairs that cannot be excluded: τ and a low and a high γ. Everywhere else h is proved to
+        exceed ``upper``.
+    gammas, cv_error : ndarray, shape (g,) and (g, τ)
+        h(γ, τ) at some γ of the range, for pictures; ∞ where a limit left supports unknown.
+    n_trees, n_cells : int
+        Trees searched for supports, and cells bounded.
+    seconds : float
+    """
+
+    tau: int
+    gamma: float
+    upper: float
+    lower: float
+    low: float
+    high: float
+    tolerance: float
+    status: Status
+    taus: NDArray[np.intp]
+    left: Array = field(repr=False)
+    gammas: Array = field(repr=False)
+    cv_error: Array = field(repr=False)
+    n_trees: int
+    n_cells: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """(upper − lower)/upper; 0 where both are 0."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0.0 else 0.0
+
+    @property
+    def certified(self) -> bool:
+        """Whether no pair has an error that is lower by more than the tolerance."""
+        return self.gap <= self.tolerance
+
+
+class FoldPieces(NamedTuple):
+    """What a cell of one size is bounded from, for some folds (``error_bounds.bound_cell``)."""
+
+    number: NDArray[np.intp]
+    ends: Array
+    row: NDArray[np.int64]
+    energy: Array
+    squares: Array
+    left: Array
+    reach: Array
+    coef: Array
+    length: Array
+
+
+class _Table(NamedTuple):
+    """The pieces of all folds at one size, as the kernel takes them."""
+
+    start: NDArray[np.int64]
+    pieces: FoldPieces
+
+    @property
+    def fits(self) -> tuple[Array, Array, Array]:
+        return self.pieces.energy, self.pieces.squares, self.pieces.left
+
+
+def fold_pieces(pieces: Pieces, held_out: Array, folds: NDArray[np.intp]) -> FoldPieces:
+    """Predictions of the rows that some folds hold out, for every support of one size.
+
+    held_out, shape (folds, m, p + 1): Rows, with a last column of zeros.
+    folds: The numbers of the folds.
+    """
+    decomposed = pieces.decomposed
+    known = pieces.row >= 0
+    used, row = np.unique(pieces.row[known], return_inverse=True)
+    number, columns = decomposed.number[used], decomposed.columns[used]
+    rows = np.arange(held_out.shape[1])
+    H = held_out[number[:, None, None], rows[:, None], columns[:, None, :]]
+    coef = np.einsum("imc,ikc->imk", H, decomposed.vectors[used]) * decomposed.turned[used][:, None]
+    places = pieces.row.copy()
+    places[known] = row
+    return FoldPieces(
+        folds[pieces.number],
+        np.column_stack([pieces.low, pieces.high]) / 2.0,
+        places,
+        decomposed.energy[used],
+        decomposed.squares[used],
+        decomposed.left[used],
+        decomposed.reach[used],
+        coef,
+        np.sqrt(np.einsum("imc,imc->im", H, H)),
+    )
+
+
+def _held_out(data: FoldData, folds: Sequence[int]) -> tuple[Array, Array]:
+    """Rows (folds, m, p + 1) with a last column of zeros, and targets (folds, m).
+
+    Rows of zeros with the target 0 give all folds one shape.
+    """
+    parts = [data.held_out(int(j)) for j in folds]
+    most = max(t.size for _, t in parts)
+    rows, targets = np.zeros((len(parts), most, data.p + 1)), np.zeros((len(parts), most))
+    for i, (H, t) in enumerate(parts):
+        rows[i, : t.size, :-1], targets[i, : t.size] = H, t
+    return rows, targets
+
+
+def supports_unit(
+    data: FoldData,
+    folds: NDArray[np.intp],
+    low: float,
+    high: float,
+    taus: NDArray[np.intp],
+    limits: Limits,
+) -> tuple[list[FoldPieces], int, Status]:
+    """The unit of some folds: their supports along the range, with the predictions.
+
+    Returns: A record per τ, the number of trees, and the status.
+    """
+    problems = [data.training(int(j)) for j in folds]
+    rows, _ = _held_out(data, folds.tolist())
+    if taus.tolist() == [data.p]:
+        found, n_trees, status = [_all_columns(problems, low, high)], 0, Status.OPTIMAL
+    else:
+        search = search_each(problems, taus)
+        if isinstance(data, RowFolds) and shares_a_tree(data):
+            Z, t, _ = data.deleted_rows
+            at = data.row_of[folds]
+            search = search_deleted_rows(data.full(), Z[at], t[at], problems, taus)
+        along = GammaRange(problems, taus, search, limits)
+        found = along.run(low, high)
+        n_trees, status = along.n_trees, along.status
+    return [fold_pieces(pieces, rows, folds) for pieces in found], n_trees, status
+
+
+def _all_columns(problems: Sequence[SparseRidgeProblem], low: float, high: float) -> Pieces:
+    """The only support of p columns, for every problem."""
+    p, k = problems[0].p, len(problems)
+    decomposed, numbers = Decomposed(stacked_rows(problems), p), np.arange(k)
+    decomposed.add(numbers, np.tile(np.arange(p), (k, 1)))
+    return Pieces(numbers, np.full(k, low), np.full(k, high), numbers.astype(np.int64), decomposed)
+
+
+def global_minimum(
+    data: FoldData,
+    taus: Sequence[int] | NDArray[np.intp],
+    *,
+    low: float = STEP.low,
+    high: float = STEP.high,
+    tolerance: float = SEARCH.tolerance,
+    limits: Limits | None = None,
+    n_jobs: int | None = None,
+    progress: Report | None = None,
+) -> GlobalMinimum:
+    """Find the least CV error h(γ, τ) over some τ and all γ from low to high, and prove it.
+
+    Parameters
+    ----------
+    data : FoldData
+        At most 45 columns, unless p is the only τ.
+    taus : sequence of int
+        With p alone, ridge regression without a choice of columns.
+    low, high : float
+        Ends of the range, 0 ≤ low < high. From γ = 0 on the bounds are useful where the columns
+        are linearly independent in the training rows of every fold.
+    tolerance : float
+        Relative gap at which the search ends.
+    limits : Limits, optional
+        Where they are reached the bounds are valid, and wider.
+    n_jobs : int, optional
+        Threads, as in joblib.
+    progress : callable, optional
+        Takes what is being done, the number of units done and the number of all units.
+
+    Returns
+    -------
+    GlobalMinimum
+
+    Raises
+    ------
+    InputError
+        A range or τ that cannot be searched, too many columns, or constraints.
+
+    Examples
+    --------
+    >>> from sparsecv.cv.global_gamma import global_minimum
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=20, p=3, tau_true=1)
+    >>> found = global_minimum(RowFolds(made.X, made.y, make_folds("loo", 20), False), [1, 2, 3])
+    >>> found.certified, found.tau
+    (True, 1)
+    """
+    data.full().refuse_constraints("a certified minimum over a range of gamma")
+    sizes = checked_taus(taus, data.p)
+    if not 0.0 <= low < high < np.inf:
+        raise InputError(f"the range of gamma must have 0 <= low < high; got {low:g}, {high:g}")
+    if not 0.0 < tolerance < 1.0:
+        raise InputError(f"the tolerance must lie in (0, 1); got {tolerance:g}")
+    if data.p > TREE_ONLY and sizes.tolist() != [data.p]:
+        raise InputError(
+            f"a certified minimum over a range of gamma takes at most {TREE_ONLY} columns, or "
+            f"tau = p alone; there are {data.p} columns"
+        )
+    limits, report = (limits or Limits()).within(), progress or (lambda *_: None)
+    k = data.folds.k
+    per_block = min(-(-k // SEARCH.least_blocks), SEARCH.folds_per_block)
+    blocks = [np.arange(i, min(i + per_block, k)) for i in range(0, k, per_block)]
+    tasks = [(block, low, high, sizes) for block in blocks]
+    found: list[tuple[list[FoldPieces], int, Status]] = [None] * len(blocks)  # type: ignore[list-item]
+    report("supports along γ", 0, len(blocks))
+    units = run_units(
+        supports_unit, data, tasks, n_jobs, allot=lambda left: limits.share(left + 1.0)
+    )
+    for done, (index, one) in enumerate(units, 1):
+        found[index] = one
+        report("supports along γ", done, len(blocks))
+    search = _Search(data, sizes, [one[0] for one in found], limits)
+    status = worst([one[2] for one in found])
+    return search.run((low, high), tolerance, report, sum(one[1] for one in found), status)
+
+
+class _Search:
+    """Branch and bound over cells (τ, range of t = γ/2), the least lower bound first."""
+
+    def __init__(
+        self,
+        data: FoldData,
+        taus: NDArray[np.intp],
+        found: list[list[FoldPieces]],
+        limits: Limits,
+    ) -> None:
+        self.taus, self.limits, self.total = taus, limits, data.total
+        k = data.folds.k
+        self.targets = _held_out(data, range(k))[1]
+        self.lengths = lengths_of(stacked_rows([data.training(j) for j in range(k)]))
+        self.tables = [_joined([one[s] for one in found], k) for s in range(taus.size)]
+        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(4)
+        self.n_cells, self._least = 0, 0.0
+
+    def bound(self, s: int, low: float, high: float, middle: float = 0.0) -> tuple[float, ...]:
+        """Lower bound in a cell, upper bound in its middle, and a γ to divide it at, or 0."""
+        self.n_cells += 1
+        middle = middle or split_gamma(low, high)
+        table, cell = self.tables[s], np.array([low, high, middle])
+        one = table.pieces
+        data = table.fits, one.reach, one.coef, one.length, self.targets, self.lengths
+        bound_cell(cell, table.start, one.ends, one.row, *data, self._work, self._out)
+        lower, upper, several, nearest = self._out.tolist()
+        divide = nearest if several else middle
+        if high - low <= NARROW * high or high <= self._least:
+            divide = 0.0
+        return lower / self.total, upper / self.total, middle, divide
+
+    def error(self, s: int, t: float) -> float:
+        """h at one γ = 2t, rounded up; the largest where several supports may be best."""
+        return self.bound(s, t * (1.0 - 1e-12), t * (1.0 + 1e-12) or 1e-300, t or 1e-301)[1]
+
+    def polished(self, s: int, t: float, best: float) -> tuple[float, float]:
+        """A γ = 2t of less error near to the best known, with the same supports; and the error."""
+        table = self.tables[s]
+        ends = table.pieces.ends
+        here = ends[(ends[:, 0] <= t) & (t <= ends[:, 1])]
+        low, high = np.log(max(here[:, 0].max(), 1e-300)), np.log(here[:, 1].min())
+        if not low < high:
+            return best, t
+
+        from scipy.optimize import minimize_scalar  # slow to import
+
+        found = minimize_scalar(
+            lambda x: self.error(s, float(np.exp(x))), bounds=(low, high), method="bounded"
+        )
+        return min((best, t), (float(found.fun), float(np.exp(found.x))))
+
+    def run(
+        self,
+        gammas: tuple[float, float],
+        tolerance: float,
+        report: Report,
+        n_trees: int,
+        status: Status,
+    ) -> GlobalMinimum:
+        """Divide cells until the gap is at most the tolerance or a limit is reached."""
+        ends = self._spaced(*gammas, SEARCH.first_cells + 1) / 2.0
+        self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
+        heap: list[tuple[float, int, float, float, float]] = []
+        final: list[tuple[float, int, float, float, float]] = []
+        best, at = np.inf, (0, float(gammas[1]) / 2.0)
+        todo = [(s, a, b) for s in range(self.taus.size) for a, b in itertools.pairwise(ends)]
+        while True:
+            for s, a, b in todo:
+                lower, upper, middle, divide = self.bound(s, float(a), float(b))
+                if upper < best:
+                    best, at = upper, (s, middle)
+                cell = (lower, s, float(a), float(b), divide)
+                if divide:
+                    heapq.heappush(heap, cell)
+                else:
+                    final.append(cell)
+            least = min(heap[0][0] if heap else np.inf, min((c[0] for c in final), default=np.inf))
+            if least >= best * (1.0 - tolerance):
+                break
+            reached = self.limits.reached(self.n_cells)
+            if reached is not None or not heap:
+                status = worst([status, reached or Status.UNPROVED])
+                break
+            _, s, a, b, divide = heapq.heappop(heap)
+            todo = [(s, a, divide), (s, divide, b)]
+            if self.n_cells % 1024 < 2:
+                report("cells of γ", self.n_cells, self.n_cells + len(heap))
+        if least >= best * (1.0 - tolerance):
+            status = Status.OPTIMAL
+        best, t = self.polished(at[0], at[1], best)
+        left = [cell for cell in heap + final if cell[0] <= best]
+        shown, errors = self._shown(*gammas)
+        return GlobalMinimum(
+            int(self.taus[at[0]]),
+            2.0 * t,
+            best,
+            min(least, best),
+            *gammas,
+            tolerance,
+            status,
+            self.taus,
+            self._merged(left),
+            shown,
+            errors,
+            n_trees,
+            self.n_cells,
+            self.limits.elapsed(),
+        )
+
+    @staticmethod
+    def _spaced(low: float, high: float, count: int) -> Array:
+        """Values of γ spaced evenly in the logarithm, and 0 where the range begins there."""
+        first = low or LEAST_GAMMA_SHARE * high
+        gammas = np.geomspace(first, high, count)
+        gammas[[0, -1]] = first, high
+        return gammas if low > 0.0 else np.append(0.0, gammas)
+
+    def _merged(self, cells: list[tuple[float, int, float, float, float]]) -> Array:
+        """Cells as rows (τ, low γ, high γ), neighbours joined."""
+        merged: list[list[float]] = []
+        for _, s, a, b, _ in sorted(cells, key=lambda cell: cell[1:3]):
+            if merged and merged[-1][0] == self.taus[s] and merged[-1][2] >= 2.0 * a:
+                merged[-1][2] = 2.0 * b
+            else:
+                merged.append([float(self.taus[s]), 2.0 * a, 2.0 * b])
+        return np.array(merged).reshape(-1, 3)
+
+    def _shown(self, low: float, high: float) -> tuple[Array, Array]:
+        """h at some γ inside the range and every τ."""
+        gammas = self._spaced(low, high, SEARCH.shown)
+        errors = np.empty((gammas.size, self.taus.size))
+        for g, t in enumerate(gammas / 2.0):
+            for s in range(self.taus.size):
+                errors[g, s] = self.error(s, float(t))
+        return gammas, errors
+
+
+def _joined(parts: list[FoldPieces], k: int) -> _Table:
+    """The pieces of all blocks of folds, with rows counted through."""
+    offset = np.cumsum([0, *(part.left.size for part in parts)])
+    row = [
+        np.where(part.row >= 0, part.row + add, -1)
+        for part, add in zip(parts, offset[:-1], strict=True)
+    ]
+    most = max(part.length.shape[1] for part in parts)
+    for i, part in enumerate(parts):  # Rows of zeros give all folds one shape.
+        lack = (0, 0), (0, most - part.length.shape[1])
+        wide = np.pad(part.coef, (*lack, (0, 0)))
+        parts[i] = part._replace(coef=wide, length=np.pad(part.length, lack))
+    pieces = FoldPieces(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+    pieces = pieces._replace(row=np.concatenate(row).astype(np.int64))
+    return _Table(np.searchsorted(pieces.number, np.arange(k + 1)).astype(np.int64), pieces)

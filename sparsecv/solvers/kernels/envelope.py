@@ -1,0 +1,315 @@
+"""Which of several supports is best at every γ of an interval, by bounds that hold in between.
+
+With t = γ/2 and the singular values √d_m of a problem's rows on a support, the objective of the
+ridge fit is f(t) = ρ + Σ e_m t/(d_m + t), a concave function of t. So a chord of f is a lower bound
+between its ends, and a tangent is an upper bound everywhere. Intervals are divided until one
+support alone can be best, or until no two of the supports differ by more than rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled import kernel
+from .linalg import EPS
+
+# A fit by singular values is the exact fit of columns and a response that are off by at most this
+# share of their lengths: some tens of rounding units (Higham 2002, Theorem 19.4, for Householder's
+# QR; the singular values of a triangular factor lose no more). Doubled, breakpoints are known to
+# half as many digits.
+BACKWARD = 64.0 * EPS
+# Two objectives whose functions of γ differ by at most this share of the smaller of the objective
+# and yᵀy − objective tie: the lexicographically first support is then the answer, as in
+# ``all_sizes.prefer``.
+TIED = 1e-12
+# An interval whose ends differ by at most this share of the upper end is not divided: every support
+# that may be best there is listed. Doubled, breakpoints are known to one binary digit less.
+NARROW = 1e-9
+# A cell is cut into this many parts when listed supports are left out that cannot be best in the
+# cell. Doubled, fewer supports are decomposed and looking at a cell takes twice as long.
+PARTS = 8
+# Intervals that wait while another is divided; with halves in the logarithm and NARROW, thirty
+# times the number of decades would be needed to reach the limit.
+MAX_WAITING = 256
+
+
+@kernel(inner=True)
+def ridge_objective(fits, c, t):  # type: ignore[no-untyped-def]
+    """Objective of support c at t = γ/2, and its derivative with respect to t, which is ‖β‖².
+
+    fits: Energies e and squares d, shape (supports, s), and ρ, shape (supports,).
+    """
+    energy, squares, left = fits
+    objective, slope = left[c], 0.0
+    for m in range(energy.shape[1]):
+        share = 1.0 / (squares[c, m] + t)
+        objective += energy[c, m] * t * share
+        slope += energy[c, m] * squares[c, m] * share * share
+    return objective, slope
+
+
+@kernel(inner=True)
+def split_point(low, high):  # type: ignore[no-untyped-def]
+    """Where an interval of t ≥ 0 is divided: halfway in the logarithm, or near to 0."""
+    return np.sqrt(low * high) if low > 0.0 else 0.01 * high
+
+
+@kernel(inner=True)
+def same_function(fits, c, other, low, high, allowed):  # type: ignore[no-untyped-def]
+    """Whether the objectives of two supports differ by at most ``allowed`` for low ≤ t ≤ high."""
+    energy, squares, left = fits
+    apart = abs(left[c] - left[other])
+    for m in range(energy.shape[1]):
+        share = high / (squares[c, m] + high)
+        apart += abs(energy[c, m] - energy[other, m]) * share
+        gap = abs(squares[c, m] - squares[other, m])
+        apart += energy[other, m] * gap * share / (squares[other, m] + low)
+    return apart <= allowed
+
+
+@kernel(inner=True)
+def value_of_others(others, yy, share):  # type: ignore[no-untyped-def]
+    """Two lower bounds on the objectives of supports that are not listed, inside a cell.
+
+    The objective f is concave, and so is 1/(yᵀy − f), because yᵀy − f is a sum of multiples of
+    1/(d_m + t); each is at least its chord over the cell.
+
+    others: Lower bounds at both ends of the cell.
+    share: Where in the cell, from 0 to 1.
+    """
+    chord = (1.0 - share) * others[0] + share * others[1]
+    least = 1e-16 * yy
+    a, b = max(yy - others[0], least), max(yy - others[1], least)
+    gain = a * b / ((1.0 - share) * b + share * a)
+    return chord, yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy
+
+
+@kernel(inner=True)
+def others_are_worse(others, yy, cell, low, high, upper):  # type: ignore[no-untyped-def]
+    """Whether supports that are not listed are worse in [low, high]; 0 no, 1 yes, 2 unknown.
+
+    cell: Its ends, at which ``others`` bounds the objectives.
+    upper: An upper bound on the least objective at low, at high, and at a third t, then that t: a
+        concave function that is linear between them.
+    """
+    if others[0] == np.inf or others[1] == np.inf:
+        return 1
+    width = cell[1] - cell[0]
+    a, b = (low - cell[0]) / width, (high - cell[0]) / width
+    at_low, at_high = value_of_others(others, yy, a), value_of_others(others, yy, b)
+    kink = 0.0 if high == low else (upper[3] - low) / (high - low)
+    unknown = False
+    for i in range(2):
+        middle = (1.0 - kink) * at_low[i] + kink * at_high[i]
+        ends = upper[0] < at_low[i] and upper[1] < at_high[i]
+        if ends and upper[2] < middle:
+            return 1
+        unknown = unknown or ends
+    return 2 if unknown else 0
+
+
+@kernel(inner=True)
+def upper_bound(low, high, at_low, at_high, upper):  # type: ignore[no-untyped-def]
+    """Write the least of two tangents at its ends and at their crossing, and the crossing.
+
+    at_low, at_high: Value and slope of a concave function at each end; the least of the values.
+    """
+    upper[0], upper[1], upper[3] = at_low[0], at_high[0], high
+    upper[2] = upper[1]
+    steeper = at_low[1] - at_high[1]
+    if steeper > 0.0:
+        # at_low[0] + at_low[1] (t − low) = at_high[0] − at_high[1] (high − t)
+        step = (at_high[0] - at_low[0] - at_high[1] * (high - low)) / steeper
+        step = min(max(step, 0.0), high - low)
+        upper[3] = low + step
+        upper[2] = max(at_low[0] + at_low[1] * step, at_high[0] - at_high[1] * (high - low - step))
+
+
+@kernel(inner=True)
+def bracket(fits, reach, lengths, low, high, listed, here, room):  # type: ignore[no-untyped-def]
+    """Bound the objectives of the supports that may be best in [low, high], and leave out others.
+
+    listed, here, shape (k,): Rows of ``fits``, and which may be best; ``here`` is changed.
+    room: As :func:`divide` takes it. Row 4 takes the upper bound of :func:`upper_bound`.
+    Returns: How many supports may be best, and whether none of them is worse at an end by more than
+        rounding.
+    """
+    low_f, high_f, slope, margin, upper = room[0], room[1], room[2], room[3], room[4]
+    first, second, left, alike = -1, -1, 0, True
+    for c in range(listed.shape[0]):
+        if here[c]:
+            low_f[c], slope[c] = ridge_objective(fits, listed[c], low)
+            high_f[c], _ = ridge_objective(fits, listed[c], high)
+            # The root of the objective is off by at most this length (docs/global.md).
+            off = BACKWARD * (lengths[0] + reach[listed[c], 0] * np.sqrt(slope[c]))
+            margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
+            if first < 0 or low_f[c] < low_f[first]:
+                first = c
+            if second < 0 or high_f[c] < high_f[second]:
+                second = c
+    at_high = high_f[second], ridge_objective(fits, listed[second], high)[1]
+    upper_bound(low, high, (low_f[first], slope[first]), at_high, upper)
+    for i in range(3):
+        upper[i] += max(margin[first], margin[second])
+    share = 0.0 if high == low else (upper[3] - low) / (high - low)
+    for c in range(listed.shape[0]):
+        if here[c]:
+            a, b = low_f[c] - margin[c], high_f[c] - margin[c]
+            here[c] = a <= upper[0] or b <= upper[1] or (1.0 - share) * a + share * b <= upper[2]
+            alike = alike and (not here[c] or (a <= upper[0] and b <= upper[1]))
+            left += here[c]
+    return left, alike
+
+
+@kernel(inner=True)
+def alike_between(fits, low, high, listed, here, room):  # type: ignore[no-untyped-def]
+    """Whether supports that are alike at both ends of [low, high] are alike between them, too.
+
+    listed, here, room: As :func:`bracket` takes and leaves them.
+    """
+    middle_f, margin, least, alike = room[0], room[3], np.inf, True
+    for c in range(listed.shape[0]):
+        if here[c]:
+            middle_f[c], _ = ridge_objective(fits, listed[c], split_point(low, high))
+            least = min(least, middle_f[c] + margin[c])
+    for c in range(listed.shape[0]):
+        alike = alike and (not here[c] or middle_f[c] - margin[c] <= least)
+    return alike
+
+
+@kernel(inner=True)
+def first_of_tied(fits, lengths, low, high, listed, here):  # type: ignore[no-untyped-def]
+    """Mark the supports of which no earlier one has the same objective at all γ of a cell."""
+    for c in range(listed.shape[0]):
+        least, _ = ridge_objective(fits, listed[c], low)
+        most, _ = ridge_objective(fits, listed[c], high)
+        allowed = TIED * max(min(least, lengths[1] - most), 0.0)
+        here[c] = True
+        for q in range(c):
+            if here[q] and same_function(fits, listed[c], listed[q], low, high, allowed):
+                here[c] = False
+
+
+@kernel(inner=True)
+def divide(  # type: ignore[no-untyped-def]
+    cell, others, lengths, listed, fits, reach, waiting, active, room, found, at, n
+):
+    """Divide a cell of γ until it is known which of the listed supports is best where.
+
+    cell: Low and high end of t = γ/2.
+    others: Lower bounds on the objective of other supports at both ends; ∞ without others.
+    lengths: Length of y, and its square.
+    listed, shape (k,): Rows of ``fits``, of supports in lexicographic order.
+    reach: For every row of ``fits`` the root of the sum of the columns' squared lengths, and the
+        least singular value.
+    waiting, active, room: Work space: (MAX_WAITING, 2), (MAX_WAITING, ≥ k) and (5, ≥ max(k, 4)).
+    found, at, n: The first n entries are pieces of other problems; the pieces of this problem take
+        the next: ends (most, 2), in increasing order, and rows of ``fits`` (most,). Pieces overlap
+        where several supports may be best.
+    Returns: The number of entries afterwards; −1 where other supports may be best; −2 where there
+        is no room.
+    """
+    top, begin = 0, n
+    waiting[0, 0], waiting[0, 1] = cell[0], cell[1]
+    first_of_tied(fits, lengths, cell[0], cell[1], listed, active[0])
+    while top >= 0:
+        low, high, here = waiting[top, 0], waiting[top, 1], active[top]
+        left, alike = bracket(fits, reach, lengths, low, high, listed, here, room)
+        worse = others_are_worse(others, lengths[1], cell, low, high, room[4])
+        narrow = high - low <= NARROW * high or high <= NARROW * cell[1]
+        if worse == 0 or (worse == 2 and narrow):
+            return -1
+        if worse == 1 and left > 1 and alike and not narrow:
+            alike = alike_between(fits, low, high, listed, here, room)
+        if worse == 2 or not (left == 1 or narrow or alike):
+            if top + 1 == waiting.shape[0]:
+                return -2
+            between = split_point(low, high)
+            waiting[top + 1, 0], waiting[top + 1, 1], waiting[top, 0] = low, between, between
+            for c in range(listed.shape[0]):
+                active[top + 1, c] = here[c]
+            top += 1
+            continue
+        for c in range(listed.shape[0]):
+            if not here[c]:
+                continue
+            again = n > begin and left == 1 and at[n - 1] == listed[c]
+            if again and found[n - 1, 1] == low:
+                found[n - 1, 1] = high
+            else:
+                if n == at.shape[0]:
+                    return -2
+                found[n, 0], found[n, 1], at[n] = low, high, listed[c]
+                n += 1
+        top -= 1
+    return n
+
+
+@kernel
+def divide_cells(  # type: ignore[no-untyped-def]
+    cell, others, lengths, listed, start, fits, reach, work, found, at, count
+):
+    """Divide a cell for several problems: :func:`divide` for each, one after the other.
+
+    others, lengths, shape (problems, 2): See :func:`divide`.
+    listed, start: Problem i has the entries ``start[i]`` to ``start[i + 1]`` of ``listed``.
+    work: Work space ``waiting``, ``active`` and ``room``.
+    found, at: Pieces (most, 2), and rows of ``fits`` (most,).
+    count, shape (problems,): Takes the number of every problem's pieces, or −1 or −2.
+    """
+    n = 0
+    for i in range(count.shape[0]):
+        mine = listed[start[i] : start[i + 1]]
+        waiting, active, room = work
+        end = divide(
+            cell, others[i], lengths[i], mine, fits, reach, waiting, active, room, found, at, n
+        )
+        count[i] = end - n if end >= 0 else end
+        n = max(end, n)
+
+
+@kernel
+def contenders(  # type: ignore[no-untyped-def]
+    cell, lists_low, lists_high, best, fits, reach, lengths, room, both, keep_low, keep_high
+):
+    """Mark the listed supports that bounds do not exclude from being best somewhere in a cell.
+
+    A listed support is bounded as supports that are not listed are, with its own objectives. The
+    cell is cut into PARTS for the bounds of the best supports.
+
+    cell: Low and high end of t = γ/2.
+    lists_low, lists_high: At each end the masks (problems, m) of the listed supports, 0 where there
+        is none, lower bounds on their objectives, and on those of other supports (problems,).
+    best, shape (problems, 2): Rows of ``fits``: the first listed support of each end.
+    lengths, shape (problems, 2): See :func:`divide`.
+    room, both: Work space (6, ≥ 4), and booleans (2,).
+    keep_low, keep_high, shape (problems, m): Take the marks; a support is marked once.
+    """
+    pair = room[5]
+    parts = PARTS if cell[0] > 0.0 else 1
+    ratio = (cell[1] / cell[0]) ** (1.0 / parts)
+    for i in range(best.shape[0]):
+        for c in range(keep_low.shape[1]):
+            keep_low[i, c] = keep_high[i, c] = False
+        low = cell[0]
+        for part in range(parts):
+            high = min(low * ratio, cell[1]) if part < parts - 1 else cell[1]
+            both[0] = both[1] = True
+            bracket(fits, reach, lengths[i], low, high, best[i], both, room)
+            for side in range(2):
+                masks, bounds, _ = lists_low if side == 0 else lists_high
+                other, other_bounds, others = lists_high if side == 0 else lists_low
+                keep = keep_low if side == 0 else keep_high
+                for c in range(masks.shape[1]):
+                    if masks[i, c] == 0 or keep[i, c]:
+                        continue
+                    there, twice = others[i], False
+                    for q in range(masks.shape[1]):
+                        if other[i, q] == masks[i, c]:
+                            there, twice = other_bounds[i, q], True
+                    if twice and side == 1:
+                        continue
+                    pair[side], pair[1 - side] = bounds[i, c], there
+                    worse = others_are_worse(pair, lengths[i, 1], cell, low, high, room[4])
+                    keep[i, c] = worse != 1
+            low = high

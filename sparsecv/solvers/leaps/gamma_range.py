@@ -1,0 +1,442 @@
+"""Every support that is best at some γ of a range, with the γ at which it is, of many problems.
+
+Trees at a few γ list the best supports of every size and bound the objectives of all others. In
+a cell between two such γ the others are worse than a chord of that bound allows, so that the
+supports that can be best in the cell are a short list, which ``kernels.envelope`` divides the
+cell among. A cell whose bound does not suffice is halved by another tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.result import Status
+from ..core.threads import on_one_thread
+from ..kernels import envelope
+from ..kernels.linalg import Array
+from ..supports.rounding import pad_support
+from .all_sizes import TREE_ONLY
+from .near_best import LIST_LENGTH, Mask, NearBest, members
+
+# Trees at this many γ are searched before any cell is looked at. Doubled, ranges in which few
+# supports change get trees that they do not need. Measured on tables of 11 to 25 columns.
+FIRST_TREES = 25
+# Where a range begins at γ = 0, the first γ above 0 is this share of its upper end; a first cell
+# that does not suffice is divided down to the square of the share. Doubled, the first cell is twice
+# as wide.
+LEAST_GAMMA_SHARE = 1e-12
+# A cell whose ends differ by at most this share of the upper end is not halved: its supports stay
+# unknown. Doubled, such a cell is twice as wide.
+NARROWEST_CELL = 1e-6
+# Pieces that the kernel has room for, for each problem of a cell; where they do not suffice the
+# cell is halved. Doubled, the arrays take twice the memory.
+PIECES_PER_PROBLEM = 64
+
+Search = Callable[[NearBest, NDArray[np.bool_], Limits], Status]
+
+
+class Decomposed:
+    """Singular value decompositions of some problems' rows on some supports of one size.
+
+    number, shape (m,): The problem; ``columns``, shape (m, size): the support, ended by −1.
+    energy, squares, left: As :func:`sparsecv.solvers.kernels.envelope.ridge_objective` takes them.
+    reach, shape (m, 2): The root of the sum of the columns' squared lengths, and the least singular
+        value, 0 where columns depend on each other.
+    turned, shape (m, size), and vectors, shape (m, size, size): The ridge fit at t = γ/2 is
+        Σ_k vectors[k] turned[k] / (squares[k] + t).
+    """
+
+    def __init__(self, rows: Array, size: int) -> None:
+        self._rows, self.size, self._place = rows, size, dict[tuple[int, int], int]()
+        self.number = np.empty(0, dtype=np.intp)
+        self.columns = np.empty((0, size), dtype=np.intp)
+        self.energy, self.squares, self.turned = (np.empty((0, size)) for _ in range(3))
+        self.left, self.reach = np.empty(0), np.empty((0, 2))
+        self.vectors = np.empty((0, size, size))
+
+    @property
+    def fits(self) -> tuple[Array, Array, Array]:
+        """What kernels take."""
+        return self.energy, self.squares, self.left
+
+    def of(self, numbers: NDArray[np.intp], masks: Mask) -> NDArray[np.int64]:
+        """Rows of the decompositions of some problems on some supports, made where missing."""
+        keys = list(zip(numbers.tolist(), masks.tolist(), strict=True))
+        new = [i for i, key in enumerate(keys) if key not in self._place]
+        fresh = list(dict.fromkeys(keys[i] for i in new))
+        if fresh:
+            self._place |= {key: len(self.number) + i for i, key in enumerate(fresh)}
+            at = np.array([key[0] for key in fresh], dtype=np.intp)
+            self.add(at, members(np.array([key[1] for key in fresh], np.uint64), self.size))
+        return np.array([self._place[key] for key in keys], dtype=np.int64)
+
+    def add(self, numbers: NDArray[np.intp], columns: NDArray[np.intp]) -> None:
+        """Decompose the rows of some problems on some supports, shape (m, size), ended by −1."""
+        p = self._rows.shape[2] - 2  # The last column is zero, in the place of missing columns.
+        rows = np.arange(self._rows.shape[1])
+        X = self._rows[numbers[:, None, None], rows[:, None], columns[:, None, :]]
+        y = self._rows[numbers, :, p]
+        U, s, V = np.linalg.svd(X, full_matrices=False)
+        lack = self.size - s.shape[1]  # Fewer rows than columns: the other values are 0.
+        along = np.einsum("irk,ir->ik", U, y)
+        rest = y - np.einsum("irk,ik->ir", U, along)
+        # A direction in which the columns do not extend explains nothing at any γ.
+        none = s <= envelope.BACKWARD * s[:, :1]
+        extent = np.where(none, 0.0, s)
+        left = np.einsum("ir,ir->i", rest, rest) + np.where(none, along**2, 0.0).sum(axis=1)
+        along[none] = 0.0
+        wide = ((0, 0), (0, lack))
+        count = (columns >= 0).sum(axis=1)
+        least = np.where(none, 0.0, s)[np.arange(len(s)), np.minimum(count, s.shape[1]) - 1]
+        least[count > s.shape[1]] = 0.0
+        V = np.pad(V, (*wide, (0, 0)))
+        for name, made in {
+            "number": numbers,
+            "columns": columns,
+            "energy": np.pad(along**2, wide),
+            "squares": np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
+            "left": left,
+            "reach": np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
+            "turned": np.pad(extent * along, wide),
+            "vectors": V,
+        }.items():
+            setattr(self, name, np.concatenate([getattr(self, name), made]))
+
+
+class Pieces(NamedTuple):
+    """For problems of one size, which support is best at which γ.
+
+    Every γ of the range is in a piece of every problem. Pieces overlap where several supports may
+    be best, as at a breakpoint, which is known to some nine digits.
+
+    number, shape (m,): The problem; pieces of a problem stand together, in increasing order.
+    low, high, shape (m,): Ends, as γ.
+    row, shape (m,): Row of ``decomposed``; −1 where any support may be best.
+    """
+
+    number: NDArray[np.intp]
+    low: Array
+    high: Array
+    row: NDArray[np.int64]
+    decomposed: Decomposed
+
+
+class GammaRange:
+    """The search over a range of γ for the supports of some problems.
+
+    problems: Training problems of the same p columns, at most 64.
+    sizes, shape (sizes,): Increasing.
+    search: Searches trees for the wanted (sizes, problems) and enters their lists.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[SparseRidgeProblem],
+        sizes: NDArray[np.intp],
+        search: Search,
+        limits: Limits,
+    ) -> None:
+        self.sizes, self.search, self.limits = sizes, search, limits
+        self.n_trees, self.status = 0, Status.OPTIMAL
+        rows = stacked_rows(problems)
+        self.lengths = lengths_of(rows)
+        self.decomposed = [Decomposed(rows, int(size)) for size in sizes]
+        k, self.count = len(problems), len(problems)
+        self._found: list[list[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]] = [
+            [] for _ in sizes
+        ]
+        most = 2 * LIST_LENGTH
+        self._work = (
+            np.empty((envelope.MAX_WAITING, 2)),
+            np.empty((envelope.MAX_WAITING, most), dtype=np.bool_),
+            np.empty((6, most)),
+        )
+        self._pieces = (
+            np.empty((PIECES_PER_PROBLEM * k, 2)),
+            np.empty(PIECES_PER_PROBLEM * k, dtype=np.int64),
+        )
+
+    def run(self, low: float, high: float) -> list[Pieces]:
+        """Search the range from low to high; one record per size."""
+        gammas = np.geomspace(low or LEAST_GAMMA_SHARE * high, high, FIRST_TREES)
+        gammas[[0, -1]] = low or gammas[0], high
+        if low == 0.0:
+            gammas = np.append(0.0, gammas)
+        everything = np.ones((self.sizes.size, self.count), dtype=bool)
+        lists = [self._lists(float(gamma), everything) for gamma in gammas]
+        cells = [(a, b, everything) for a, b in itertools.pairwise(lists)][::-1]
+        while cells:
+            a, b, wanted = cells.pop()
+            failed = np.zeros_like(wanted)
+            for s in np.flatnonzero(wanted.any(axis=1)).tolist():
+                numbers = np.flatnonzero(wanted[s])
+                failed[s, numbers] = self._divide(s, numbers, a, b)
+            if not failed.any():
+                continue
+            narrow = b.gamma - a.gamma <= NARROWEST_CELL * b.gamma
+            narrow |= b.gamma <= LEAST_GAMMA_SHARE**2 * high
+            reached = self.limits.reached(0)
+            if narrow or reached is not None:
+                self.status = reached or Status.UNPROVED
+                for s, numbers in ((s, np.flatnonzero(row)) for s, row in enumerate(failed)):
+                    ends = np.full(numbers.size, a.gamma), np.full(numbers.size, b.gamma)
+                    self._found[s].append((numbers, *ends, np.full(numbers.size, -1)))
+                continue
+            middle = self._lists(split_gamma(a.gamma, b.gamma), failed)
+            cells += [(middle, b, failed), (a, middle, failed)]
+        return [self._joined(s) for s in range(self.sizes.size)]
+
+    def _lists(self, gamma: float, wanted: NDArray[np.bool_]) -> NearBest:
+        near = NearBest.nothing(gamma, self.sizes.size, self.count)
+        if self.limits.reached(0) is None:
+            self.search(near, wanted, self.limits)
+            self.n_trees += 1
+        return near
+
+    def _divide(
+        self, s: int, numbers: NDArray[np.intp], a: NearBest, b: NearBest
+    ) -> NDArray[np.bool_]:
+        """Divide a cell among the supports of one size; whether that failed, shape (numbers,)."""
+        failed = np.zeros(numbers.size, dtype=bool)
+        known = (a.others[s, numbers] > -np.inf) & (b.others[s, numbers] > -np.inf)
+        failed[~known] = True
+        numbers = numbers[known]
+        if not numbers.size:
+            return failed
+        decomposed, lengths = self.decomposed[s], np.ascontiguousarray(self.lengths[numbers])
+        cell = np.array([a.gamma, b.gamma]) / 2.0
+        lists = [
+            (x.masks[s, numbers], x.objective[s, numbers], x.others[s, numbers]) for x in (a, b)
+        ]
+        best = np.column_stack([decomposed.of(numbers, x[0][:, 0]) for x in lists])
+        keep = [np.empty(x[0].shape, dtype=np.bool_) for x in lists]
+        both = np.empty(2, dtype=np.bool_)
+        envelope.contenders(
+            cell,
+            *lists,
+            best,
+            decomposed.fits,
+            decomposed.reach,
+            lengths,
+            self._work[2],
+            both,
+            *keep,
+        )
+        at, slot = np.nonzero(np.column_stack(keep))
+        masks = np.column_stack([x[0] for x in lists])[at, slot]
+        order = np.lexsort((~_reversed(masks), at))
+        at, masks = at[order], masks[order]
+        listed = decomposed.of(numbers[at], masks)
+        start = np.searchsorted(at, np.arange(numbers.size + 1)).astype(np.int64)
+        others = np.column_stack([x[2] for x in lists])
+        ends, rows = self._pieces
+        count = np.empty(numbers.size, dtype=np.int64)
+        data = decomposed.fits, decomposed.reach
+        envelope.divide_cells(
+            cell, others, lengths, listed, start, *data, self._work, ends, rows, count
+        )
+        failed[known] = count < 0
+        found = int(np.maximum(count, 0).sum())
+        of = np.repeat(numbers, np.maximum(count, 0))
+        pieces = 2.0 * ends[:found]
+        self._found[s].append((of, pieces[:, 0], pieces[:, 1], rows[:found].copy()))
+        return failed
+
+    def _joined(self, s: int) -> Pieces:
+        """All pieces of one size, neighbours of the same support joined."""
+        number, low, high, row = (
+            np.concatenate(part) for part in zip(*self._found[s], strict=True)
+        )
+        order = np.lexsort((low, row, number))
+        number, low, high, row = number[order], low[order], high[order], row[order]
+        first = np.ones(number.size, dtype=bool)
+        first[1:] = (number[1:] != number[:-1]) | (row[1:] != row[:-1]) | (low[1:] > high[:-1])
+        start = np.flatnonzero(first)
+        number, low, row = number[start], low[start], row[start]
+        high = np.maximum.reduceat(high, start)
+        order = np.lexsort((high, low, number))
+        return Pieces(number[order], low[order], high[order], row[order], self.decomposed[s])
+
+
+def split_gamma(low: float, high: float) -> float:
+    """Where a cell of γ is divided, as ``envelope.split_point`` divides cells of t."""
+    return float(np.sqrt(low * high)) if low > 0.0 else 0.01 * high
+
+
+def _reversed(masks: Mask) -> Mask:
+    """Masks whose order, largest first, is the lexicographic order of supports of equal size."""
+    found = np.zeros(masks.shape, dtype=np.uint64)
+    for place in range(64):
+        found |= ((masks >> np.uint64(place)) & np.uint64(1)) << np.uint64(63 - place)
+    return found
+
+
+def stacked_rows(problems: Sequence[SparseRidgeProblem]) -> Array:
+    """Factors of [X y] of problems of the same columns, each with a last column of zeros.
+
+    Returns, shape (problems, r, p + 2): Rows of zeros give all problems one shape.
+    """
+    bases = [problem._base for problem in problems]
+    made = np.zeros((len(bases), max(len(base) for base in bases), problems[0].p + 2))
+    for rows, base in zip(made, bases, strict=True):
+        rows[: len(base), :-1] = base
+    return made
+
+
+def lengths_of(rows: Array) -> Array:
+    """The length of y and its square, shape (problems, 2), from what :func:`stacked_rows` gave."""
+    squares = np.einsum("ir,ir->i", rows[:, :, -2], rows[:, :, -2])
+    return np.column_stack([np.sqrt(squares), squares])
+
+
+def search_each(problems: Sequence[SparseRidgeProblem], sizes: NDArray[np.intp]) -> Search:
+    """A search of one tree for every problem."""
+
+    def search(near: NearBest, wanted: NDArray[np.bool_], limits: Limits) -> Status:
+        for i in np.flatnonzero(wanted.any(axis=0)).tolist():
+            near.search(problems[i], i, sizes, wanted[:, i], limits)
+        return Status.OPTIMAL
+
+    return search
+
+
+def search_deleted_rows(
+    full: SparseRidgeProblem,
+    rows: Array,
+    targets: Array,
+    problems: Sequence[SparseRidgeProblem],
+    sizes: NDArray[np.intp],
+) -> Search:
+    """A search of one tree for all problems that lack one row; trees of their own for a few."""
+
+    def search(near: NearBest, wanted: NDArray[np.bool_], limits: Limits) -> Status:
+        status, skipped = near.search_deleted_rows(full, rows, targets, sizes, wanted, limits)
+        for i in skipped.tolist():
+            near.search(problems[i], i, sizes, wanted[:, i], limits)
+        return status
+
+    return search
+
+
+class SupportInterval(NamedTuple):
+    """A support that is optimal for low ≤ γ ≤ high, up to the nine digits known of both ends.
+
+    ``support`` is None where a limit, or rounding, left it open which support is optimal.
+    """
+
+    low: float
+    high: float
+    support: NDArray[np.intp] | None
+
+
+@dataclass(frozen=True)
+class SupportsAlongGamma:
+    """Every optimal support of some sizes, with the γ at which it is optimal.
+
+    Attributes
+    ----------
+    sizes : ndarray of int, shape (sizes,)
+    intervals : list of list of SupportInterval
+        For every size its intervals, by their low ends. Together they cover the range. They overlap
+        where several supports may be optimal: at a breakpoint, by a share of 1e-9 of its γ. Of
+        supports that tie at every γ the lexicographically first is listed.
+    status : Status
+        Optimal where every support is known, else the limit that was reached.
+    n_trees : int
+    seconds : float
+    """
+
+    sizes: NDArray[np.intp]
+    intervals: list[list[SupportInterval]]
+    status: Status
+    n_trees: int
+    seconds: float
+
+    def at(self, gamma: float, size: int) -> list[NDArray[np.intp] | None]:
+        """The supports of a size that may be optimal at one γ of the range.
+
+        Parameters
+        ----------
+        gamma : float
+        size : int
+
+        Returns
+        -------
+        list of ndarray, or of None where the support is not known
+        """
+        intervals = self.intervals[int(np.flatnonzero(self.sizes == size)[0])]
+        return [one.support for one in intervals if one.low <= gamma <= one.high]
+
+
+@on_one_thread
+def supports_along_gamma(
+    problem: SparseRidgeProblem,
+    low: float,
+    high: float,
+    *,
+    sizes: ArrayLike | None = None,
+    limits: Limits | None = None,
+) -> SupportsAlongGamma:
+    """Find every support that is optimal at some γ from low to high, with its interval of γ.
+
+    Parameters
+    ----------
+    problem : SparseRidgeProblem
+        At most 45 columns. Its γ is not used; its τ gives the default sizes 1..τ.
+    low, high : float
+        Ends of the range, 0 ≤ low < high.
+    sizes : array of int, optional
+        Support sizes wanted.
+    limits : Limits, optional
+        Where they are reached, supports stay unknown.
+
+    Returns
+    -------
+    SupportsAlongGamma
+
+    Raises
+    ------
+    ValueError
+        A range or sizes that cannot be searched, too many columns, or constraints.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
+    >>> X, y = np.diag([1.0, 9.0, 2.0]), np.array([3.0, 2.0, 1.0])
+    >>> problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    >>> along = supports_along_gamma(problem, 0.01, 100.0)
+    >>> [(one.support.tolist(), round(one.high, 3)) for one in along.intervals[0]]
+    [([0], 2.571), ([1], 100.0)]
+    """
+    problem.refuse_constraints("the search for supports along gamma")
+    wanted = checked_sizes(problem, sizes)
+    if not 0.0 <= low < high < np.inf:
+        raise ValueError(f"the range of gamma must have 0 <= low < high; got {low:g}, {high:g}")
+    if problem.p > TREE_ONLY:
+        raise ValueError(f"at most {TREE_ONLY} columns can be searched; got {problem.p}")
+    limits = (limits or Limits()).within()
+    search = GammaRange([problem], wanted, search_each([problem], wanted), limits)
+    intervals = []
+    for size, found in zip(wanted, search.run(low, high), strict=True):
+        supports = [
+            None if row < 0 else pad_support(_columns(found.decomposed, row), int(size), problem.p)
+            for row in found.row
+        ]
+        ends = found.low.tolist(), found.high.tolist()
+        intervals.append([SupportInterval(*one) for one in zip(*ends, supports, strict=True)])
+    return SupportsAlongGamma(wanted, intervals, search.status, search.n_trees, limits.elapsed())
+
+
+def _columns(decomposed: Decomposed, row: int) -> NDArray[np.intp]:
+    """The columns of one decomposition."""
+    columns = decomposed.columns[row]
+    return np.asarray(columns[columns >= 0])

@@ -1,0 +1,188 @@
+"""The certified least CV error against the enumeration of every support on dense grids of γ."""
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from support.brute_force import Array
+
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.global_gamma import global_minimum
+from sparsecv.design.fold_data import FoldData, RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError
+from sparsecv.solvers import Status
+from sparsecv.solvers.core.limits import Limits
+
+LOW, HIGH = 1e-4, 1e4
+CASES = ("plain", "duplicate", "whole numbers", "nearly dependent", "scales", "one-hot")
+
+
+def instance(seed: int) -> RowFolds:
+    """A table of few rows, with equal columns or equal rows in some, and its folds."""
+    rng = np.random.default_rng(seed)
+    n, p, case = int(rng.integers(4, 21)), int(rng.integers(1, 9)), CASES[seed % len(CASES)]
+    X = rng.normal(size=(n, p))
+    if case == "duplicate":
+        X[:, -1] = X[:, 0]
+    elif case == "whole numbers":
+        X = rng.integers(-1, 2, size=(n, p)).astype(float)
+    elif case == "nearly dependent":
+        X[:, -1] = X[:, 0] + 1e-6 * rng.normal(size=n)
+    elif case == "scales":
+        X = X * 10.0 ** rng.uniform(-2.0, 2.0, size=p)
+    elif case == "one-hot":
+        X = np.eye(p)[rng.integers(0, p, size=n)]
+    y = X @ rng.normal(size=p) + rng.normal(size=n) * 10.0 ** rng.uniform(-2.0, 1.0)
+    if seed % 7 == 0:
+        X[1], y[1] = X[0], y[0]
+    folds = "loo" if rng.random() < 0.5 else int(rng.integers(2, min(n, 6) + 1))
+    return RowFolds(X, y, make_folds(folds, n, seed=seed), bool(rng.random() < 0.5))
+
+
+def enumerated(data: FoldData, size: int) -> Callable[[Array], Array]:
+    """h at γ for one size, with every fold's lexicographically first best support."""
+    supports = np.array(list(combinations(range(data.p), size)))
+    parts = []
+    for j in range(data.folds.k):
+        rows, (H, targets) = data.training(j)._base, data.held_out(j)
+        X, y = rows[:, supports].transpose(1, 0, 2), rows[:, -1]
+        U, s, V = np.linalg.svd(X, full_matrices=False)
+        along = np.einsum("irk,r->ik", U, y)
+        rest = np.square(y - np.einsum("irk,ik->ir", U, along)).sum(axis=1)
+        coef = np.einsum("ric,ikc->irk", H[:, supports], V) * (s * along)[:, None, :]
+        parts.append((along**2, s * s, rest, coef, targets, float(y @ y)))
+
+    def h(gammas: Array) -> Array:
+        t = gammas[:, None, None] / 2.0
+        total = np.zeros(gammas.size)
+        for energy, squares, rest, coef, targets, yy in parts:
+            objective = rest + (energy * t / (squares + t)).sum(axis=2)
+            gain = (energy * squares / (squares + t)).sum(axis=2)
+            values = np.where(objective.min(axis=1, keepdims=True) < yy / 2.0, objective, -gain)
+            least = values.min(axis=1, keepdims=True)
+            first = (values <= least + 1e-12 * abs(least)).argmax(axis=1)
+            predicted = (coef[first] / (squares[first] + t[:, 0])[:, None, :]).sum(axis=2)
+            total += np.square(targets - predicted).sum(axis=1)
+        return total / data.total
+
+    return h
+
+
+def polished(h: Callable[[Array], Array], grid: Array) -> float:
+    """The least h on a grid and, by a scalar optimiser, around the best three of its values."""
+    values = h(grid)
+    least = float(values.min())
+    for i in np.argsort(values)[:3].tolist():
+        ends = grid[[max(i - 1, 0), min(i + 1, grid.size - 1)]]
+        found = minimize_scalar(
+            lambda x: h(np.exp([x]))[0],
+            bounds=np.log(ends),
+            method="bounded",
+            options={"xatol": 1e-7},
+        )
+        least = min(least, float(found.fun))
+    return least
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_the_interval_contains_the_least_error_of_an_enumeration(seed: int) -> None:
+    data = instance(seed)
+    found = global_minimum(data, np.arange(1, data.p + 1))
+    assert found.certified
+    assert found.status is Status.OPTIMAL
+    grid = np.geomspace(LOW, HIGH, 120)
+    surfaces = {size: enumerated(data, size) for size in range(1, data.p + 1)}
+    at_found = float(surfaces[found.tau](np.array([found.gamma]))[0])
+    assert found.upper * (1.0 - 1e-4) <= at_found <= found.upper * (1.0 + 1e-9)
+    least = min(at_found, *(polished(h, grid) for h in surfaces.values()))
+    assert found.lower <= least * (1.0 + 1e-9)
+    assert least >= found.upper * (1.0 - 1e-4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_excluded_pairs_have_larger_errors(seed: int) -> None:
+    data = instance(seed)
+    found = global_minimum(data, np.arange(1, data.p + 1))
+    gammas = 10.0 ** np.random.default_rng(seed).uniform(-4.0, 4.0, 200)
+    for size in range(1, data.p + 1):
+        values = enumerated(data, size)(gammas)
+        for gamma, value in zip(gammas.tolist(), values.tolist(), strict=True):
+            kept = (found.left[:, 0] == size) & (found.left[:, 1] <= gamma)
+            if not (kept & (gamma <= found.left[:, 2])).any():
+                assert value >= found.upper * (1.0 - 1e-9)
+
+
+def test_the_certified_pair_has_the_error_that_cross_validation_finds() -> None:
+    data = instance(0)
+    found = global_minimum(data, [1, 2])
+    best = cross_validate(data, [found.gamma], [found.tau]).best()
+    assert best.cv_error == pytest.approx(found.upper, rel=1e-7)
+    assert best.cv_error <= found.upper * (1.0 + 1e-12)
+
+
+def test_shown_errors_are_those_of_cross_validation() -> None:
+    data = instance(6)
+    found = global_minimum(data, np.arange(1, data.p + 1))
+    at = np.arange(3, found.gammas.size, 20)
+    exact = cross_validate(data, found.gammas[at], found.taus).table("cv_error")
+    np.testing.assert_allclose(found.cv_error[at], exact, rtol=1e-6)
+
+
+def test_ridge_alone_takes_many_columns() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 60))
+    y = X[:, :4].sum(axis=1) + rng.normal(size=30)
+    data = RowFolds(X, y, make_folds("loo", 30), True)
+    found = global_minimum(data, [60], tolerance=1e-6)
+    assert found.certified
+    least = polished(enumerated(data, 60), np.geomspace(LOW, HIGH, 200))
+    assert found.lower <= least <= found.upper * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 6, 12])
+def test_a_range_from_zero_contains_the_least_error_of_plain_best_subset(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(18, 4))
+    data = RowFolds(X, X[:, 0] + rng.normal(size=18), make_folds("loo", 18), True)
+    found = global_minimum(data, [1, 2, 3, 4], low=0.0, high=10.0)
+    assert found.certified
+    exact = cross_validate(data, [0.0, 1e-3, 0.1, 1.0, 10.0], [1, 2, 3, 4]).best().cv_error
+    assert found.lower <= exact
+    assert found.gammas[0] == 0.0
+
+
+def test_more_threads_give_the_same_bits() -> None:
+    data = instance(9)
+    one, two = (global_minimum(data, [1, 2], n_jobs=jobs) for jobs in (1, 2))
+    assert (one.lower, one.upper, one.gamma) == (two.lower, two.upper, two.gamma)
+
+
+def test_a_limit_leaves_a_valid_interval() -> None:
+    data = instance(1)
+    found = global_minimum(data, [1, 2], limits=Limits(0.0))
+    assert found.status is Status.TIME_LIMIT
+    assert not found.certified
+    assert found.lower == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"low": 1.0, "high": 1.0}, "0 <= low < high"),
+        ({"low": -1.0}, "0 <= low < high"),
+        ({"tolerance": 0.0}, r"\(0, 1\)"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        global_minimum(instance(0), [1], **arguments)
+
+
+def test_too_many_columns_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    data = RowFolds(rng.normal(size=(60, 46)), rng.normal(size=60), make_folds("5", 60), True)
+    with pytest.raises(InputError, match="at most 45 columns"):
+        global_minimum(data, [1, 2])

@@ -1,0 +1,85 @@
+"""Supports along γ against the enumeration of every support."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from support.brute_force import Array, rounding
+from support.problems import ugly_problem
+
+from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.leaps.near_best import members
+
+LOW, HIGH = 1e-4, 1e4
+
+
+def objectives(problem: SparseRidgeProblem, size: int, gammas: Array) -> tuple[Array, Array]:
+    """Every support of a size, and their objectives at every γ, shape (γ, supports)."""
+    X, y = problem._base[:, :-1], problem._base[:, -1]
+    supports = np.array(list(combinations(range(problem.p), size)))
+    U, s, _ = np.linalg.svd(X[:, supports].transpose(1, 0, 2), full_matrices=False)
+    along = np.einsum("irk,r->ik", U, y)
+    rest = np.square(y - np.einsum("irk,ik->ir", U, along)).sum(axis=1)
+    t = gammas[:, None, None] / 2.0
+    return supports, rest + (along**2 * t / (s * s + t)).sum(axis=2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: int) -> None:
+    problem = ugly_problem(seed, 8)
+    along = supports_along_gamma(problem, LOW, HIGH, sizes=np.arange(1, problem.p + 1))
+    assert along.status is Status.OPTIMAL
+    random = 10.0 ** np.random.default_rng(seed).uniform(-4.0, 4.0, 1000)
+    for size, intervals in zip(along.sizes.tolist(), along.intervals, strict=True):
+        assert intervals[0].low == LOW
+        assert max(one.high for one in intervals) == HIGH
+        ends = np.array([end for one in intervals for end in one[:2]])
+        gammas = np.concatenate([random, ends, ends * (1.0 + 1e-7), ends * (1.0 - 1e-7)])
+        gammas = gammas[(gammas >= LOW) & (gammas <= HIGH)]
+        supports, values = objectives(problem, size, gammas)
+        for gamma, row in zip(gammas.tolist(), values, strict=True):
+            found = along.at(gamma, size)
+            listed = [row[(supports == one).all(axis=1)].item() for one in found]
+            least = float(row.min())
+            assert min(listed) <= least + rounding(least, problem.yy)
+            if gamma not in ends:  # A listed support is optimal but for nine digits of γ.
+                assert max(listed) <= least + 1e-6 * least + rounding(least, problem.yy)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_range_from_zero_begins_with_the_supports_of_plain_best_subset(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(20, 6)), rng.normal(size=20)
+    problem = SparseRidgeProblem(X, y, gamma=0.0, tau=6)
+    along = supports_along_gamma(problem, 0.0, 10.0)
+    for size, intervals in zip(along.sizes.tolist(), along.intervals, strict=True):
+        best = min(combinations(range(6), size), key=problem.objective)
+        assert intervals[0].low == 0.0
+        assert intervals[0].support is not None
+        assert tuple(intervals[0].support.tolist()) == best
+
+
+def test_a_limit_leaves_supports_unknown_and_is_named() -> None:
+    problem = SparseRidgeProblem(np.eye(5), np.arange(5.0), gamma=1.0, tau=2)
+    along = supports_along_gamma(problem, 0.1, 10.0, limits=Limits(0.0))
+    assert along.status is Status.TIME_LIMIT
+    assert [one.support for one in along.intervals[0]] == [None]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (0.1, np.inf)])
+def test_a_range_that_is_none_is_refused(low: float, high: float) -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2)
+    with pytest.raises(ValueError, match="0 <= low < high"):
+        supports_along_gamma(problem, low, high)
+
+
+def test_too_many_columns_are_refused() -> None:
+    problem = SparseRidgeProblem(np.eye(46), np.ones(46), gamma=1.0, tau=2)
+    with pytest.raises(ValueError, match="at most 45 columns"):
+        supports_along_gamma(problem, 0.1, 1.0)
+
+
+def test_members_lists_the_columns_of_masks() -> None:
+    found = members(np.array([0b1011, 1 << 44], dtype=np.uint64), 3)
+    assert found.tolist() == [[0, 1, 3], [44, -1, -1]]

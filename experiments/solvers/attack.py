@@ -35,6 +35,7 @@ PROBLEMS = {
     "ellipsoids": 2000,
     "two trees": 200,
     "constrained": 2000,
+    "any gamma": 5000,
     "fold schemes": 500,
     "leave-one-out": 30,
 }

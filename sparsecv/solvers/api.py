@@ -17,7 +17,7 @@ from .branching.enumeration import enumerated, few_supports
 from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
-from .core.problem import SparseRidgeProblem, checked_support
+from .core.problem import EPS, SparseRidgeProblem, checked_support
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets
@@ -205,7 +205,9 @@ def _native(
             proof = replace(proof, status=Status.PRECISION)
             if plain and few_supports(problem, [problem.tau]):
                 proof = enumerated(problem, np.array([problem.tau]), [support], limits)[0]
-    closed = proof.gap <= max(tol, 1e-9)  # stopped with nothing left to prove
+    # stopped with nothing left to prove: rounding alone keeps a residual from being 0
+    nothing = proof.objective <= (64.0 * EPS) ** 2 * problem.yy
+    closed = nothing or proof.gap <= max(tol, 1e-9)
     return replace(
         proof,
         lower_bound=min(proof.lower_bound, proof.objective),

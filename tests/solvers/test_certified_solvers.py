@@ -16,6 +16,7 @@ COUNTS = {
     "one factor": 40,
     "offset grid": 45,
     "one-factor grid": 45,
+    "any gamma": 60,
     "ugly": 60,
     "tree": 100,
     "all sizes": 60,

@@ -28,8 +28,10 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve,
 )
+from sparsecv.solvers.branching.enumeration import enumerated as enumerate_supports
 from sparsecv.solvers.branching.single import branch_and_bound
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.result import Proof, Status, Work
 from sparsecv.solvers.kernels.completion import complete, completion_work
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
 from sparsecv.solvers.relaxation.gram import GramForm
@@ -52,6 +54,7 @@ Attack = Callable[[np.random.Generator, int], Iterator[str]]
 P = 36  # more columns than the all-sizes tree takes
 NOISES = (0.0, 1e-8, 1e-6, 1e-4, 1e-3)
 SHARES = tuple(10.0 ** np.arange(-8.0, 1.0))  # of diag(G)
+EVERY_SHARE = tuple(10.0 ** np.arange(-12.0, 13.0))
 
 
 def above(bound: float, value: Fraction, what: str) -> Iterator[str]:
@@ -63,7 +66,7 @@ def above(bound: float, value: Fraction, what: str) -> Iterator[str]:
 def attained(problem: SparseRidgeProblem, supports: list[list[int]]) -> Fraction:
     """The least exact objective of some supports."""
     joint = exact_moments(problem._rows[:, : problem.p], problem._rows[:, problem.p])
-    return min(exact_objective(joint, problem.gamma, S) for S in supports)
+    return min(exact_objective(joint, problem.given_gamma, S) for S in supports)
 
 
 def offset_columns(rng: np.random.Generator, noise: float, gamma: float) -> SparseRidgeProblem:
@@ -204,7 +207,7 @@ def enumerated(rng: np.random.Generator, number: int) -> Iterator[str]:
     gram, ridge = GramForm.of(problem, extract=bool(rng.random() < 0.7)), problem.gamma / 2.0
     order = rng.permutation(p)
     chosen, free = order[:m].copy(), np.sort(order[m:])
-    exact = exact_objectives(data)
+    exact = exact_objectives(data._replace(gamma=problem.gamma))
     least = min(f for S, f in exact.items() if len(S) == tau and set(chosen) <= set(S))
     record = -1.0 if rng.random() < 0.5 else gram.yy - float(least) * rng.uniform(0.9, 1.1)
     here = (gram.G, gram.b, ridge, chosen, m, free, free.size, tau - m, record, -np.inf)
@@ -335,6 +338,38 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
                 yield f"{kinds}, size {size}: {support} is not allowed"
 
 
+def any_gamma(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """γ = 0 and 1e-12 to 1e12 times the columns' squared length: every search, every size."""
+    data = ugly_data(rng)
+    p = data.X.shape[1]
+    length = float(np.square(data.X).sum(axis=0).max()) or 1.0
+    data = data._replace(gamma=0.0 if number % 4 == 0 else length * EVERY_SHARE[number % 25])
+    exact = exact_objectives(data)
+    least = [min(f for S, f in exact.items() if len(S) <= k) for k in range(p + 1)]
+    whole = SparseRidgeProblem(data.X, data.y, gamma=data.gamma, tau=p)
+    lost = 1e-24 * whole.yy  # of the objective of coefficients as long as those of the fits here
+    for proof in [*every_size(whole), *(solve(whole.replace(tau=k), tol=0.0) for k in range(1, p))]:
+        size = proof.support.size
+        yield from above(proof.lower_bound, least[size], f"γ = {data.gamma:g}, size {size}")
+        own = exact[tuple(int(i) for i in proof.support)]
+        allowed = 4e-6 * float(own) + lost
+        if proof.status == "optimal" and float(own - least[size]) > allowed:
+            yield f"γ = {data.gamma:g}, size {size}: {float(own)!r}, not {float(least[size])!r}"
+
+
+def every_size(whole: SparseRidgeProblem) -> Iterator[Proof]:
+    """Every size by enumeration, by one tree, and by branch and bound."""
+    sizes = np.arange(1, whole.p + 1)
+    yield from enumerate_supports(whole, sizes, [])
+    tree = best_subsets(whole, tol=0.0)
+    for i, support in enumerate(tree.supports):
+        status = Status.OPTIMAL if tree.proved[i] else tree.status
+        bound = float(tree.lower_bound[i])
+        yield Proof(support, float(tree.objective[i]), bound, status, Work())
+    for size in sizes.tolist():
+        yield branch_and_bound(whole.replace(tau=size), tol=0.0)
+
+
 SOLVERS: dict[str, Attack] = {
     "offset columns": family_attack("offset columns"),
     "one factor": family_attack("one factor"),
@@ -348,6 +383,7 @@ SOLVERS: dict[str, Attack] = {
     "ellipsoids": ellipsoids,
     "two trees": two_trees,
     "constrained": constrained,
+    "any gamma": any_gamma,
 }
 
 

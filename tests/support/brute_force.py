@@ -20,6 +20,10 @@ Array = NDArray[np.float64]
 Matrix = list[list[Fraction]]
 Support = tuple[int, ...]
 EPS = float(np.finfo(np.float64).eps)
+# A column counts as dependent on the columns before it where they leave at most this share of its
+# squared length: in these tests columns are either farther away or equal up to rounding.
+DEPENDENT = 1e-24
+SQUARE = Fraction(DEPENDENT)
 
 
 class Data(NamedTuple):
@@ -78,7 +82,25 @@ def enumerate_size(data: Data, s: int) -> Size:
     stacked[:, top : top + n, s] = y
     stacked[:, penalty + np.arange(s), np.arange(s)] = math.sqrt(gamma / 2.0)
     R: Array = np.linalg.qr(stacked, mode="r")
-    return Size(supports, R[:, s, s] ** 2, np.square(R[:, :s, s]).sum(axis=1))
+    objective, gain = R[:, s, s] ** 2, np.square(R[:, :s, s]).sum(axis=1)
+    if s:
+        lengths = np.linalg.norm(stacked[:, :, :s], axis=1)
+        pivots = np.abs(np.diagonal(R, axis1=1, axis2=2)[:, :s])
+        lost = (pivots <= 1e2 * math.sqrt(DEPENDENT) * lengths).any(axis=1)
+        for i in np.flatnonzero(lost):  # the residual would lack directions that are rounding
+            objective[i], gain[i] = least_squares(stacked[i, :, :s], stacked[i, :, s])
+    return Size(supports, objective, gain)
+
+
+def least_squares(X: Array, y: Array) -> tuple[float, float]:
+    """Least squares by singular values: what is left of yᵀy, and what is explained."""
+    lengths = np.linalg.norm(X, axis=0)
+    U, values, _ = np.linalg.svd(X / np.where(lengths > 0.0, lengths, 1.0), full_matrices=False)
+    U = U[:, values > math.sqrt(DEPENDENT) * values.max(initial=0.0)]
+    along = U.T @ y
+    left = y - U @ along
+    left -= U @ (U.T @ left)
+    return float(left @ left), float(along @ along)
 
 
 def enumerate_all(data: Data) -> dict[int, Size]:
@@ -105,12 +127,18 @@ def as_exact(matrix: Array) -> Matrix:
 
 
 def exact_objective(joint: Matrix, gamma: float, support: Sequence[int]) -> Fraction:
-    """f_S(γ): the last pivot of the elimination of the columns of S from the joint moments."""
+    """f_S(γ): the last pivot of the elimination of the columns of S from the joint moments.
+
+    Columns that depend on earlier ones are passed over, so that f is that of the others.
+    """
     order = [*(int(i) for i in support), len(joint) - 1]
     M = [[joint[i][j] for j in order] for i in order]
     for a in range(len(order) - 1):
         M[a][a] += Fraction(gamma) / 2
+    whole = [M[a][a] for a in range(len(order))]
     for a in range(len(order) - 1):
+        if M[a][a] <= SQUARE * whole[a]:
+            continue
         for r in range(a + 1, len(order)):
             factor = M[r][a] / M[a][a]
             for c in range(a + 1, len(order)):
@@ -130,10 +158,15 @@ def exact_objectives(
         M = [[M[a][b] - z[a] * z[b] for b in range(p + 1)] for a in range(p + 1)]
     for j in range(p):
         M[j][j] += Fraction(gamma) / 2
+    whole = [M[j][j] for j in range(p)]
     out: dict[Support, Fraction] = {(): M[p][p]}
 
     def include(M: list[list[Fraction]], start: int, support: Support) -> None:
         for j in range(start, p):
+            if M[j][j] <= SQUARE * whole[j]:
+                out[(*support, j)] = M[p][p]
+                include(M, j + 1, (*support, j))
+                continue
             left = [*range(j + 1, p), p]
             reduced = [row[:] for row in M]
             for a in left:
@@ -163,3 +196,18 @@ def optimum(problem: SparseRidgeProblem) -> float:
 def rounding(objective: float, yy: float) -> float:
     """What a backward stable fit may lose: the residual's length is exact to some ulp of ||y||."""
     return 1e-9 * objective + 1e-13 * math.sqrt(objective * yy) + 1e-26 * yy
+
+
+def fit_rounding(data: Data, support: Iterable[Any], objective: float) -> float:
+    """What a backward stable fit of a support may lose, its coefficients counted.
+
+    The residual's length is exact to some ulp of ||y|| + Σ||x_j|| |β_j|, which γ = 0 leaves large
+    where columns nearly depend on each other.
+    """
+    X, y = data.X[:, list(support)], data.y
+    lengths = np.linalg.norm(X, axis=0)
+    lengths[lengths == 0.0] = 1.0
+    longest = float(np.square(lengths).max(initial=0.0)) or 1.0
+    beta = ridge(X / lengths, y, data.gamma / longest)
+    reach = float(np.linalg.norm(y) + np.abs(beta).sum())
+    return rounding(objective, reach**2 if data.gamma == 0.0 else float(y @ y))

@@ -25,6 +25,8 @@ def without(data: Data, i: int) -> Data:
 
 
 def exact_of(data: Data) -> Exact:
+    """Objectives without each row, at the γ that trees work with: at γ = 0 a tiny one."""
+    data = data._replace(gamma=problem_of(data).gamma)
     return [
         exact_sizes(exact_objectives(data, (data.X[i], float(data.y[i]))))
         for i in range(data.y.size)
@@ -45,7 +47,7 @@ def residual_of(data: Data, i: int, support: Support) -> float:
 
 def condition(data: Data) -> float:
     """Square root of the largest variance inflation factor."""
-    X, gamma = data.X, data.gamma
+    X, gamma = data.X, problem_of(data).gamma
     p = X.shape[1]
     R = np.linalg.qr(np.vstack([X, math.sqrt(gamma / 2.0) * np.eye(p)]), mode="r")
     inverse = np.linalg.inv(R)
@@ -56,7 +58,8 @@ def rounding(data: Data, objective: float, residual: float) -> float:
     """Rounding allowed in f − r²/(1 − h): a difference loses some ulp of what is subtracted."""
     size = math.sqrt(objective) + abs(residual)
     total = math.sqrt(float(data.y @ data.y))
-    return 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))
+    added = problem_of(data).data_loss(objective)  # by the tiny γ that searches have for γ = 0
+    return added + 1e-9 * objective + 64.0 * EPS * condition(data) * size * (total + abs(residual))
 
 
 def check(data: Data, found: DeletedRowSubsets, exact: Exact) -> None:

@@ -16,6 +16,9 @@ from .brute_force import Data
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
+# Share of the ugly problems that have γ = 0. Their columns are equal or differ by 1e-4 at least, as
+# what trees prove at γ = 0 is meant for coefficients that are not too long.
+ZERO_GAMMA = 0.25
 
 
 def problem_of(data: Data, tau: int | None = None) -> SparseRidgeProblem:
@@ -59,13 +62,13 @@ def ugly_data(rng: np.random.Generator, most: int = 7) -> Data:
     """A few columns, collinear, duplicated, offset, of any scale; y anything."""
     n, p = int(rng.integers(2, 14)), int(rng.integers(2, most + 1))
     X = rng.normal(size=(n, p))
-    flaw = int(rng.integers(7))
+    flaw, zero = int(rng.integers(7)), bool(rng.random() < ZERO_GAMMA)
     if flaw == 1:
         X[:, 1] = X[:, 0]
     elif flaw == 2:
-        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-9, -3) * rng.normal(size=n)
+        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-4 if zero else -9, -3) * rng.normal(size=n)
     elif flaw == 3:
-        X = X + 10.0 ** rng.uniform(1, 6)
+        X = X + 10.0 ** rng.uniform(1, 4 if zero else 6)
     elif flaw == 4:
         X = X * 10.0 ** rng.uniform(-5, 5, size=p)
     elif flaw == 5:
@@ -74,12 +77,22 @@ def ugly_data(rng: np.random.Generator, most: int = 7) -> Data:
     if rng.random() < 0.3:
         y = X[:, 0] * rng.normal() + 10.0 ** rng.uniform(-9, -2) * rng.normal(size=n)
     length = float(np.square(X).sum(axis=0).max()) or 1.0
-    return Data(X, y, length * 10.0 ** rng.uniform(-8, 8 if rng.random() < 0.2 else 1))
+    gamma = length * 10.0 ** rng.uniform(-8, 8 if rng.random() < 0.2 else 1)
+    return Data(X, y, 0.0 if zero else gamma)
 
 
 @st.composite
-def ugly(draw: st.DrawFn, max_columns: int = 5, max_rows: int = 7, mild: bool = False) -> Data:
-    """Small problems with everything that goes wrong in data; ``mild`` stays well conditioned."""
+def ugly(
+    draw: st.DrawFn,
+    max_columns: int = 5,
+    max_rows: int = 7,
+    mild: bool = False,
+    zero: bool = True,
+) -> Data:
+    """Small problems with everything that goes wrong in data.
+
+    mild: Whether problems stay well conditioned. zero: Whether some have γ = 0.
+    """
     p = draw(st.integers(1, max_columns), label="p")
     n = draw(st.integers(1, max_rows), label="n")
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1), label="seed"))
@@ -87,6 +100,7 @@ def ugly(draw: st.DrawFn, max_columns: int = 5, max_rows: int = 7, mild: bool = 
         X = rng.integers(-2, 3, (n, p)).astype(float)
     else:
         X = rng.standard_normal((n, p))
+    no_ridge = bool(zero and rng.random() < ZERO_GAMMA)
     flaws = ["duplicate", "negated", "sum", "zero", "all equal"]
     flaws += [] if mild else ["near 1e-6", "near 1e-10", "scales"]
     chosen = draw(st.lists(st.sampled_from(flaws), max_size=3), label="flaws")
@@ -103,7 +117,7 @@ def ugly(draw: st.DrawFn, max_columns: int = 5, max_rows: int = 7, mild: bool = 
         elif flaw == "all equal":
             X[:] = X[:, :1]
         elif flaw.startswith("near"):
-            X[:, a] = X[:, b] + float(flaw[5:]) * rng.standard_normal(n)
+            X[:, a] = X[:, b] + max(float(flaw[5:]), 1e-4 * no_ridge) * rng.standard_normal(n)
     kind = draw(st.sampled_from(["noise", "whole", "span", "whole span", "zero"]), label="y")
     if kind == "noise":
         y = X @ rng.standard_normal(p) + rng.standard_normal(n)
@@ -121,10 +135,12 @@ def ugly(draw: st.DrawFn, max_columns: int = 5, max_rows: int = 7, mild: bool = 
         X, y = X - X.mean(axis=0), y - y.mean()
     low, high = (-3.0, 3.0) if mild else (-8.0, 8.0)
     exponent = draw(st.floats(low, high), label="log10 γ")
-    return Data(np.ascontiguousarray(X), y, float(10.0**exponent))
+    gamma = 0.0 if no_ridge else float(10.0**exponent)
+    return Data(np.ascontiguousarray(X), y, gamma)
 
 
-def ugly_problem(seed: int, most_columns: int = 10) -> SparseRidgeProblem:
+def ugly_problem(seed: int, most_columns: int = 10, zero: bool = True) -> SparseRidgeProblem:
+    """A random problem; ``zero`` says whether some have γ = 0."""
     rng = np.random.default_rng(seed)
     n, p = int(rng.integers(1, 25)), int(rng.integers(2, most_columns + 1))
     X, y = rng.normal(size=(n, p)), rng.normal(size=n)
@@ -141,6 +157,7 @@ def ugly_problem(seed: int, most_columns: int = 10) -> SparseRidgeProblem:
     elif kind == 5:
         X = X * 10.0 ** rng.uniform(-3, 3, size=p)
     gamma = 10.0 ** rng.uniform(-6, 5)
+    gamma = 0.0 if zero and rng.random() < ZERO_GAMMA else gamma
     return SparseRidgeProblem(X, y, gamma=gamma, tau=int(rng.integers(1, p + 1)))
 
 

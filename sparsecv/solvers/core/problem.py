@@ -89,8 +89,8 @@ class _Rows:
 
     @cached_property
     def longest(self) -> float:
-        """Length of the longest column of X."""
-        return float(np.sqrt(np.square(self.rows[:, :-1]).sum(axis=0).max(initial=0.0)))
+        """Length of the longest column of X; 1 where every column is zero."""
+        return float(np.sqrt(np.square(self.rows[:, :-1]).sum(axis=0).max(initial=0.0))) or 1.0
 
     @cached_property
     def pivots(self) -> tuple[Array, Array]:

@@ -42,6 +42,8 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, eps):  # 
         for a in range(last):
             norm += work[c, a] * work[c, a]
         norm = np.sqrt(norm)
+        if norm == 0.0:  # nothing is left of the column, and there is no ridge
+            return False
         fine = fine and norm >= max(32.0 * eps * np.sqrt(square), 0.5 * least)
         # the reflection is I − v vᵀ·scale with v = (head, work[c]); column c becomes −norm
         head = least + norm

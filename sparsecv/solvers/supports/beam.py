@@ -242,7 +242,8 @@ class LocalSearch:
         s, full = self.swaps, np.diag(self.G) + self.ridge
         s.support[:] = self.best
         recompute(s, self.ridge, self.tau)
-        value = s.c**2 / np.maximum(s.d, 1e-12 * full)
+        with np.errstate(over="ignore"):  # columns that depend on the support at γ = 0
+            value = s.c**2 / np.maximum(s.d, 1e-12 * full)
         value[self.best] = np.inf
         offered = np.zeros(self.b.size, dtype=np.int8)
         offered[largest(value, SETTINGS.pair_columns + self.tau)] = 1

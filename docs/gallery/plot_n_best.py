@@ -28,11 +28,11 @@ six["CV error, root"] = np.sqrt(six["cv_error"]).round(1)
 print(six[["rank", "above the best", "CV error, root"]].to_string(index=False))
 
 # %%
-# All rows took part in finding these columns, so the CV errors serve to compare the eight models and
-# are smaller than the error to expect.
+# All rows took part in finding these columns, so the CV errors serve to compare the eight models
+# and are smaller than the error to expect.
 #
-# The picture shows which columns the eight models have. A full row is in all of them; the others stand for one
-# another.
+# The picture shows which columns the eight models have. A full row is in all of them; the other
+# columns stand for one another.
 
 used = np.zeros((X.shape[1], len(six)))
 for rank, columns in enumerate(six["columns"]):

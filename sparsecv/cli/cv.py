@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from ..errors import InputError
+from . import column_options as asks
 from . import options as shared
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ Method = Annotated[
     ),
 ]
 Tolerance = Annotated[float, typer.Option(help="Relative tolerance of --method search.")]
-Bounds = Annotated[
+SearchBounds = Annotated[
     Literal["best", "paper", "paper-exact"],
     typer.Option(help="Bounds that --method search and --method bounds use."),
 ]
@@ -88,7 +89,7 @@ def cv(
     gamma: Gammas = "auto",
     method: Method = "auto",
     tol: Tolerance = 0.01,
-    bounds: Bounds = "best",
+    search_bounds: SearchBounds = "best",
     mio_limit: MioLimit = None,
     backend: shared.BackendName = "auto",
     rule: Rule = "auto",
@@ -106,6 +107,14 @@ def cv(
     groups: shared.Groups = None,
     order: shared.Order = None,
     missing: shared.Missing = None,
+    include: asks.Include = None,
+    exclude: asks.Exclude = None,
+    column_groups: asks.ColumnGroups = None,
+    split_factors: asks.SplitFactors = False,
+    heredity: asks.Heredity = None,
+    positive: asks.Positive = None,
+    bounds: asks.Bounds = None,
+    penalty_factors: asks.PenaltyFactors = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     seed: shared.Seed = 0,
@@ -136,15 +145,20 @@ def cv(
     shared.check_files(json=json_file, save=save)
     gammas, taus = grids.parse_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
-    settings = Settings(method, backend, limit, jobs, tol, bounds, mio_limit, prove)
+    settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
     more: Any = {"repeats": checked_repeats(repeats), "seed": seed, "checkpoint": checkpoint}
     layout = Protocol(protocol, scale, intercept=not no_intercept)
     columns = {"target": target, "weights": weights, "groups": groups, "order": order}
     columns |= {"encoding": encoding, "missing": missing}
     held_out = folds if order is None else TimeOrdered(folds)
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
+    asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
+    asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
+    asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
+    asked = asks.asked_of(source, **asking)
     with on_client(dask), shared.progress(quiet) as bar:
         reading: Any = {"progress": partial(bar, "reading rows"), "announce": announce}
+        reading["asked"] = asked
         prepared = prepare(source, held_out, layout, seed=seed, n_jobs=jobs, **reading)
         _refuse(prepared, rule, settings, nested)
         taken = prepared.data, prepared.design, gammas, taus, settings

@@ -15,7 +15,14 @@ from ..selection.choice import Choice
 from ..selection.projection import Projection
 from ..solvers.core.result import Proof
 from ..tables.rows import RowSource
+from . import column_options
 from .report import Run
+
+
+def table_head(ready: Standardised) -> dict[str, Any]:
+    """The first entries of a document on a standardised table, with what its columns must obey."""
+    constraints = column_options.document(ready.design.asked, ready.names)
+    return head(ready.source, ready.design.p) | {"constraints": constraints}
 
 
 def head(source: RowSource, p: int) -> dict[str, Any]:
@@ -83,7 +90,7 @@ def fit_document(
     ready: Standardised, model: FittedModel, tau: int, gamma: float, solution: Proof
 ) -> dict[str, Any]:
     """The document that ``sparsecv fit --json`` writes."""
-    return head(ready.source, ready.design.p) | {
+    return table_head(ready) | {
         "tau": tau,
         "gamma": gamma,
         "model": _model_document(ready, model),
@@ -109,7 +116,7 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
     if result.tolerance is not None:
         more["tolerance"] = result.tolerance
     return {
-        **head(prepared.source, prepared.design.p),
+        **table_head(prepared),
         **more,
         "feature_names": [prepared.names[c] for c in prepared.design.kept],
         "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes.tolist()},
@@ -131,7 +138,7 @@ def _finite(value: float) -> float | None:
 
 def _gamma_document(prepared: Prepared, result: GammaResult) -> dict[str, Any]:
     """CV errors, bounds, supports and work at one γ, in lists over τ; null for unproved errors."""
-    names = [prepared.names[c] for c in prepared.design.kept]
+    names = [prepared.names[c] for c in prepared.design.counted]
     lists = ("std_error", "lower", "mio_by_tau")
     errors = zip(result.cv_error.tolist(), result.exact, strict=True)
     return {

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from . import column_options as asks
 from . import options as shared
 
 INTERRUPTED = "the best model found when Ctrl-C came"
@@ -28,6 +29,14 @@ def fit(
     drop: shared.Drop = None,
     weights: shared.Weights = None,
     missing: shared.Missing = None,
+    include: asks.Include = None,
+    exclude: asks.Exclude = None,
+    column_groups: asks.ColumnGroups = None,
+    split_factors: asks.SplitFactors = False,
+    heredity: asks.Heredity = None,
+    positive: asks.Positive = None,
+    bounds: asks.Bounds = None,
+    penalty_factors: asks.PenaltyFactors = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     jobs: shared.Jobs = 1,
@@ -54,15 +63,22 @@ def fit(
         raise InputError(f"--tol must be >= 0; got {tol}")
     columns = {"target": target, "weights": weights, "encoding": encoding, "missing": missing}
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
+    asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
+    asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
+    asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
+    asked = asks.asked_of(source, **asking)
     with shared.progress(quiet) as bar:
         layout = Protocol(protocol, scale, not no_intercept)
-        ready = standardise(source, layout, progress=partial(bar, "reading rows"))
-        checked_taus([tau], ready.design.p)
+        reading = partial(bar, "reading rows")
+        ready = standardise(source, layout, progress=reading, asked=asked)
+        constraints = ready.problem.constraints
+        settings.check_constraints(constraints)
+        checked_taus([tau], ready.problem.p, constraints)
         shared.announce_limit(ready.design.p, settings.time_limit)
         everything, proving = settings.seconds(ready.design.p)
         limit = everything if proving is None else proving
         most = "" if limit is None else f", at most {limit:g} s"
-        bar(f"proving the best {tau} of {ready.design.p} columns{most}", 0, 1)
+        bar(f"proving the best {tau} of {asks.selectable(ready.design)}{most}", 0, 1)
         problem = ready.problem.replace(gamma=gamma, tau=tau)
         try:
             how: Any = {"backend": backend, "time_limit": limit, "tol": tol, "n_jobs": jobs}

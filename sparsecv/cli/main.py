@@ -56,7 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        found = app(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
+        found = app(
+            args=_with_values(given) or ["--help"], prog_name="sparsecv", standalone_mode=False
+        )
         status = found if isinstance(found, int) else Exit.DONE
     except (KeyboardInterrupt, typer.Abort):
         status = Exit.INTERRUPTED
@@ -70,6 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         sys.exit(status)
     return status
+
+
+def _with_values(words: list[str]) -> list[str]:
+    """The words of a command, with "all" as the value of a --positive that has none."""
+    following = [*words[1:], "--"]
+    bare = [w == "--positive" and f.startswith("-") for w, f in zip(words, following, strict=True)]
+    return [w + "=all" * here for w, here in zip(words, bare, strict=True)]
 
 
 def _complaint(error: Any) -> str:

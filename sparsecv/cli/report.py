@@ -11,11 +11,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..cv.results import bounds_text
+from ..design.design import Design
 from ..design.model import FittedModel
 from ..design.prepare import Prepared, Standardised
 from ..selection.choice import Choice
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
+from .column_options import lines, selectable, within_constraints
 
 if TYPE_CHECKING:
     from ..selection.nested import NestedError
@@ -124,6 +126,8 @@ def print_data(console: Console, ready: Standardised) -> None:
     text += scaled.get(protocol.scale, "")
     text += ", response scaled, too (--protocol paper)" if protocol.name == "paper" else ""
     console.print(text + ("" if protocol.intercept else ", no intercept"))
+    for line in lines(ready.design, ready.names):
+        console.print(f"  {escape(line)}")
 
 
 def print_answer(console: Console, run: Run) -> None:
@@ -141,7 +145,7 @@ def print_answer(console: Console, run: Run) -> None:
 def _lines(run: Run) -> Iterator[tuple[str, str]]:
     """Yield the label and the text of every line about the choice."""
     choice, expected = run.choice, run.expected
-    what = f"{choice.tau} of {counted(run.prepared.design.p)}"
+    what = f"{choice.tau} of {selectable(run.prepared.design)}"
     if choice.weights is None:
         what += f" (τ = {choice.tau}), ridge weight γ = {number(choice.gamma)}"
     else:
@@ -154,7 +158,7 @@ def _lines(run: Run) -> Iterator[tuple[str, str]]:
         yield "", f"procedure, choice included, held out in {expected.folds} outer folds"
     yield from _proofs(run.study, choice)
     if choice.is_pair:
-        yield _best_of_size(run.model, choice.tau)
+        yield _best_of_size(run.model, choice.tau, run.prepared.design)
 
 
 def _errors(
@@ -200,7 +204,8 @@ def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
         "minimum": f"{pairs} has a smaller CV error{within}",
         "one-se": "every CV error that was compared",
         "averaged": "every model and every CV error that is averaged",
-        "projected": f"no other {counted(choice.tau)} predict more like the average",
+        "projected": f"no other {counted(choice.tau)} predict more like the average"
+        + within_constraints(study.design),
     }
     if choice.certified:
         yield "proved", proofs.get(choice.rule, f"{pairs} is better by this rule")
@@ -211,13 +216,14 @@ def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
         yield "≈", f"not proved: with all CV errors proved another model might be chosen{least}"
 
 
-def _best_of_size(model: FittedModel, tau: int) -> tuple[str, str]:
+def _best_of_size(model: FittedModel, tau: int, design: Design) -> tuple[str, str]:
     """The label and the text that say whether a model's features are proved the best.
 
     model: A model of at most ``tau`` features, fitted to all rows.
     """
+    within = within_constraints(design)
     if model.proved:
-        return "proved", f"no other {counted(tau)} fit all rows better at this γ"
+        return "proved", f"no other {counted(tau)} fit all rows better at this γ{within}"
     most = f", by at most {100 * model.gap:.2g} % of the objective"
     most = most if model.gap < MAX_SHOWN_GAP else ""
     return "≈", f"not proved: other {counted(tau)} may fit all rows better at this γ{most}"
@@ -228,12 +234,12 @@ def print_fit(
 ) -> None:
     """Print the table, τ, γ and the objective of ``sparsecv fit``, and whether it is proved."""
     print_data(console, ready)
-    console.print(f"[bold green]{tau} of {counted(ready.design.p)}, γ = {number(gamma)}[/]")
+    console.print(f"[bold green]{tau} of {selectable(ready.design)}, γ = {number(gamma)}[/]")
     bound = f" (proved lower bound {number(model.lower_bound)})"
     bound = "" if model.proved or model.gap >= MAX_SHOWN_GAP else bound
     objective = number(model.objective, model.proved)
     console.print(f"objective ‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns: {objective}{bound}")
-    label, text = _best_of_size(model, tau)
+    label, text = _best_of_size(model, tau, ready.design)
     console.print(f"[bold]{label}[/]  {text}")
 
 

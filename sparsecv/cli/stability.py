@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..errors import InputError
+from . import column_options as asks
 from . import options as shared
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ def stability(
     one_hot: shared.OneHot = False,
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
+    include: asks.Include = None,
+    exclude: asks.Exclude = None,
+    column_groups: asks.ColumnGroups = None,
+    split_factors: asks.SplitFactors = False,
+    heredity: asks.Heredity = None,
+    positive: asks.Positive = None,
+    bounds: asks.Bounds = None,
+    penalty_factors: asks.PenaltyFactors = None,
     encoding: shared.Encoding = "utf-8",
     seed: shared.Seed = 0,
     jobs: shared.Jobs = 1,
@@ -91,9 +100,20 @@ def stability(
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
     source = shared.read(data, quiet, one_hot, all_levels, drop, target=target, encoding=encoding)
+    asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
+    asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
+    asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
+    sparse = learner in ("sparse-ridge", "projected")
+    if not sparse and any(asking.values()):
+        raise InputError(
+            "constraints on columns belong to the learners sparse-ridge and projected; "
+            f"{learner} serves none"
+        )
+    asked = asks.asked_of(source, **asking) if sparse else None
     job = command.run(
         source,
         learner,
+        asked=asked,
         cv=folds,
         taus=None if taus is None else taus.tolist(),
         gammas=None if gammas is None else gammas.tolist(),
@@ -109,6 +129,7 @@ def stability(
         client=dask,
     )
     found = documents.head(source, source.p) | command.document(job)
+    found["constraints"] = asks.document(asked, source.feature_names)
     found["seconds"] = clock.elapsed()
     _show(console, found)
     if json_file is not None:

@@ -228,6 +228,11 @@ class Design:
         return SolvedRules(own.scaled(units), np.flatnonzero(self.asked.factors[self.kept] == 0.0))
 
     @property
+    def counted(self) -> NDArray[np.intp]:
+        """The raw columns that models choose from, which are solved and penalised."""
+        return self.kept if self.rules is None else np.delete(self.kept, self.rules.free)
+
+    @property
     def n_units(self) -> int:
         """The largest size of a model, in which a group of columns counts once."""
         return self.p if self.rules is None else self.rules.constraints.max_size

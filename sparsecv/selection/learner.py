@@ -124,6 +124,9 @@ class SparseRidgeLearner:
             raise InputError(f"gamma must be >= 0; got {self.gammas.min():g}")
         if self.taus.size == 0 or self.taus.min() < 1 or self.taus.max() > X.shape[1]:
             raise InputError(f"tau must lie between 1 and p = {X.shape[1]}")
+        if asked is not None and not asked.constraints.plain:
+            for tau in (self.taus.min(), self.taus.max()):
+                asked.constraints.checked_size(int(tau))
         self.protocol = Protocol(
             "honest", "unit-variance" if standardize else "none", intercept=fit_intercept
         )

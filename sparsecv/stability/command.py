@@ -14,6 +14,7 @@ from ..design.folds import Index
 from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner, largest_tau
+from ..solvers.core.column_rules import ResolvedRules
 from ..tables.rows import RowSource
 from .estimator import StabilityCV
 from .learners import Recipe, cart, svm, xgboost
@@ -27,6 +28,7 @@ class Job:
     n_train, n_test: Number of rows that the selection used, and of rows held out for a test.
     test_error, plain_test_error: Mean test losses of the chosen model, and of the model chosen at
         λ = 0; None without a test.
+    asked: What was asked of the columns.
     surface, shape (candidates,), or None: Mean test losses of every candidate of sparse ridge,
         fitted to all training rows.
     """
@@ -38,6 +40,7 @@ class Job:
     test_error: float | None = None
     plain_test_error: float | None = None
     surface: Array | None = None
+    asked: ResolvedRules | None = None
 
 
 def recipe(
@@ -49,6 +52,7 @@ def recipe(
     seed: int,
     taus: Sequence[int] | None,
     gammas: Sequence[float] | None,
+    asked: ResolvedRules | None = None,
 ) -> Recipe:
     """A learner by its name on the command line, with its grids, for n rows and p columns.
 
@@ -56,6 +60,7 @@ def recipe(
     Projected: the same τ, and the γ that :class:`sparsecv.SparseRidgeCV` visits.
 
     taus, gammas: Values of τ and γ in place of these grids.
+    asked: What is asked of the columns, by sparse ridge and projections.
     Raises InputError: The learner is a regression and the response holds labels, or τ or γ is given
         for a learner that has neither.
     """
@@ -69,12 +74,15 @@ def recipe(
         return (cart if learner == "cart" else xgboost)(classification, seed)
     if classification:
         raise InputError(f"{learner} is a regression; try --learner cart, xgboost or svm")
-    sizes = list(range(1, largest_tau(n, p) + 1)) if taus is None else list(taus)
+    held = {} if asked is None else asked.by_position()
+    least, most = (1, p) if asked is None else asked.sizes
+    top = max(least, largest_tau(n, most))
+    sizes = list(range(least, top + 1)) if taus is None else list(taus)
     if learner == "projected":
-        return Recipe(SparseRidgeCV(rule="projected", gammas=gammas), {"taus": sizes})
+        return Recipe(SparseRidgeCV(rule="projected", gammas=gammas, **held), {"taus": sizes})
     weights = np.geomspace(2e-3, 2e3, 20).tolist() if gammas is None else list(gammas)
     grid = {"gamma": weights, "tau": sizes}
-    return Recipe(SparseRidge(), grid, {"gamma": 1.0 / np.sqrt(n)})
+    return Recipe(SparseRidge(**held), grid, {"gamma": 1.0 / np.sqrt(n)})
 
 
 def run(
@@ -87,6 +95,7 @@ def run(
     classify: bool = False,
     test: float = 0.0,
     seed: int = 0,
+    asked: ResolvedRules | None = None,
     **settings: Any,
 ) -> Job:
     """Choose a learner's hyperparameters on a table, by stability-regularised cross-validation.
@@ -96,6 +105,7 @@ def run(
     classify: Whether the response holds labels.
     test: Share of the rows that is held out for a test.
     seed: Seed of the folds and of the test rows.
+    asked: What is asked of the columns.
     **settings: Further parameters of :class:`StabilityCV`.
     Raises InputError: Options contradict each other, or labels are continuous.
     """
@@ -109,14 +119,14 @@ def run(
     order = np.random.default_rng(seed).permutation(y.size)
     n_test = round(test * y.size)
     held, rows = np.sort(order[:n_test]), np.sort(order[n_test:])
-    size = rows.size, X.shape[1]
-    made = recipe(learner, *size, classification=classify, seed=seed, taus=taus, gammas=gammas)
+    grids: Any = {"taus": taus, "gammas": gammas, "asked": asked}
+    made = recipe(learner, rows.size, X.shape[1], classification=classify, seed=seed, **grids)
     way = search or ("coordinate" if learner in ("cart", "xgboost") else "grid")
     start = made.start if way == "coordinate" else None
     chosen = StabilityCV(
         made.estimator, made.param_grid, search=way, start=start, random_state=seed, **settings
     )
-    job = Job(chosen.fit(X[rows], y[rows]), learner, rows.size, n_test)
+    job = Job(chosen.fit(X[rows], y[rows]), learner, rows.size, n_test, asked=asked)
     if n_test:
         _test(job, made, X, y, rows, held)
     return job
@@ -137,7 +147,8 @@ def _test(job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index) 
     job.plain_test_error = float(measure(plain, X[held], y[held]).mean())
     if sparse:
         grid = made.param_grid
-        path = SparseRidgeLearner(X, y, grid["tau"], grid["gamma"], solver=chosen.solver)
+        how: Any = {"solver": chosen.solver, "asked": job.asked}
+        path = SparseRidgeLearner(X, y, grid["tau"], grid["gamma"], **how)
         job.surface = np.asarray(path(rows, range(path.size))[:, held].mean(axis=1))
 
 

@@ -218,7 +218,8 @@ class ProjectedSizes(EstimatorLearner):
         """Losses (c, n); see :class:`~sparsecv.selection.partial_errors.Learner`."""
         table = clone(self.estimator)._checked_rows(self.X, self.y, None)
         layout = Protocol("honest", "none", intercept=True)
-        most = quiet_design(table.X[training], table.y[training], layout).p
+        rows = table.X[training], table.y[training]
+        most = quiet_design(*rows, layout, asked=table.design.asked).n_units
         taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
         model = self._fitted(training, {"taus": np.unique(taus)})
         return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
@@ -257,6 +258,7 @@ def learner_of(
             fit_intercept=estimator.fit_intercept,
             standardize=estimator.standardize,
             gamma_first=names[0] == "gamma",
+            asked=table.design.asked,
         )
     if solver != "auto":
         raise InputError(

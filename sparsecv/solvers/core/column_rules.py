@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,16 +24,50 @@ class ResolvedRules(NamedTuple):
     counted: Columns with a penalty factor above 0, in increasing order.
     constraints: Constraints of the counted columns.
     factors, shape (p,): Penalty factors of all columns.
+    groups: The columns of every group that was named.
     """
 
     counted: Index
     constraints: Constraints
     factors: Array
+    groups: Mapping[str, list[int]] = MappingProxyType({})
 
     @property
     def plain(self) -> bool:
         """Whether nothing is asked and every column is penalised alike."""
         return self.constraints.plain and bool((self.factors == 1.0).all())
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The least and the largest size that a model may have."""
+        return max(1, self.constraints.min_size), self.constraints.max_size
+
+    def by_position(self) -> dict[str, Any]:
+        """The parameters that ask for the same, with positions for names.
+
+        Columns that follow by heredity are among ``include`` and ``exclude``.
+        """
+        found: dict[str, Any] = {}
+        own, at = self.constraints, self.counted
+        first = [int(at[columns[0]]) for columns in own.columns]
+        for name, units in (("include", own.include), ("exclude", own.exclude)):
+            if units.any():
+                found[name] = at[own.columns_of(np.flatnonzero(units))].tolist()
+        if own.grouped:
+            labels: list[str | None] = [None] * self.factors.size
+            for u, columns in enumerate(own.columns):
+                for j in at[columns].tolist() if columns.size > 1 else ():
+                    labels[j] = f"group {u}"
+            found["column_groups"] = labels
+        if own.parents.size:
+            pairs = {first[c]: [first[a] for a in above] for c, above in own.parents_of.items()}
+            found["heredity"] = ("strong" if own.strong else "weak"), pairs
+        if own.bounded:
+            ends = zip(at.tolist(), own.lower.tolist(), own.upper.tolist(), strict=True)
+            found["bounds"] = {j: (a, b) for j, a, b in ends if min(-a, b) < math.inf}
+        if (self.factors != 1.0).any():
+            found["penalty_factors"] = self.factors.tolist()
+        return found
 
 
 @dataclass(frozen=True)
@@ -108,7 +143,7 @@ class _Resolver:
                 upper=upper,
                 called=self.called,
             )
-            return ResolvedRules(np.arange(p), made, factors)
+            return ResolvedRules(np.arange(p), made, factors, self.groups)
         counted = np.flatnonzero(~free)
         self._check_unpenalised(free, unit, exclude, lower, upper)
         include += [a for c, a in pairs if free[c] and not free[a]]
@@ -130,7 +165,7 @@ class _Resolver:
             upper=upper[counted],
             called=lambda j: self.called(int(counted[j])),
         )
-        return ResolvedRules(counted, made, factors)
+        return ResolvedRules(counted, made, factors, self.groups)
 
     def called(self, column: int) -> str:
         """What messages call a column."""

@@ -10,7 +10,20 @@ from sparsecv import SparseRidgeCV
 from tests.support.constrained import Rules, best_of_every_size, random_rules
 
 # What is asked, alone and together.
-ASKED = (("factors",),)
+ASKED = (
+    ("factors",),
+    ("include",),
+    ("exclude",),
+    ("groups",),
+    ("strong",),
+    ("weak",),
+    ("positive",),
+    ("bounds",),
+    ("groups", "positive"),
+    ("strong", "include"),
+    ("groups", "weak", "bounds", "factors"),
+    ("include", "exclude", "groups", "strong", "positive", "factors"),
+)
 PROBLEMS = 9  # of every kind: 108 in all
 
 

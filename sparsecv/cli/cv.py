@@ -180,7 +180,7 @@ def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | No
     from ..selection.rules import RULES, allowed_rule
 
     if "averages" not in RULES[allowed_rule(rule, prepared.data, settings)].needs:
-        shared.announce_limit(prepared.design.p, settings.time_limit)
+        shared.announce_limit(prepared.data.n_units, settings.time_limit)
     refuse_nested(prepared.data, "5", bool(nested))
 
 

@@ -74,8 +74,8 @@ def fit(
         constraints = ready.problem.constraints
         settings.check_constraints(constraints)
         checked_taus([tau], ready.problem.p, constraints)
-        shared.announce_limit(ready.design.p, settings.time_limit)
-        everything, proving = settings.seconds(ready.design.p)
+        shared.announce_limit(constraints.n_units, settings.time_limit)
+        everything, proving = settings.seconds(ready.problem.constraints.n_units)
         limit = everything if proving is None else proving
         most = "" if limit is None else f", at most {limit:g} s"
         bar(f"proving the best {tau} of {asks.selectable(ready.design)}{most}", 0, 1)

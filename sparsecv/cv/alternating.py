@@ -179,7 +179,7 @@ class _Alternation:
 
     def run(self, start: float | None) -> str:
         """Alternate from one γ, or from the best minima of the default grid; return the end."""
-        trees = self.surface.data.p <= TREE_ONLY
+        trees = self.surface.data.n_units <= TREE_ONLY
         if start is None:
             self.edge = visit_default_grid(self.surface)
             self.errors = {g: self.surface.cv_error(g) for g in self.surface.rows}
@@ -231,9 +231,10 @@ class _Alternation:
         order = np.argsort(self.errors[gamma], kind="stable")
         for t in order[: ALTERNATION.max_taus].tolist():
             supports = self.surface.supports(gamma, t)
+            data, bounded = self.surface.data, self.surface.data.constraints.bounded
             key = t, b"".join(support.tobytes() for support in supports)
-            if key not in self.fixed:
-                self.fixed[key] = FixedSupports.of(self.surface.data, supports)
+            if key not in self.fixed or bounded:  # Which coefficients are at a bound depends on γ.
+                self.fixed[key] = FixedSupports.of(data, supports, gamma)
             best, error = gamma_step(self.fixed[key], gamma, low=low, high=high)
             found.append((error, best, int(self.surface.taus[t])))
         error, best, tau = min(found)

@@ -125,14 +125,14 @@ class Surface:
         self.settings = settings or Settings()
         self.settings.check_constraints(data.constraints)
         kind = Search if self.settings.searches else Grid if self.settings.grid else Strategy
-        self.strategy = kind(self.settings, data.p)
+        self.strategy = kind(self.settings, data.n_units)
         self.ledger = Ledger(data, self.taus)
         self.rows: dict[float, int] = {}
         self.order: list[float] = []
         self.checkpoint, self._models = checkpoint, models
         self.report: Report = (lambda *_: None) if progress is None else progress
         self._clock = Limits()
-        seconds, self._proving = self.settings.seconds(data.p)
+        seconds, self._proving = self.settings.seconds(data.n_units)
         self._only_estimates = only_estimates or seconds == 0.0
         # A time limit of 0 asks for estimates, which then take as long as they need.
         self._unlimited_estimates = seconds == 0.0

@@ -122,7 +122,7 @@ def estimate_folds(
         yield _deleted_rows(ledger, g, limits.share(float(len(rows) - done)))
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.exact[rest, :, :k].all(axis=(0, 1))).tolist()
-    if data.p > TREE_ONLY and k >= MANY_FOLDS:
+    if data.n_units > TREE_ONLY and k >= MANY_FOLDS:
         solver = "heuristic"
     gammas = np.array([ledger.gammas[g] for g in rest])
 

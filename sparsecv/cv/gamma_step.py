@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.kernels.compiled import kernel
 
 Array = NDArray[np.float64]
@@ -51,15 +52,25 @@ class FixedSupports:
     rows: float
 
     @classmethod
-    def of(cls, data: FoldData, supports: Sequence[NDArray[np.intp]]) -> FixedSupports:
-        """Decompose the training rows of every fold j on the columns ``supports[j]``."""
+    def of(
+        cls, data: FoldData, supports: Sequence[NDArray[np.intp]], gamma: float = 1.0
+    ) -> FixedSupports:
+        """Decompose the training rows of every fold j on the columns ``supports[j]``.
+
+        gamma: Coefficients that are at a bound at this γ stay there.
+        """
         k, most = len(supports), max(support.size for support in supports)
-        bases = []
+        bases, supports = [], list(supports)
+        rest: list[dict[int, float]] = []
         for j, support in enumerate(supports):
             problem = data.training(j)
             few = 4 * support.size < data.p  # A long table is not factored for few columns.
             base = problem._rows if few else problem._base
-            bases.append(base[:, np.append(support, problem.p)])
+            rest.append(held := _at_bounds(problem, gamma, support))
+            if held:
+                supports[j] = np.setdiff1d(support, list(held))
+            target = base[:, problem.p] - sum(base[:, c] * value for c, value in held.items())
+            bases.append(np.column_stack([base[:, supports[j]], target]))
         # Rows and columns of zeros give all folds one shape; they only add singular values of 0.
         stack = np.zeros((k, max(base.shape[0] for base in bases), most))
         y = np.zeros(stack.shape[:2])
@@ -71,6 +82,7 @@ class FixedSupports:
         coefs, targets, sizes = [], [], []
         for j, support in enumerate(supports):
             H, t = data.held_out(j)
+            t = t - sum(H[:, c] * value for c, value in rest[j].items())
             coefs.append((H[:, support] @ Vt[j, :, : support.size].T) * turned[j])
             targets.append(t)
             sizes.append(t.size)
@@ -84,6 +96,18 @@ class FixedSupports:
     def slope(self, gamma: float) -> float:
         """The derivative of h(γ) with respect to γ for the fixed supports."""
         return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
+
+
+def _at_bounds(
+    problem: SparseRidgeProblem, gamma: float, support: NDArray[np.intp]
+) -> dict[int, float]:
+    """The columns of a support whose coefficients are at a bound at γ, with these coefficients."""
+    asked = problem.constraints
+    if not asked.bounded:
+        return {}
+    fit = problem.replace(gamma=gamma).fit(support)
+    pairs = zip(support.tolist(), fit.coef.tolist(), strict=True)
+    return {j: value for j, value in pairs if value in (asked.lower[j], asked.upper[j])}
 
 
 @kernel

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
+from ..solvers.api import best_support
 from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -121,7 +122,7 @@ def prove_fold(
         return None
     problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
     gram = folds.gram(j, problem)
-    found = branch_and_bound(problem, warm_starts=starts, tol=0.0, limits=limits, gram=gram)
+    found = _searched(problem, starts, limits, gram)
     if found.status is Status.OPTIMAL or not problem.constraints.plain:
         return found, 0.0, np.inf
     support = pad_support(found.support, problem.tau, problem.p)
@@ -130,6 +131,21 @@ def prove_fold(
     held_out, spectrum = folds.data.held_out(j), folds.spectrum(j, problem)
     bounds = fold_bounds(problem, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
     return found, *bounds
+
+
+def _searched(
+    problem: SparseRidgeProblem,
+    starts: Sequence[NDArray[np.intp]],
+    limits: Limits,
+    gram: GramForm | None,
+    n_jobs: int | None = None,
+) -> Proof:
+    """The best support: by branch and bound, or under constraints by a tree over units."""
+    if problem.constraints.plain:
+        options: dict[str, Any] = {"limits": limits, "gram": gram, "n_jobs": n_jobs}
+        return branch_and_bound(problem, warm_starts=starts, tol=0.0, **options)
+    limited: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
+    return best_support(problem, warm_start=starts[0], tol=0.0, **limited)
 
 
 def prove_sizes(
@@ -368,8 +384,7 @@ class Prover:
             return
         problem = ledger.problem(g, k).replace(tau=int(ledger.taus[t]))
         start, gram = ledger.support(g, t, k), self._forms.gram(k, problem)
-        options: dict[str, Any] = {"limits": limits, "gram": gram, "n_jobs": self.n_jobs}
-        found = branch_and_bound(problem, warm_starts=[start], tol=0.0, **options)
+        found = _searched(problem, [start], limits, gram, self.n_jobs)
         ledger.take_proof((g, t, k), found)
 
     def _shared_tree(self, g: int) -> SharedTree | None:

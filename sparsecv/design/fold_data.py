@@ -64,6 +64,11 @@ class FoldData(ABC):
     fold_of: Index | None
 
     @property
+    def n_units(self) -> int:
+        """Number of columns, or groups of columns that count once, that models choose from."""
+        return self.constraints.n_units
+
+    @property
     def total(self) -> float:
         """Sum of ``fold_weight``: the CV error is the sum of squared errors divided by it."""
         return float(self.fold_weight.sum())

@@ -206,7 +206,7 @@ def _inner_errors(
         proved.
     """
     folds = [data.one_fold(train, test) for test in tests]
-    solver = solver_within(data.p, limits)
+    solver = solver_within(data.n_units, limits)
     path = support_path(folds[0].training(0), gammas, taus, solver=solver, limits=limits)
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
     return errors, bool(path.proved.all())

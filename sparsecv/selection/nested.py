@@ -101,7 +101,7 @@ def nested_by_default(study: Study) -> bool:
     settings = study.settings
     return (
         isinstance(study.data, RowFolds)
-        and study.data.p <= TREE_ONLY
+        and study.data.n_units <= TREE_ONLY
         and not (settings.grid or settings.searches)
         and study.n_nodes <= NESTED.max_nodes_unasked
         and study.limits.reached(0) is None

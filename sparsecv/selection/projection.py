@@ -124,7 +124,7 @@ def project_fold(average: FoldAverages, j: int, limits: Limits) -> tuple[Array, 
         and of the squared error against y; and whether every support is proved.
     """
     data, coef = average.data, average.coefs[j]
-    target, solver = data.training(j).predicting(coef), solver_within(data.p, limits)
+    target, solver = data.training(j).predicting(coef), solver_within(data.n_units, limits)
     path = support_path(target, average.gammas, average.sizes, solver=solver, limits=limits)
     rows, targets = data.held_out(j)
     distance = path.squared_errors(rows, rows @ coef)

@@ -107,7 +107,7 @@ def resolved_rule(rule: str, data: FoldData, settings: Settings) -> str:
     """
     if rule != "auto":
         return rule
-    return "projected" if data.p > TREE_ONLY and not settings.searches else "minimum"
+    return "projected" if data.n_units > TREE_ONLY and not settings.searches else "minimum"
 
 
 def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
@@ -119,8 +119,8 @@ def rule_reason(rule: str, data: FoldData, settings: Settings) -> str:
         return "as asked"
     if settings.searches:
         return f"method {settings.method} looks for the least CV error alone"
-    many = f"more than {TREE_ONLY}" if data.p > TREE_ONLY else f"at most {TREE_ONLY}"
-    return f"the default for {data.p} feature{'s' if data.p > 1 else ''}, {many}"
+    many = f"more than {TREE_ONLY}" if data.n_units > TREE_ONLY else f"at most {TREE_ONLY}"
+    return f"the default for {data.n_units} feature{'s' if data.n_units > 1 else ''}, {many}"
 
 
 def allowed_rule(rule: str, data: FoldData, settings: Settings) -> str:

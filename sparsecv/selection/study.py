@@ -116,7 +116,7 @@ class Study:
         self._n_after = 2.0 if self.averages else 0.0
         self.folder = checkpoint
         self._report: Report = progress or (lambda *_: None)
-        self.limits = Limits(settings.seconds(data.p)[0])
+        self.limits = Limits(settings.seconds(data.n_units)[0])
         self.n_nodes = 0  # Nodes of all surfaces so far.
         # The γ that were read from a checkpoint, once for every partition.
         self.reused: list[float] = []
@@ -216,7 +216,7 @@ class Study:
         proved either unless there is a time limit in seconds.
         """
         settings = self.settings
-        return settings.prove == "choice" and not settings.grid and self.data.p > TREE_ONLY
+        return settings.prove == "choice" and not settings.grid and self.data.n_units > TREE_ONLY
 
     @property
     def estimating(self) -> bool:
@@ -260,7 +260,7 @@ class Study:
                 data.y,
                 result.taus,
                 result.gammas[start : start + step],
-                solver="exact" if data.p <= TREE_ONLY else "heuristic",
+                solver="exact" if data.n_units <= TREE_ONLY else "heuristic",
                 fit_intercept=data.refit_intercept,
                 standardize=False,
                 asked=data.asked,

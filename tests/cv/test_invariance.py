@@ -15,8 +15,10 @@ from sparsecv.cv import prove
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
+from sparsecv.design.design import SolvedRules
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.solvers.core.constraints import Constraints
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -62,8 +64,10 @@ def replaced(table: Table, test: NDArray[np.intp]) -> Table:
     return Table(X, y, weights)
 
 
-def ledger_of(table: Table, folds: Any, method: str, limit: float | None) -> Ledger:
-    data = RowFolds(table.X, table.y, folds, True, table.weights)
+def ledger_of(
+    table: Table, folds: Any, method: str, limit: float | None, rules: SolvedRules | None = None
+) -> Ledger:
+    data = RowFolds(table.X, table.y, folds, True, table.weights, rules=rules)
     with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
         surface.visit(GAMMAS)
         surface.prove()
@@ -106,6 +110,33 @@ def test_a_fold_does_not_see_its_held_out_rows(
         for j in (folds.k - 1,) if proving else (0, folds.k - 1):
             other = replaced(table, folds.split(j)[1])
             theirs = ledger_of(other, folds, method, LIMITS[limit])
+            for g in range(len(GAMMAS)):
+                assert_same_fold(ours, theirs, g, j)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("kind", FOLDS)
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_constrained_fold_does_not_see_its_held_out_rows(
+    regime: str, kind: str, limit: str
+) -> None:
+    if limit == "none" and regime != "few columns":
+        limit = "small"  # Proofs of so many columns take long.
+    table = table_of(regime, True)
+    width = table.X.shape[1]
+    free, counted = np.array([width - 1]), width - 1
+    units = np.arange(counted)
+    units[1] = 0
+    low = np.full(counted, -np.inf)
+    low[::2] = 0.0
+    asked = Constraints.of(counted, unit=units, parents=[(2, 4), (3, 0)], lower=low)
+    rules = SolvedRules(asked, free)
+    folds = make_folds(FOLDS[kind], table.y.size, seed=0, X=table.X)
+    for method in ("exact", "grid"):
+        ours = ledger_of(table, folds, method, LIMITS[limit], rules)
+        for j in (0, folds.k - 1):
+            other = replaced(table, folds.split(j)[1])
+            theirs = ledger_of(other, folds, method, LIMITS[limit], rules)
             for g in range(len(GAMMAS)):
                 assert_same_fold(ours, theirs, g, j)
 

@@ -1,0 +1,153 @@
+"""Every rule under constraints on columns: models obey, projections are the best ones allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cv.gamma_step import FixedSupports
+from sparsecv.design.design import SolvedRules
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.errors import InputError
+from sparsecv.selection.learner import SparseRidgeLearner
+from sparsecv.selection.rules import RULES
+from sparsecv.solvers.core.column_rules import ColumnRules
+from sparsecv.solvers.core.constraints import Constraints
+from tests.support.constrained import Rules, best_of_every_size, random_rules
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+ALL = ("include", "groups", "strong", "positive", "bounds", "factors")
+
+
+def table(seed: int, n: int = 40, p: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * rng.choice([0.2, 1.0, 5.0], size=p) + rng.normal(size=(n, 1))
+    return X, X @ rng.normal(size=p) + rng.normal(size=n) + 3.0
+
+
+def obeys(model: SparseRidgeCV, rules: Rules, union: bool = False) -> bool:
+    free = np.flatnonzero(rules.factors == 0.0).tolist()
+    used = [j for j in model.support_.tolist() if j not in free]
+    units = [u for u, columns in enumerate(rules.units) if set(columns) & set(used)]
+    whole = sorted(j for u in units for j in rules.units[u]) == used
+    within = (rules.lower <= model.coef_).all() and (model.coef_ <= rules.upper).all()
+    return bool(
+        whole
+        and within
+        and set(free) <= set(model.support_.tolist())
+        and len(units) == model.tau_
+        and rules.allows(frozenset(units))
+    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_models_of_every_rule_obey(rule: str) -> None:
+    for seed in range(3):
+        X, y = table(seed)
+        rules = random_rules(np.random.default_rng(seed), X.shape[1], ALL)
+        model = SparseRidgeCV(cv=4, rule=rule, gammas=[0.1, 1.0, 30.0], repeats=2, **rules.keywords)
+        model.fit(X, y)
+        assert model.rule_ == rule
+        assert obeys(model, rules)
+        assert model.certified_
+
+
+def test_the_alternation_obeys() -> None:
+    for kinds in (("positive",), ("bounds", "groups"), ("factors", "weak")):
+        X, y = table(11)
+        rules = random_rules(np.random.default_rng(5), X.shape[1], kinds)
+        model = SparseRidgeCV(cv=4, rule="minimum", **rules.keywords).fit(X, y)
+        assert obeys(model, rules)
+        assert model.cv_error_ == pytest.approx(model.surface_["cv_error"].min(), rel=1e-9)
+        assert model.trace_
+
+
+def test_the_step_of_gamma_knows_bounded_fits() -> None:
+    X, y = table(4)
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        p = X.shape[1]
+        low, high = -rng.exponential(0.3, p), rng.exponential(0.3, p)
+        rules = SolvedRules(Constraints.of(p, lower=low, upper=high), np.empty(0, dtype=np.intp))
+        data = RowFolds(X, y, make_folds(4, y.size, seed=0), True, rules=rules)
+        supports = [np.sort(rng.choice(p, size=4, replace=False)) for _ in range(4)]
+        gamma = float(10.0 ** rng.uniform(-1, 2))
+        fixed = FixedSupports.of(data, supports, gamma)
+        for near in (gamma, gamma * (1.0 + 1e-7)):
+            total = 0.0
+            for j, support in enumerate(supports):
+                H, t = data.held_out(j)
+                fit = data.training(j).replace(gamma=near).fit(support)
+                total += float(np.sum((t - H[:, support] @ fit.coef) ** 2))
+            assert fixed.error(near) == pytest.approx(total / y.size, rel=1e-9)
+
+
+def test_projections_are_the_best_that_are_allowed() -> None:
+    for seed in range(4):
+        X, y = table(seed, 30, 6)
+        rules = random_rules(np.random.default_rng([7, seed]), 6, ALL if seed else ("factors",))
+        options: dict[str, Any] = {"cv": 3, "gammas": [0.5, 20.0], "repeats": 2}
+        average = SparseRidgeCV(rule="averaged", **options, **rules.keywords).fit(X, y)
+        model = SparseRidgeCV(rule="projected", **options, **rules.keywords).fit(X, y)
+        spread = X.std(axis=0)
+        scaled = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
+        target = average.predict(X)
+        for t, size in enumerate(model.sizes_["tau"]):
+            gamma = float(model.sizes_["gamma"][t])
+            best = best_of_every_size(X / spread, target, gamma, scaled, intercept=True)
+            least, optima = best[size]
+            found = model.at_size(int(size))
+            assert found.objective_ == pytest.approx(least, rel=1e-6, abs=1e-9)
+            right = dict(optima).get(tuple(found.support_.tolist()))
+            assert right is not None
+            np.testing.assert_allclose(found.coef_ * spread, right[:-1], atol=1e-5)
+
+
+def test_losses_of_the_rule_stability_equal_enumeration() -> None:
+    rng = np.random.default_rng(3)
+    for seed in range(4):
+        X, y = table(seed, 20, 6)
+        rules = random_rules(rng, 6, ALL)
+        asked = ColumnRules(**rules.keywords).resolve(6)
+        least, most = asked.sizes
+        learner = SparseRidgeLearner(X, y, range(least, most + 1), [0.3, 4.0], asked=asked)
+        rows = np.sort(rng.choice(20, size=15, replace=False))
+        found = learner.predictions(rows, range(learner.size))
+        spread = X[rows].std(axis=0)
+        scaled = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
+        for c in range(learner.size):
+            g, t = divmod(c, most - least + 1)
+            gamma = (0.3, 4.0)[g]
+            best = best_of_every_size(X[rows] / spread, y[rows], gamma, scaled, intercept=True)
+            beta = best[least + t][1][0][1]
+            np.testing.assert_allclose(found[c], (X / spread) @ beta[:-1] + beta[-1], atol=1e-6)
+
+
+def test_nested_fits_obey_in_every_outer_fold() -> None:
+    X, y = table(2, 36, 5)
+    rules = random_rules(np.random.default_rng(0), 5, ("groups", "positive", "factors"))
+    options: dict[str, Any] = {"cv": 3, "gammas": [0.1, 5.0], "rule": "minimum", **rules.keywords}
+    whole = SparseRidgeCV(nested=4, **options).fit(X, y)
+    folds, total = make_folds(4, 36, seed=0), 0.0
+    for j in range(4):
+        train, test = folds.split(j)
+        inner = SparseRidgeCV(**options).fit(X[train], y[train])
+        total += float(np.sum((y[test] - inner.predict(X[test])) ** 2))
+    assert whole.nested_error_ == pytest.approx(total / 36, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["search", "bounds"])
+def test_methods_that_serve_no_constraints_say_so(method: str) -> None:
+    X, y = table(0)
+    with pytest.raises(InputError, match=f"method {method} serves no constraints"):
+        SparseRidgeCV(method=method, gammas=[1.0], positive=True).fit(X, y)
+    with pytest.raises(InputError, match="backend highs serves no constraints"):
+        SparseRidgeCV(backend="highs", gammas=[1.0], include=[0]).fit(X, y)
+    free = {"penalty_factors": {0: 0.0}, "gammas": [1.0], "rule": "minimum", "tol": 0.0}
+    errors = [SparseRidgeCV(method=m, **free).fit(X, y).cv_error_ for m in (method, "exact")]
+    if method == "search":
+        assert errors[0] == pytest.approx(errors[1], rel=1e-9)

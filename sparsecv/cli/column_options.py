@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..errors import InputError, file_faults
-from .options import names_in
+from .options import names_in, note
 
 if TYPE_CHECKING:
     from ..design.design import Design
@@ -81,6 +81,7 @@ PenaltyFactors = Annotated[
 
 def asked_of(
     source: RowSource,
+    quiet: bool,
     *,
     include: str | None,
     exclude: str | None,
@@ -96,6 +97,7 @@ def asked_of(
     The 0/1 columns of a text column are a group unless ``split_factors``. The text column's name
     stands for its 0/1 columns everywhere.
 
+    quiet: No remark is printed on groups that nobody has asked for.
     Raises InputError: An option cannot be read, names an unknown column, or contradicts another.
     """
     from ..solvers.core.column_rules import ColumnRules
@@ -115,6 +117,9 @@ def asked_of(
     if not split_factors:
         own = {f: found for f, found in factors.items() if not grouped & set(found)}
         groups = own | groups
+        if (several := [f for f, found in own.items() if len(found) > 1]) and not quiet:
+            what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
+            note(f"{what} enter together and count once (--split-factors lets each enter alone)")
     rules = ColumnRules(
         include=columns(include),
         exclude=columns(exclude),

@@ -155,7 +155,7 @@ def cv(
     asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
     asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
     asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
-    asked = asks.asked_of(source, **asking)
+    asked = asks.asked_of(source, quiet, **asking)
     with on_client(dask), shared.progress(quiet) as bar:
         reading: Any = {"progress": partial(bar, "reading rows"), "announce": announce}
         reading["asked"] = asked

@@ -66,7 +66,7 @@ def fit(
     asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
     asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
     asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
-    asked = asks.asked_of(source, **asking)
+    asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
         layout = Protocol(protocol, scale, not no_intercept)
         reading = partial(bar, "reading rows")

@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _with_values(words: list[str]) -> list[str]:
     """The words of a command, with "all" as the value of a --positive that has none."""
-    following = [*words[1:], "--"]
+    following = [*words[1:], "--"][: len(words)]
     bare = [w == "--positive" and f.startswith("-") for w, f in zip(words, following, strict=True)]
     return [w + "=all" * here for w, here in zip(words, bare, strict=True)]
 

@@ -109,7 +109,7 @@ def stability(
             "constraints on columns belong to the learners sparse-ridge and projected; "
             f"{learner} serves none"
         )
-    asked = asks.asked_of(source, **asking) if sparse else None
+    asked = asks.asked_of(source, quiet, **asking) if sparse else None
     job = command.run(
         source,
         learner,

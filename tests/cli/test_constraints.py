@@ -1,0 +1,180 @@
+"""Constraints on columns from the command line: names, factors, documents, screens, models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from tests.support.commands import Capture, run_json
+
+QUICK = ("--gamma", "1", "--no-nested", "--rule", "minimum")
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    town = rng.choice(["ulm", "bonn", "kiel", "jena"], size=60)
+    numbers = {name: rng.normal(size=60) for name in ("a", "b", "c")}
+    made = pd.DataFrame({**numbers, "town": town})
+    made["a:b"] = made["a"] * made["b"]
+    effect = made["town"].map({"ulm": 2.0, "bonn": -1.0, "kiel": 0.0, "jena": 1.0})
+    made["y"] = made["a"] - 2.0 * made["c"] + effect + made["a:b"] + rng.normal(size=60)
+    made.to_csv("t.csv", index=False)
+    return made
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that --one-hot makes, in their order."""
+    made = frame[["a", "b", "c"]].copy()
+    for level in sorted(frame["town"].unique()):
+        made[f"town={level}"] = (frame["town"] == level).astype(float)
+    made["a:b"] = frame["a:b"]
+    return made
+
+
+def test_factors_are_groups_by_themselves(frame: pd.DataFrame, capsys: Capture) -> None:
+    found = run_json("cv", "t.csv", "--one-hot", *QUICK)
+    dummies = [f"town={level}" for level in ("bonn", "jena", "kiel", "ulm")]
+    assert found["constraints"]["groups"] == {"town": dummies}
+    assert found["constraints"]["sizes"] == [1, 5]
+    assert found["results"][0]["tau"] == [1, 2, 3, 4, 5]
+    X = table(frame)
+    model = SparseRidgeCV(gammas=[1.0], rule="minimum", column_groups={"town": dummies})
+    model.fit(X, frame["y"])
+    assert found["model"]["support"] == [X.columns[j] for j in model.support_]
+    assert found["best"]["cv_error"] == pytest.approx(model.cv_error_, rel=1e-9)
+    split = run_json("cv", "t.csv", "--one-hot", "--split-factors", *QUICK)
+    assert split["constraints"] is None
+    assert split["results"][0]["tau"] == list(range(1, 9))
+    capsys.readouterr()
+    assert main(["cv", "t.csv", "--one-hot", *QUICK]) == 0
+    out = capsys.readouterr()
+    assert "columns that enter together and count once: town (4 columns)" in out.out
+    assert "of 5 features (a group counts once)" in " ".join(out.out.split())
+    assert "town enter together and count once (--split-factors" in out.err
+
+
+CASES: list[tuple[list[str], dict[str, Any]]] = [
+    (["--include", "b,town"], {"include": ["b", "town"]}),
+    (["--exclude", "a"], {"exclude": ["a"]}),
+    (["--positive"], {"positive": True}),
+    (["--positive", "c,town"], {"positive": ["c", "town"]}),
+    (["--heredity", "strong"], {"heredity": "strong"}),
+    (["--heredity", "weak", "--exclude", "a"], {"heredity": "weak", "exclude": "a"}),
+    (
+        ["--bounds", "c:-0.5:2", "--bounds", "a:b:0:"],
+        {"bounds": {"c": (-0.5, 2), "a:b": (0, np.inf)}},
+    ),
+    (
+        ["--penalty-factors", "b:0", "--penalty-factors", "a:3"],
+        {"penalty_factors": {"b": 0, "a": 3}},
+    ),
+    (["--column-groups", "pair=a,c"], {"more": {"pair": ["a", "c"]}}),
+]
+
+
+@pytest.mark.parametrize(("words", "asked"), CASES, ids=lambda value: " ".join(map(str, value)))
+def test_options_ask_what_parameters_ask(
+    frame: pd.DataFrame, words: list[str], asked: dict[str, Any]
+) -> None:
+    X = table(frame)
+    groups = {"town": [name for name in X if "=" in name]} | asked.pop("more", {})
+    found = run_json("fit", "t.csv", "--one-hot", "--tau", "3", *words)
+    model = SparseRidge(3, column_groups=groups, **asked).fit(X, frame["y"])
+    assert found["model"]["support"] == [X.columns[j] for j in model.support_]
+    np.testing.assert_allclose(found["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
+    assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
+    assert found["model"]["proved"]
+    assert found["constraints"] is not None
+
+
+def test_the_screen_says_what_held(frame: pd.DataFrame, capsys: Capture) -> None:
+    words = ["--include", "b", "--heredity", "strong", "--bounds", "c:-3:1", "--positive", "a"]
+    more = ["--exclude", "town", "--penalty-factors", "a:2"]
+    assert (
+        main(
+            [
+                "fit",
+                "t.csv",
+                "--one-hot",
+                "--tau",
+                "3",
+                *words,
+                *more,
+                "--quiet",
+                "--save",
+                "m.json",
+            ]
+        )
+        == 0
+    )
+    capsys.readouterr()
+    assert main(["fit", "t.csv", "--one-hot", "--tau", "3", *words, *more]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words_found in (
+        "in every model: b",
+        "in no model: town=bonn, town=jena, town=kiel, town=ulm",
+        "columns that need all parents: a:b of a and b",
+        "coefficients that are not negative: a",
+        "bounds: c in [-3, 1]",
+        "penalty factors: a 2",
+        "fit all rows better at this γ, within the constraints",
+    ):
+        assert words_found in text
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+
+
+def test_groups_from_a_file(frame: pd.DataFrame) -> None:
+    Path("g.csv").write_text("column,group\na,left\nb,left\nc,\n")
+    found = run_json("fit", "t.csv", "--drop", "town", "--tau", "2", "--column-groups", "g.csv")
+    assert found["constraints"]["groups"] == {"left": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--include", "d"], "include: there is no column 'd'"),
+        (["--bounds", "a:x:1"], "--bounds takes COL:LOW:HIGH"),
+        (["--bounds", "a:1:2"], "low <= 0 <= high"),
+        (["--penalty-factors", "a"], "--penalty-factors takes COL:F"),
+        (["--column-groups", "none.csv"], "no such file; give NAME=a,b,c"),
+        (["--split-factors"], "--split-factors: the table has no factor"),
+        (["--heredity", "strong", "--include", "a:b", "--exclude", "a"], "its parent column 'a'"),
+        (["--backend", "highs", "--positive"], "backend highs serves no constraints"),
+        (["--include", "a,b,c"], "a size of 2 is too small: the included columns"),
+    ],
+)
+def test_bad_constraints_are_one_line(
+    frame: pd.DataFrame, capsys: Capture, words: list[str], message: str
+) -> None:
+    assert main(["fit", "t.csv", "--drop", "town", "--tau", "2", "--quiet", *words]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_stability_serves_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
+    words = ["--gamma", "1,10", "--include", "b", "--positive", "a,b"]
+    found = run_json("stability", "t.csv", "--one-hot", *words)
+    assert found["constraints"]["include"] == ["b"]
+    assert {line["tau"] for line in found["candidates"]} == set(range(1, 6))
+    assert main(["stability", "t.csv", "--learner", "cart", "--one-hot", "--include", "b"]) == 2
+    assert "cart serves none" in capsys.readouterr().err
+
+
+def test_the_python_model_with_factors_is_saved_with_its_columns(frame: pd.DataFrame) -> None:
+    run_json("cv", "t.csv", "--one-hot", "--penalty-factors", "b:0", *QUICK, "--save", "m.json")
+    saved = json.loads(Path("m.json").read_text(encoding="utf-8"))
+    assert "b" in saved["support"]
+    model = SparseRidgeCV.load("m.json")
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+    X = table(frame)
+    lines = Path("p.csv").read_text().split()
+    np.testing.assert_allclose([float(v) for v in lines[1:]], model.predict(X), rtol=1e-9)

@@ -29,7 +29,7 @@ def test_the_record_allows_what_enumeration_allows() -> None:
     for _ in range(150):
         p = int(rng.integers(2, 8))
         rules = random_rules(rng, p, some_kinds(rng))
-        counted, made, _ = ColumnRules(**rules.keywords).resolve(p)
+        counted, made, *_ = ColumnRules(**rules.keywords).resolve(p)
         place = {int(j): at for at, j in enumerate(counted)}
         right = {
             tuple(sorted(place[j] for u in chosen for j in rules.units[u])): len(chosen)
@@ -59,7 +59,7 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
     for _ in range(100):
         p = int(rng.integers(3, 8))
         rules = random_rules(rng, p, tuple(k for k in some_kinds(rng) if k != "include"))
-        _, made, _ = ColumnRules(**rules.keywords).resolve(p)
+        _, made, *_ = ColumnRules(**rules.keywords).resolve(p)
         units = np.flatnonzero(rng.random(made.n_units) < 0.7)
         columns = rng.permutation(made.columns_of(units))
         if columns.size == 0 or made.exclude[units].all():
@@ -129,7 +129,7 @@ def test_what_cannot_be_obeyed_is_one_clear_sentence(rules: dict, words: str) ->
 
 
 def test_heredity_reads_names() -> None:
-    _, strong, _ = ColumnRules(heredity="strong", include=["a:b"]).resolve(6, NAMES)
+    _, strong, *_ = ColumnRules(heredity="strong", include=["a:b"]).resolve(6, NAMES)
     assert strong.parents.tolist() == [[3, 0], [3, 1], [4, 2], [4, 3]]
     assert strong.include.tolist() == [True, True, False, True, False, False]
     with pytest.raises(InputError, match="no column is named like a:b"):
@@ -143,7 +143,7 @@ def test_heredity_reads_names() -> None:
 def test_a_group_is_named_like_a_column() -> None:
     names = ["x", "f=1", "f=2", "x:f"]
     groups = {"f": ["f=1", "f=2"]}
-    _, made, _ = ColumnRules(heredity="strong", column_groups=groups, include=["f"]).resolve(
+    _, made, *_ = ColumnRules(heredity="strong", column_groups=groups, include=["f"]).resolve(
         4, names
     )
     assert made.unit.tolist() == [0, 1, 1, 2]
@@ -153,7 +153,7 @@ def test_a_group_is_named_like_a_column() -> None:
 
 def test_included_children_need_the_fewest_parents() -> None:
     pairs = {3: [0, 1], 4: [1, 2], 5: [0, 1]}
-    _, made, _ = ColumnRules(include=[3, 4, 5], heredity=("weak", pairs)).resolve(6)
+    _, made, *_ = ColumnRules(include=[3, 4, 5], heredity=("weak", pairs)).resolve(6)
     assert made.min_size == 4
     assert made.columns_of(np.flatnonzero(made.least)).tolist() == [
         1,

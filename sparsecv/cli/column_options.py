@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..solvers.core.column_rules import ResolvedRules
     from ..tables.rows import RowSource
 
+Command = TypeVar("Command", bound=Callable[..., None])
 PANEL = "Constraints on columns"
 Include = Annotated[
     str | None,
@@ -77,6 +79,35 @@ PenaltyFactors = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+
+
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "include": (Include, None),
+    "exclude": (Exclude, None),
+    "column_groups": (ColumnGroups, None),
+    "split_factors": (SplitFactors, False),
+    "heredity": (Heredity, None),
+    "positive": (Positive, None),
+    "bounds": (Bounds, None),
+    "penalty_factors": (PenaltyFactors, None),
+}
+
+
+def with_constraints(command: Command) -> Command:
+    """The command itself, with the options above in the place of its ``**asking``."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        one.replace(annotation=hints[name])
+        for name, one in inspect.signature(command).parameters.items()
+        if one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+        for name, (kind, value) in OPTIONS.items()
+    ]
+    command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
+    return command
 
 
 def asked_of(

@@ -81,6 +81,7 @@ INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by t
 INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was computed"
 
 
+@asks.with_constraints
 def cv(
     data: shared.Data,
     target: shared.Target = None,
@@ -107,14 +108,6 @@ def cv(
     groups: shared.Groups = None,
     order: shared.Order = None,
     missing: shared.Missing = None,
-    include: asks.Include = None,
-    exclude: asks.Exclude = None,
-    column_groups: asks.ColumnGroups = None,
-    split_factors: asks.SplitFactors = False,
-    heredity: asks.Heredity = None,
-    positive: asks.Positive = None,
-    bounds: asks.Bounds = None,
-    penalty_factors: asks.PenaltyFactors = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     seed: shared.Seed = 0,
@@ -126,6 +119,7 @@ def cv(
     checkpoint: shared.Checkpoint = None,
     dask: shared.Dask = None,
     quiet: shared.Quiet = False,
+    **asking: Any,
 ) -> None:
     """Print the exact CV error at every sparsity, choose the best and fit the model."""
     from ..cv.settings import Settings
@@ -152,13 +146,9 @@ def cv(
     columns |= {"encoding": encoding, "missing": missing}
     held_out = folds if order is None else TimeOrdered(folds)
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
-    asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
-    asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
-    asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
-    asked = asks.asked_of(source, quiet, **asking)
+    reading: Any = {"asked": asks.asked_of(source, quiet, **asking), "announce": announce}
     with on_client(dask), shared.progress(quiet) as bar:
-        reading: Any = {"progress": partial(bar, "reading rows"), "announce": announce}
-        reading["asked"] = asked
+        reading["progress"] = partial(bar, "reading rows")
         prepared = prepare(source, held_out, layout, seed=seed, n_jobs=jobs, **reading)
         _refuse(prepared, rule, settings, nested)
         taken = prepared.data, prepared.design, gammas, taus, settings

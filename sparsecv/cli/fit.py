@@ -14,6 +14,7 @@ from . import options as shared
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
+@asks.with_constraints
 def fit(
     data: shared.Data,
     tau: Annotated[int, typer.Option(help="Largest number of features.")],
@@ -29,14 +30,6 @@ def fit(
     drop: shared.Drop = None,
     weights: shared.Weights = None,
     missing: shared.Missing = None,
-    include: asks.Include = None,
-    exclude: asks.Exclude = None,
-    column_groups: asks.ColumnGroups = None,
-    split_factors: asks.SplitFactors = False,
-    heredity: asks.Heredity = None,
-    positive: asks.Positive = None,
-    bounds: asks.Bounds = None,
-    penalty_factors: asks.PenaltyFactors = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     jobs: shared.Jobs = 1,
@@ -44,6 +37,7 @@ def fit(
     save: shared.Save = None,
     table: shared.WholeTables = False,
     quiet: shared.Quiet = False,
+    **asking: Any,
 ) -> None:
     """Fit the best model of at most τ features, with its certificate."""
     from ..cv.engine import interruptible
@@ -63,9 +57,6 @@ def fit(
         raise InputError(f"--tol must be >= 0; got {tol}")
     columns = {"target": target, "weights": weights, "encoding": encoding, "missing": missing}
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
-    asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
-    asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
-    asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
     asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
         layout = Protocol(protocol, scale, not no_intercept)

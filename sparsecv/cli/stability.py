@@ -51,6 +51,7 @@ Plot = Annotated[
 ]
 
 
+@asks.with_constraints
 def stability(
     data: shared.Data,
     learner: Learner = "sparse-ridge",
@@ -67,14 +68,6 @@ def stability(
     one_hot: shared.OneHot = False,
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
-    include: asks.Include = None,
-    exclude: asks.Exclude = None,
-    column_groups: asks.ColumnGroups = None,
-    split_factors: asks.SplitFactors = False,
-    heredity: asks.Heredity = None,
-    positive: asks.Positive = None,
-    bounds: asks.Bounds = None,
-    penalty_factors: asks.PenaltyFactors = None,
     encoding: shared.Encoding = "utf-8",
     seed: shared.Seed = 0,
     jobs: shared.Jobs = 1,
@@ -83,6 +76,7 @@ def stability(
     checkpoint: shared.Checkpoint = None,
     dask: shared.Dask = None,
     quiet: shared.Quiet = False,
+    **asking: Any,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
     from ..plots import curves, heatmaps
@@ -100,9 +94,6 @@ def stability(
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
     source = shared.read(data, quiet, one_hot, all_levels, drop, target=target, encoding=encoding)
-    asking: Any = {"include": include, "exclude": exclude, "column_groups": column_groups}
-    asking |= {"split_factors": split_factors, "heredity": heredity, "positive": positive}
-    asking |= {"bounds": bounds, "penalty_factors": penalty_factors}
     sparse = learner in ("sparse-ridge", "projected")
     if not sparse and any(asking.values()):
         raise InputError(

@@ -105,6 +105,10 @@ class FoldData(ABC):
     def one_fold(self, train: Index, test: Index) -> FoldData:
         """The same table with a single fold 0 that trains on some units and holds out others."""
 
+    def release(self) -> None:
+        """Drop what can be computed again, to free its memory."""
+        return
+
     @abstractmethod
     def _content(self) -> Iterable[Array]:
         """Arrays that determine the data and the order of their rows."""
@@ -396,6 +400,27 @@ class RowFolds(FoldData):
             return _split(triangle_of_blocks(blocks)[0])
         rows = self._weighted(self._moved(test, origin), test)
         return _split(rows if origin.step is None else origin.step.apply(rows))
+
+    def raw_coefficients(self, design: Design, j: int, beta: Array) -> tuple[Array, float]:
+        """Map a model of fold j's training problem to raw columns (p_raw,) and an intercept.
+
+        design: What the rows were made with.
+        beta, shape (p,): Coefficients of the problem's columns.
+        """
+        _, solved = self.training(j).given(np.flatnonzero(beta), beta)
+        if not self.refit_intercept:
+            return design.coefficients(solved)
+        if j not in self._means:
+            self._training_rows(j)
+        coef, own = np.zeros(design.p_raw), solved / self._scale[:-1]
+        coef[design.kept] = own
+        return coef, float(sum(mean[-1] - mean[:-1] @ own for mean in self._means[j]))
+
+    def release(self) -> None:
+        """Drop what can be computed again from the rows, to free its memory."""
+        self._problems.clear()
+        for name in ("_solved", "deleted_rows"):
+            self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:
         return (self._given,) if self.weights is None else (self._given, self.weights)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..errors import InputError, file_faults, is_number, read_json
+from .fold_models import FoldModels
 
 if TYPE_CHECKING:
     from .model import FittedModel
@@ -37,6 +38,8 @@ class SavedModel:
     fills: What a missing value of a feature in ``support`` is filled with, by the feature's name;
         empty where missing values are errors.
     note: What a user should know of the model, such as that its search was interrupted.
+    intervals: The models of the folds with their residuals (:class:`FoldModels`), which prediction
+        intervals are made from; None where they were not asked for.
     """
 
     features: list[str]
@@ -53,6 +56,7 @@ class SavedModel:
     levels: dict[str, list[str]] = field(default_factory=dict)
     fills: dict[str, float] = field(default_factory=dict)
     note: str = ""
+    intervals: dict[str, Any] | None = None
 
     @classmethod
     def of(
@@ -67,6 +71,7 @@ class SavedModel:
         levels: Mapping[str, Sequence[str]] | None = None,
         fills: NDArray[np.float64] | None = None,
         note: str = "",
+        intervals: FoldModels | None = None,
     ) -> SavedModel:
         """The saved form of a fitted model; the other arguments are the fields of that name."""
 
@@ -88,6 +93,7 @@ class SavedModel:
             {name: list(found) for name, found in (levels or {}).items()},
             {} if fills is None else {features[c]: float(fills[c]) for c in model.support},
             note,
+            None if intervals is None else intervals.document(list(features)),
         )
 
     def fitted(self) -> FittedModel:
@@ -101,13 +107,25 @@ class SavedModel:
         bound = math.nan if self.lower_bound is None else self.lower_bound
         return FittedModel(support, coef, self.intercept, objective, bound, self.proved)
 
-    def columns(self) -> dict[str, list[str]]:
+    @property
+    def fold_models(self) -> FoldModels | None:
+        """The models of the folds; None where the file has none."""
+        if self.intervals is None:
+            return None
+        return FoldModels.of_document(self.intervals, self.features)
+
+    def needed(self, intervals: bool = False) -> list[str]:
+        """Names of the features that predictions need, or predictions with their intervals."""
+        more = self.intervals["features"] if intervals and self.intervals is not None else []
+        return list(dict.fromkeys([*self.support, *more]))
+
+    def columns(self, intervals: bool = False) -> dict[str, list[str]]:
         """Names of the table's columns that predictions need, with the levels of text columns.
 
         A column of numbers has an empty list of levels.
         """
         coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
-        needed = dict.fromkeys(coded.get(name, name) for name in self.support)
+        needed = dict.fromkeys(coded.get(name, name) for name in self.needed(intervals))
         return {name: self.levels.get(name, []) for name in needed}
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,7 +163,8 @@ class SavedModel:
                 f"reads version {HEAD['version']}"
             )
         names = [one.name for one in fields(cls)]
-        later = ("fills", "note")  # Files of earlier versions lack them; their defaults then hold.
+        # Files of earlier versions lack these fields; their defaults then hold.
+        later = ("fills", "note", "intervals")
         if missing := [name for name in names if name not in found and name not in later]:
             raise InputError(f"{path}: damaged model file: {missing[0]!r} is missing")
         model = cls(**{name: found[name] for name in names if name in found})
@@ -185,4 +204,8 @@ class SavedModel:
             return "support"
         if self.fills and set(self.fills) != set(self.support):
             return "fills"
+        try:
+            _ = self.fold_models
+        except (ValueError, KeyError, TypeError):
+            return "intervals"
         return None if len(self.coef) == len(self.support) else "coef"

@@ -16,10 +16,13 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
+from ..design.fold_models import FoldModels
 from ..design.model import FittedModel
 from ..design.saved import SavedModel
+from ..design.sql import sql_expression
 from ..errors import InputError
 from ..solvers.core.column_rules import ColumnRules, ResolvedRules
+from .pipeline import linear_pipeline
 from .validation import checked_weights, frame_names, refuse_bad_columns
 
 if TYPE_CHECKING:
@@ -86,6 +89,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         InputError
             A frame whose columns have other names, or another order, than the one fitted to.
         """
+        return np.asarray(self._checked_columns(X) @ self.coef_.T + self.intercept_)
+
+    def _checked_columns(self, X: ArrayLike) -> Array:
+        """Rows to predict, checked, with the columns passed to ``fit``."""
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
         with warnings.catch_warnings():
@@ -95,7 +102,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             values = validate_data(self, X, reset=False, dtype=np.float64)
         if given is not None and fitted is not None and given != list(fitted):
             raise InputError("the feature names should match those passed to fit, in their order")
-        return np.asarray(values @ self.coef_.T + self.intercept_)
+        return np.asarray(values)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -108,31 +115,91 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         mask[self.support_ if self.coef_.ndim == 1 else np.concatenate(self.support_)] = True
         return mask
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, intervals: bool = False) -> None:
         """Write the fitted model as plain JSON, which ``sparsecv predict`` also reads.
 
         Parameters
         ----------
         path : path-like
+        intervals : bool
+            Also write the models of the folds and their residuals, from which ``predict_interval``
+            and ``sparsecv predict --coverage`` make prediction intervals.
 
         Raises
         ------
         InputError
-            The file cannot be written, or the model has several responses.
+            The file cannot be written, the model has several responses, or there are no intervals.
         NotFittedError
             There is no model yet.
         """
+        self._saved("a file holds", intervals).write(path)
+
+    def to_sql(self) -> str:
+        """Return the model's prediction as one SQL expression over the columns of a table.
+
+        Returns
+        -------
+        str
+            For ``SELECT <expression> FROM table``. Names of columns stand in double quotes; without
+            names the columns are x0, x1 and so on. A missing value gives NULL. ``sparsecv fit
+            --sql`` writes text columns of ``--one-hot`` as CASE.
+
+        Raises
+        ------
+        InputError
+            The model has several responses.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+        >>> SparseRidge(tau=1, gamma=0).fit(X, 2.0 * X[:, 0] + 1.0).to_sql()
+        '1.0 + 2.0 * "x0"'
+        """
+        return sql_expression(self._saved("SQL gives"))
+
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted pipeline of scikit-learn's own classes.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            A ColumnTransformer that selects the columns of the support, and a LinearRegression.
+            It takes the columns passed to ``fit`` and predicts what this model predicts. Converters
+            such as skl2onnx, sklearn2pmml and orbital know both steps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+        >>> SparseRidge(tau=1).fit(X, 2.0 * X[:, 0]).to_sklearn()["model"].coef_.shape
+        (1,)
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        columns = np.flatnonzero(self._get_support_mask())
+        return linear_pipeline(columns, self.coef_[..., columns], self.intercept_, names, self)
+
+    def _saved(self, what: str, intervals: bool = False) -> SavedModel:
+        """The model as a file holds it; ``what`` begins the message that refuses responses."""
         check_is_fitted(self)
         if self.coef_.ndim > 1:
             how = "save each of estimators_" if hasattr(self, "estimators_") else "fit each alone"
-            raise InputError(f"a file holds one response and this model has several: {how}")
+            raise InputError(f"{what} one response and this model has several: {how}")
         names = getattr(self, "feature_names_in_", None)
         features = [f"x{j}" for j in range(self.coef_.size)] if names is None else map(str, names)
         proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
         model = FittedModel(self.support_, self.coef_, self.intercept_, *proof)
         tau, gamma = self.tau_, self.gamma_ if hasattr(self, "gamma_") else self.gamma
-        kept = SavedModel.of(model, list(features), named=names is not None, tau=tau, gamma=gamma)
-        kept.write(path)
+        kept: dict[str, Any] = {"named": names is not None, "tau": tau, "gamma": gamma}
+        kept["intervals"] = self._intervals() if intervals else None
+        return SavedModel.of(model, list(features), **kept)
+
+    def _intervals(self) -> FoldModels:
+        """What prediction intervals are made from."""
+        raise InputError("prediction intervals need folds: use SparseRidgeCV")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -161,6 +228,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         model.status_ = "optimal" if saved.proved else "not proved"
         model.tau_ = len(saved.support) if saved.tau is None else saved.tau
         model.gamma_ = np.nan if saved.gamma is None else saved.gamma
+        if saved.fold_models is not None:
+            model._fold_models_ = saved.fold_models
         return model
 
     def _checked_rows(self, X: Any, y: Any, weights: Any, groups: Any = None) -> CheckedRows:

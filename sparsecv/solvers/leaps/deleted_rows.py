@@ -236,7 +236,9 @@ def deleted_fits(
     s = support.size
     R = problem._augmented_triangle(support)
     T, z = R[:s, :s], R[:s, s]
-    V, _ = sla.lapack.dtrtrs(T, rows[:, support].T, trans=1)  # No pivot is below √(γ/2).
+    V = rows[:, support].T
+    if s > 0:
+        V, _ = sla.lapack.dtrtrs(T, V, trans=1)  # No pivot is below √(γ/2).
     one_minus_leverage = 1.0 - np.einsum("ij,ij->j", V, V)
     residual = targets - z @ V
     with np.errstate(divide="ignore", invalid="ignore"):

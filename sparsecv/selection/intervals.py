@@ -1,0 +1,84 @@
+"""The models of the folds that belong to a choice, from which prediction intervals are made.
+
+Every fold's model is refitted at the chosen pair (γ, τ), with the support that its own training
+rows gave. Of an average, every fold has its own average; of a projection, the projection of that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..design.design import Array, Design
+from ..design.fold_data import RowFolds
+from ..design.fold_models import FoldModels
+from ..design.folds import Index
+from ..errors import InputError
+from ..solvers.core.limits import Limits
+from ..solvers.paths import support_path
+from .averaging import solver_within
+from .choice import Choice
+from .study import Study
+
+
+def fold_models(study: Study, choice: Choice) -> FoldModels:
+    """The fold models of a choice, in raw units, with their absolute residuals held out.
+
+    Raises InputError: The folds do not hold out every row once, rows have weights, or the rows are
+        not in memory.
+    """
+    data = study.data
+    if not isinstance(data, RowFolds) or data.raw is None:
+        raise InputError("prediction intervals need the rows in memory: this table is too large")
+    if data.weights is not None:
+        raise InputError("prediction intervals take no weights: rows must be exchangeable")
+    if not np.isfinite(data.raw[0]).all():
+        raise InputError("prediction intervals need rows without missing values")
+    label = data.folds.label
+    if label is None or not data.folds.is_partition:
+        raise InputError("prediction intervals need folds that hold out every row once")
+    tasks = [(j, *_of_fold(study, choice, j)) for j in range(data.folds.k)]
+    found = study.run("models of the folds", fold_unit, (data, study.design), tasks)
+    coef, intercept = (np.array(part) for part in zip(*found, strict=True))
+    used = np.flatnonzero(coef.any(axis=0))
+    X, y = data.raw
+    fitted = np.einsum("ij,ij->i", X[:, used], coef[label][:, used]) + intercept[label]
+    return FoldModels(used, coef[:, used], intercept, label, np.abs(y - fitted))
+
+
+def _of_fold(study: Study, choice: Choice, j: int) -> tuple[float, int, Index | None, Array | None]:
+    """What a fold's model is made from: γ, τ, a support and the average of the fold's models."""
+    if choice.is_pair:
+        one = study.surface.by_gamma[choice.gamma_index]
+        support = one.supports[one.choice[choice.tau_index, j]]
+        return choice.gamma, choice.tau, support, None
+    return choice.gamma, choice.tau, None, study.fold_averages[j]
+
+
+def fold_unit(
+    shared: tuple[RowFolds, Design],
+    j: int,
+    gamma: float,
+    tau: int,
+    support: Index | None,
+    average: Array | None,
+    limits: Limits,
+) -> tuple[Array, float]:
+    """The unit of one fold: coefficients of raw columns, shape (p_raw,), and the intercept.
+
+    support: The columns of the model, fitted at ``gamma``.
+    average: Without a support, the coefficients of an average; where ``gamma`` is a number the
+        average is projected onto ``tau`` columns.
+    """
+    data, design = shared
+    problem, beta, columns = data.training(j), average, support
+    if columns is None and not np.isnan(gamma):
+        assert average is not None
+        problem = problem.predicting(average)
+        solver = solver_within(data.p, limits)
+        path = support_path(problem, [gamma], [tau], solver=solver, limits=limits)
+        columns = path.support(0, 0)
+    if columns is not None:
+        beta = np.zeros(problem.p)
+        beta[columns] = problem.replace(gamma=gamma).fit(columns).coef
+    assert beta is not None
+    return data.raw_coefficients(design, j, beta)

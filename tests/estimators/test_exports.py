@@ -1,0 +1,114 @@
+"""A model in scikit-learn's own classes, in ONNX, and in SQL predicts what the model predicts."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from support.problems import regression
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.design.saved import SavedModel
+from sparsecv.design.sql import sql_expression
+from sparsecv.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("tau", [2, 5])
+def test_the_pipeline_predicts_the_same(named: bool, tau: int) -> None:
+    X, y = made()
+    table: Any = pd.DataFrame(X, columns=list("abcde")) if named else X
+    model = SparseRidge(tau=tau).fit(table, y)
+    pipeline = model.to_sklearn()
+    np.testing.assert_allclose(pipeline.predict(table), model.predict(table), rtol=1e-12)
+    assert pipeline["model"].coef_.shape == (tau,)
+    assert pipeline.n_features_in_ == 5
+    clone(pipeline).fit(table, y)  # made of scikit-learn's own classes alone
+    assert {type(step).__module__.split(".")[0] for _, step in pipeline.steps} == {"sklearn"}
+
+
+def test_several_responses_share_the_columns() -> None:
+    X, y = made()
+    model = SparseRidge(tau=[1, 2]).fit(X, np.column_stack([y, X[:, 4] - X[:, 3]]))
+    pipeline = model.to_sklearn()
+    np.testing.assert_allclose(pipeline.predict(X), model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "projected", "averaged"])
+def test_onnx_runs_the_pipeline(rule: str) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx", reason="the extra test brings skl2onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="the extra test brings onnxruntime")
+    X, y = made()
+    model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(X, y)
+    kind = skl2onnx.common.data_types.DoubleTensorType([None, 5])
+    graph = skl2onnx.convert_sklearn(model.to_sklearn(), initial_types=[("X", kind)])
+    session = runtime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (found,) = session.run(None, {"X": X})
+    np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-6)
+
+
+def in_sqlite(table: pd.DataFrame, expression: str) -> list[float | None]:
+    with sqlite3.connect(":memory:") as database:
+        table.to_sql("t", database, index=False)
+        return [row[0] for row in database.execute(f"SELECT {expression} FROM t")]
+
+
+def test_sql_predicts_the_same_whatever_the_names() -> None:
+    X, y = made()
+    names = ["plain", 'quo"te', "a b", "-- drop", "select"]
+    table = pd.DataFrame(X, columns=names)
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="averaged", repeats=2).fit(table, y)
+    assert model.support_.size == 5
+    found = in_sqlite(table, model.to_sql())
+    np.testing.assert_allclose(np.array(found, dtype=float), model.predict(table), rtol=1e-12)
+    table.iloc[0, 0] = None
+    assert in_sqlite(table, model.to_sql())[0] is None
+
+
+def test_whole_numbers_are_not_divided_as_integers() -> None:
+    table = pd.DataFrame({"a": [1, 2, 3, 4], "b": [1, 0, 0, 1]})
+    model = SparseRidge(tau=2, gamma=1e-9).fit(table, 2.0 * table["a"] + 3.0)
+    found = in_sqlite(table, model.to_sql())
+    np.testing.assert_allclose(np.array(found, dtype=float), [5.0, 7.0, 9.0, 11.0], rtol=1e-6)
+
+
+def test_text_columns_become_cases() -> None:
+    saved = SavedModel(
+        features=["x", "c=it's", "c=b", "two=yes"],
+        named=True,
+        support=["x", "c=it's", "two=yes"],
+        coef=[-0.5, 2.0, 1e-300],
+        intercept=3.0,
+        levels={"c": ["a", "b", "it's"], "two": ["no", "yes"]},
+    )
+    text = sql_expression(saved)
+    table = pd.DataFrame(
+        {
+            "x": [0.0, 1.0, 2.0, 4.0, 0.0],
+            "c": ["a", "it's", "b", None, "new"],
+            "two": ["no", "yes", "no", "yes", "no"],
+        }
+    )
+    assert in_sqlite(table, text) == [3.0, 4.5, 2.0, None, None]
+    with pytest.raises(InputError, match="NUL"):
+        sql_expression(SavedModel(["a\0"], True, ["a\0"], [1.0], 0.0))
+
+
+def test_sql_is_of_one_response() -> None:
+    X, y = made()
+    model = SparseRidge(tau=1).fit(X, np.column_stack([y, y + X[:, 4]]))
+    with pytest.raises(InputError, match="SQL gives one response"):
+        model.to_sql()

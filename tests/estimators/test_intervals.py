@@ -1,0 +1,129 @@
+"""Prediction intervals equal jackknife+ and CV+ written plainly, and survive files and pickles."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import ShuffleSplit
+from support.brute_force import Data, enumerate_size
+from support.problems import regression
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
+    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
+
+
+def plain_interval(model: SparseRidgeCV, X: Array, y: Array, new: Array, coverage: float) -> Array:
+    """Barber et al. 2021, Sections 1 and 3, with every fold's best subset found by enumeration."""
+    low, high = [], []
+    spread, n = X.std(axis=0), len(y)
+    for j in range(model.folds_.k):
+        train, test = model.folds_.split(j)
+        A = X[train] / spread
+        data = Data(A - A.mean(axis=0), y[train] - y[train].mean(), model.gamma_)
+        columns = list(enumerate_size(data, model.tau_).best()[0])
+        ridge = Ridge(model.gamma_ / 2.0, tol=1e-12).fit(A[:, columns], y[train])
+        at = ridge.predict((new / spread)[:, columns])
+        for i in test:
+            residual = abs(y[i] - ridge.predict((X[[i]] / spread)[:, columns])[0])
+            low.append(at - residual)
+            high.append(at + residual)
+    alpha = 1.0 - coverage
+    lower = np.sort(low, axis=0)[math.floor(alpha * (n + 1) + 1e-9) - 1]
+    upper = np.sort(high, axis=0)[math.ceil((1.0 - alpha) * (n + 1) - 1e-9) - 1]
+    return np.column_stack([lower, upper])
+
+
+@pytest.mark.parametrize("cv", ["loo", 5, "size:4"])
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
+def test_they_are_those_of_the_definition(cv: Any, coverage: float) -> None:
+    X, y = made()
+    new = np.random.default_rng(5).standard_normal((7, 5))
+    model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], rule="minimum").fit(X, y)
+    found = model.predict_interval(new, coverage)
+    np.testing.assert_allclose(found, plain_interval(model, X, y, new, coverage), rtol=1e-8)
+    assert (found[:, 0] < found[:, 1]).all()
+
+
+@pytest.mark.parametrize("rule", ["averaged", "projected"])
+@pytest.mark.parametrize("options", [{}, {"penalty_factors": [0.0, 1.0, 2.0, 1.0, 1.0]}])
+def test_residuals_are_those_of_the_cv_error(rule: str, options: dict[str, Any]) -> None:
+    X, y = made()
+    model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2, **options).fit(X, y)
+    residual = model._fold_models_.residual
+    assert np.mean(residual**2) == pytest.approx(model.cv_error_, rel=1e-8)
+    pair = SparseRidgeCV(gammas=[0.5, 20.0], rule="minimum", **options).fit(X, y)
+    assert np.mean(pair._fold_models_.residual**2) == pytest.approx(pair.cv_error_, rel=1e-8)
+
+
+def test_too_few_rows_give_infinite_ends() -> None:
+    X, y = made(9)
+    model = SparseRidgeCV(cv="loo", gammas=1.0, taus=[1, 2]).fit(X, y)
+    assert np.isfinite(model.predict_interval(X[:2], 0.9)).all()  # 9 = 1/0.1 − 1 rows suffice
+    assert np.isinf(model.predict_interval(X[:2], 0.91)).all()
+
+
+def test_new_responses_are_covered_as_often_as_said() -> None:
+    hits = []
+    for seed in range(40):
+        X, y = made(80, 5, seed)
+        model = SparseRidgeCV(cv="loo", gammas=[1.0]).fit(X[:40], y[:40])
+        low, high = model.predict_interval(X[40:], 0.8).T
+        hits.append(np.mean((low <= y[40:]) & (y[40:] <= high)))
+    assert 0.74 <= np.mean(hits) <= 0.88
+
+
+def test_files_and_pickles_keep_them(tmp_path: Path) -> None:
+    X, y = made()
+    model = SparseRidgeCV(gammas=1.0).fit(X, y)
+    file = tmp_path / "m.json"
+    model.save(file)
+    assert json.loads(file.read_text())["intervals"] is None
+    with pytest.raises(AttributeError, match="needs the rows"):
+        SparseRidgeCV.load(file).predict_interval(X)
+    model.save(file, intervals=True)
+    expected = model.predict_interval(X, 0.8)
+    np.testing.assert_allclose(SparseRidgeCV.load(file).predict_interval(X, 0.8), expected)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8), expected)
+    broken = json.loads(file.read_text())
+    broken["intervals"]["fold"][0] = 99
+    file.write_text(json.dumps(broken))
+    with pytest.raises(InputError, match="'intervals' does not hold"):
+        SparseRidgeCV.load(file)
+    broken.pop("intervals")
+    file.write_text(json.dumps(broken))  # as earlier versions wrote it
+    np.testing.assert_allclose(SparseRidgeCV.load(file).predict(X), model.predict(X))
+
+
+def test_what_has_no_intervals_says_why(tmp_path: Path) -> None:
+    X, y = made()
+    split = SparseRidgeCV(cv=ShuffleSplit(3, random_state=0), gammas=1.0).fit(X, y)
+    with pytest.raises(InputError, match="hold out every row once"):
+        split.predict_interval(X)
+    weighted = SparseRidgeCV(gammas=1.0).fit(X, y, sample_weight=np.arange(1, 31))
+    with pytest.raises(InputError, match="no weights"):
+        weighted.predict_interval(X)
+    model = SparseRidgeCV(gammas=1.0).fit(X, y)
+    for coverage in (0.0, 1.0, -1, "much"):
+        with pytest.raises(InputError, match="coverage must be"):
+            model.predict_interval(X, coverage)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="use SparseRidgeCV"):
+        SparseRidge().fit(X, y).save(tmp_path / "m.json", intervals=True)
+    both = SparseRidgeCV(gammas=1.0).fit(X, np.column_stack([y, X[:, 0]]))
+    with pytest.raises(InputError, match="each of estimators_"):
+        both.predict_interval(X)
+    assert both.estimators_[0].predict_interval(X).shape == (30, 2)

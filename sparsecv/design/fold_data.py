@@ -410,11 +410,12 @@ class RowFolds(FoldData):
         _, solved = self.training(j).given(np.flatnonzero(beta), beta)
         if not self.refit_intercept:
             return design.coefficients(solved)
-        if j not in self._means:
-            self._training_rows(j)
+        if j not in self._origins:
+            self._made(j)
         coef, own = np.zeros(design.p_raw), solved / self._scale[:-1]
         coef[design.kept] = own
-        return coef, float(sum(mean[-1] - mean[:-1] @ own for mean in self._means[j]))
+        means = self._origins[j].means
+        return coef, float(sum(mean[-1] - mean[:-1] @ own for mean in means))
 
     def release(self) -> None:
         """Drop what can be computed again from the rows, to free its memory."""

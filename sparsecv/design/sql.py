@@ -11,7 +11,8 @@ def sql_expression(model: SavedModel) -> str:
 
     Names of columns stand in double quotes and levels of text columns in single quotes. A text
     column of which --one-hot made 0/1 columns becomes a CASE over the levels that the model was
-    fitted to. A row whose value is missing, or is a level that the model has not seen, gets NULL.
+    fitted to. A row whose value is missing, or is a level that the model has not seen, gets NULL;
+    where the model fills missing values, COALESCE fills them.
     Numbers have all their digits, and the database computes in double precision.
 
     Raises InputError: A name or a level holds the character NUL, which SQL has no way to write.
@@ -28,7 +29,10 @@ def sql_expression(model: SavedModel) -> str:
     text = _number(model.intercept)
     for name, coef in numbers:
         sign = "-" if coef < 0.0 else "+"
-        text += f" {sign} {_number(abs(coef))} * {_quoted(name, chr(34))}"
+        value = _quoted(name, chr(34))
+        if name in model.fills:
+            value = f"COALESCE({value}, {_number(model.fills[name])})"
+        text += f" {sign} {_number(abs(coef))} * {value}"
     for column, coefs in cases.items():
         whens = " ".join(
             f"WHEN {_quoted(level, chr(39))} THEN {_number(coefs.get(level, 0.0))}"

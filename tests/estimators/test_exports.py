@@ -107,6 +107,12 @@ def test_text_columns_become_cases() -> None:
         sql_expression(SavedModel(["a\0"], True, ["a\0"], [1.0], 0.0))
 
 
+def test_missing_values_are_filled_where_the_model_fills_them() -> None:
+    saved = SavedModel(["a", "b"], True, ["a", "b"], [2.0, -1.0], 0.5, fills={"a": -1.5, "b": 4.0})
+    table = pd.DataFrame({"a": [1.0, None], "b": [None, 2.0]})
+    assert in_sqlite(table, sql_expression(saved)) == [-1.5, -4.5]
+
+
 def test_sql_is_of_one_response() -> None:
     X, y = made()
     model = SparseRidge(tau=1).fit(X, np.column_stack([y, y + X[:, 4]]))

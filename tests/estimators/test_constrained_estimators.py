@@ -1,0 +1,187 @@
+"""Constraints as parameters of scikit-learn estimators."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
+from sparsecv.errors import InputError
+
+NAMES = ["a", "b", "c", "d", "a:b"]
+ASKED: dict[str, Any] = {
+    "include": ["d"],
+    "exclude": ("c",),
+    "column_groups": {"pair": ["b", "d"]},
+    "heredity": "weak",
+    "positive": ["a"],
+    "bounds": {"d": (-1, 0.5)},
+    "penalty_factors": [1, 2, 1, 0.5, 1],
+}
+
+
+@pytest.fixture
+def frame() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(50, 4)), columns=NAMES[:4])
+    X["a:b"] = X["a"] * X["b"]
+    return X, X["a"] - X["b"] + 0.4 * X["d"] + X["a:b"] + 0.3 * rng.normal(size=50)
+
+
+@parametrize_with_checks(
+    [
+        SparseRidge(positive=True),
+        SparseRidge(column_groups={"none": []}, heredity=("strong", {}), bounds={}, include=[]),
+        SparseRidgeCV(cv=3, positive=True, gammas=[0.1, 1.0], rule="minimum"),
+    ]
+)
+def test_estimators_with_constraints_pass_the_checks(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+@pytest.mark.parametrize("kind", [SparseRidge, SparseRidgeCV])
+def test_parameters_are_kept_as_they_came(kind: Any, frame: Any) -> None:
+    options = {} if kind is SparseRidge else {"gammas": [0.1, 1.0], "rule": "minimum"}
+    model = kind(**ASKED, **options)
+    assert {name: model.get_params()[name] for name in ASKED} == ASKED
+    for name, value in ASKED.items():
+        assert getattr(model, name) is value
+    model.fit(*frame)
+    for name, value in ASKED.items():
+        assert getattr(model, name) is value
+    again = pickle.loads(pickle.dumps(clone(model).fit(*frame)))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert {"b", "d"} <= set(model.get_feature_names_out())
+    assert "c" not in set(model.get_feature_names_out())
+    assert model.coef_[0] >= 0.0
+    assert -1.0 <= model.coef_[3] <= 0.5
+    with config_context(transform_output="pandas"):
+        assert list(model.transform(frame[0]).columns) == list(model.get_feature_names_out())
+    assert model.set_params(include=None).fit(*frame).coef_ is not None
+
+
+def test_names_or_positions(frame: Any) -> None:
+    X, y = frame
+    pairs: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"include": "d"}, {"include": 3}),
+        ({"exclude": ["a", "b"]}, {"exclude": np.array([True, True, False, False, False])}),
+        ({"heredity": "strong"}, {"heredity": {4: [0, 1]}}),
+        ({"bounds": {"a": (0, 0.2)}}, {"bounds": {0: (0.0, 0.2)}}),
+        ({"column_groups": {"x": ["a", "c"]}}, {"column_groups": ["x", None, "x", "y", "z"]}),
+        ({"penalty_factors": {"d": 0}}, {"penalty_factors": [1, 1, 1, 0, 1]}),
+    ]
+    for named, placed in pairs:
+        one = SparseRidge(2, **named).fit(X, y)
+        other = SparseRidge(2, **placed).fit(X.to_numpy(), y)
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        assert one.status_ == "optimal"
+    with pytest.raises(InputError, match="the columns have no names here"):
+        SparseRidge(2, include="d").fit(X.to_numpy(), y)
+
+
+def test_weights_count_copies_of_rows(frame: Any) -> None:
+    X, y = frame
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y))
+    copies = np.repeat(np.arange(len(y)), weights)
+    for options in (ASKED, {"penalty_factors": {"d": 0.0, "a": 3.0}}):
+        one = SparseRidge(3, **options).fit(X, y, sample_weight=weights)
+        other = SparseRidge(3, **options).fit(X.iloc[copies], y.iloc[copies])
+        np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-8, atol=1e-10)
+        assert one.objective_ == pytest.approx(other.objective_, rel=1e-9)
+    model = SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum", **ASKED)
+    folds = np.arange(len(y)) % 3
+    pairs = [(np.flatnonzero(folds != j), np.flatnonzero(folds == j)) for j in range(3)]
+    model.set_params(cv=pairs).fit(X, y, sample_weight=weights)
+    repeated = folds[copies]
+    pairs = [(np.flatnonzero(repeated != j), np.flatnonzero(repeated == j)) for j in range(3)]
+    other = clone(model).set_params(cv=pairs).fit(X.iloc[copies], y.iloc[copies])
+    np.testing.assert_allclose(model.surface_["cv_error"], other.surface_["cv_error"], rtol=1e-9)
+
+
+def test_pipelines_searches_and_routing(frame: Any) -> None:
+    X, y = frame
+    pipe = make_pipeline(StandardScaler(), SparseRidge(2, include=[3], positive=[0]))
+    assert 3 in pipe.fit(X, y)[-1].support_
+    assert cross_val_predict(pipe, X, y, cv=3).shape == y.shape
+    search = GridSearchCV(SparseRidge(2), {"heredity": [None, "strong", "weak"]}, cv=3).fit(X, y)
+    assert search.best_params_["heredity"] in (None, "strong", "weak")
+    with config_context(enable_metadata_routing=True):
+        model = SparseRidge(2, column_groups={"pair": ["b", "d"]})
+        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        routed = GridSearchCV(model, {"tau": [1, 2]}, cv=3)
+        routed.fit(X, y, sample_weight=np.ones(len(y)))
+        assert routed.best_estimator_.status_ == "optimal"
+
+
+def test_several_responses_obey_alike(frame: Any) -> None:
+    X, y = frame
+    Y = np.column_stack([y, 2.0 * y + X["c"], -y])
+    asked = {**ASKED, "penalty_factors": {"c": 0.0}, "exclude": None}
+    both = SparseRidge([2, 3, 2], **asked).fit(X, Y)
+    for t, tau in enumerate((2, 3, 2)):
+        alone = SparseRidge(tau, **asked).fit(X, Y[:, t])
+        np.testing.assert_allclose(both.coef_[t], alone.coef_, rtol=1e-9, atol=1e-12)
+        assert both.coef_[t, 0] >= 0.0
+        assert 2 in both.support_[t]
+    each = SparseRidgeCV(gammas=[1.0], rule="minimum", **asked).fit(X, Y)
+    one = SparseRidgeCV(gammas=[1.0], rule="minimum", **asked).fit(X, Y[:, 1])
+    np.testing.assert_allclose(each.coef_[1], one.coef_, rtol=1e-9)
+
+
+def test_a_budget_of_several_responses_obeys(frame: Any) -> None:
+    X, y = frame
+    Y = np.column_stack([y, -y])
+    model = SparseRidge(total=5, include=["d"], positive=["a"]).fit(X, Y)
+    assert all(3 in support for support in model.support_)
+    assert (model.coef_[:, 0] >= 0.0).all()
+
+
+def test_stability_fits_what_is_asked(frame: Any) -> None:
+    X, y = frame
+    grid = {"gamma": [0.1, 1.0], "tau": [1, 2, 3]}
+    model = SparseRidge(include=["d"], positive=["b"])
+    slow_model = clone(model).set_params(time_limit=100.0)
+    fast = StabilityCV(model, grid, cv=4, random_state=0).fit(X, y)
+    slow = StabilityCV(slow_model, grid, cv=4, random_state=0).fit(X, y)
+    for name in ("cv_error", "stability"):
+        np.testing.assert_allclose(fast.cv_results_[name], slow.cv_results_[name], rtol=1e-7)
+    with pytest.raises(InputError, match="a size of 1 is too small"):
+        StabilityCV(SparseRidge(include=["a", "d"]), grid, cv=4).fit(X, y)
+
+
+def test_files_keep_what_predictions_need(frame: Any, tmp_path: Any) -> None:
+    X, y = frame
+    model = SparseRidge(2, penalty_factors={"c": 0, "d": 0.1}, positive=["a"]).fit(X, y)
+    model.save(tmp_path / "m.json")
+    again = SparseRidge.load(tmp_path / "m.json")
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-12)
+    assert again.support_.tolist() == model.support_.tolist()
+
+
+def test_a_dropped_column_takes_its_children_along() -> None:
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.normal(size=(30, 3)), columns=["a", "b", "c"])
+    X["c"] = 1.0
+    X["a:c"] = X["a"] * 2.0
+    y = X["a"] + rng.normal(size=30)
+    with pytest.warns(UserWarning, match="constant column dropped: 'c'"):
+        model = SparseRidge(2, heredity="strong").fit(X, y)
+    assert 3 not in model.support_
+    with (
+        pytest.warns(UserWarning, match="constant column"),
+        pytest.raises(InputError, match="'a:c' cannot be included: its parent column 'c'"),
+    ):
+        SparseRidge(3, heredity="strong", include=["a:c"]).fit(X, y)

@@ -110,12 +110,13 @@ html_css_files = ["site.css"]
 html_theme_options = {
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 8,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
+html_sidebars = {name: [] for name in ("index", "start", "coming-from", "questions")}
 html_show_sourcelink = False
 pygments_style = "a11y-high-contrast-light"
 

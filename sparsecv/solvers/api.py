@@ -192,7 +192,8 @@ def _native(
         )
     else:
         wanted: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
-        first = limits if limits.node_limit is not None else limits.within(nodes=HANDOVER)
+        whole = limits.node_limit is not None or not plain
+        first = limits if whole else limits.within(nodes=HANDOVER)
         tree = best_subsets(problem, **wanted, tol=tol, limits=first)
         if tree.status is Status.NODE_LIMIT and limits.node_limit is None:
             wanted["warm_starts"] = tree.supports

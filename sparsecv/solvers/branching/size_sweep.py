@@ -74,7 +74,7 @@ def solve_sizes(
     """
     limits, few = (limits or Limits()).within(), problem.p <= TREE_ONLY
     if not problem.constraints.plain:
-        return best_subsets(problem, sizes=sizes, warm_starts=warm_starts, limits=limits)
+        return _constrained_sizes(problem.at_unit_length(), sizes, warm_starts, limits)
     problem = problem.at_unit_length()
     first: int | None = HANDOVER if few else FIRST_NODES
     if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:
@@ -102,6 +102,38 @@ def solve_sizes(
         n_nodes=tree.n_nodes + rest.n_nodes,
         seconds=limits.elapsed(),
         open_nodes=rest.open_nodes,
+    )
+
+
+def _constrained_sizes(
+    problem: SparseRidgeProblem,
+    sizes: ArrayLike | None,
+    warm_starts: Iterable[ArrayLike],
+    limits: Limits,
+) -> BestSubsets:
+    """Every size under constraints: one tree, and then one tree for each size that is left."""
+    first = limits.share(4.0).within(nodes=HANDOVER)
+    tree = best_subsets(problem, sizes=sizes, warm_starts=warm_starts, limits=first)
+    left = np.flatnonzero(~tree.proved).tolist()
+    statuses, nodes = [], tree.n_nodes
+    # The largest sizes have the smallest trees, and leave their time to the others.
+    for done, i in enumerate(reversed(left)):
+        found = best_subsets(
+            problem,
+            sizes=[int(tree.sizes[i])],
+            warm_starts=tree.supports[max(i - 1, 0) : i + 2],
+            limits=limits.share(float(len(left) - done)),
+        )
+        _enter(tree, i, found.supports[0], float(found.objective[0]), float(found.lower_bound[0]))
+        tree.proved[i] = found.proved[0]
+        statuses.append(found.status)
+        nodes += found.n_nodes
+    return replace(
+        tree,
+        status=worst(statuses),
+        n_nodes=nodes,
+        seconds=limits.elapsed(),
+        n_trees=1 + len(left),
     )
 
 

@@ -38,8 +38,10 @@ class UnitTree(NamedTuple):
     beta: Array  # (levels, p)
     factorised_diagonal: Array  # (levels, p) diagonal of A at the last factorisation
     added: Array  # (levels, m) loss added by dropping a unit with what needs it
+    rise: Array  # (levels, m) what dropping a unit adds to ``own_bound``
     loss: Array  # (levels,) of the ridge fit
-    bound: Array  # (levels,) loss, or the larger bound within the bounds on coefficients
+    own_bound: Array  # (levels,) loss, or a bound on losses within the bounds on coefficients
+    bound: Array  # (levels,) the largest bound of the node and of those above
     inside: Array  # (levels, p) coefficients within the bounds on coefficients
     best: Array  # (m+2,) least loss known of every size
     max_kept: Array  # (m+2,) a support of larger loss is not entered
@@ -71,6 +73,7 @@ RULES = np.dtype(
         ("strong", "i8"),  # 1 where a unit needs all its parents, 0 where it needs one of them
         ("bounded", "i8"),  # 1 where coefficients have bounds
         ("ridge", "f8"),  # γ/2
+        ("full", "f8"),  # objective of the ridge fit on all columns
     ],
     align=True,
 )
@@ -128,7 +131,9 @@ def new_unit_tree(
         "beta": np.zeros((levels, p)),
         "factorised_diagonal": np.empty((levels, p)),
         "added": np.empty((levels, m)),
+        "rise": np.zeros((levels, m)),
         "loss": np.zeros(levels),
+        "own_bound": np.zeros(levels),
         "bound": np.zeros(levels),
         "inside": np.zeros((levels, p)),
     }
@@ -138,7 +143,7 @@ def new_unit_tree(
         parents=np.array([u for some in parents for u in some], dtype=np.int64),
         lower=limits[0],
         upper=limits[1],
-        rules=record(RULES, strong=strong, bounded=bounded, ridge=ridge),
+        rules=record(RULES, strong=strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
         columns_of=columns_of,
         best=np.full(m + 2, np.inf),
         max_kept=np.full(m + 2, np.inf),
@@ -288,7 +293,7 @@ def drop_columns(tree, level, m, n):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def added_loss(tree, level, n):  # type: ignore[no-untyped-def]
+def added_loss(tree, level, n, beta):  # type: ignore[no-untyped-def]
     """β_Dᵀ(A_DD)⁻¹β_D for the n columns D = ``tree.dropped`` of the level, by elimination.
 
     A column of which elimination leaves too few digits stays: the sum without it is not larger.
@@ -296,7 +301,7 @@ def added_loss(tree, level, n):  # type: ignore[no-untyped-def]
     D, coef, total = tree.block[1], tree.coef, 0.0
     for d in range(n):
         j = tree.dropped[d]
-        coef[d] = tree.beta[level, j]
+        coef[d] = beta[j]
         for e in range(n):
             D[d, e] = tree.A[level, j, tree.dropped[e]]
     for d in range(n):

@@ -70,17 +70,19 @@ def search_units(
     columns = np.concatenate([asked.columns[u] for u in left])
     lengths = [asked.columns[u].size for u in left]
     above = asked.parents_of
+    R = problem._augmented_triangle(columns)
+    first = np.cumsum([0, *lengths]).astype(np.int64)
     tree = new_unit_tree(
-        problem._augmented_triangle(columns),
+        R,
         problem.gamma / 2.0,
-        np.cumsum([0, *lengths]).astype(np.int64),
+        first,
         [[int(place[a]) for a in above.get(int(u), []) if place[a] >= 0] for u in left],
         asked.strong,
         (asked.lower[columns], asked.upper[columns]),
         sizes,
         SETTINGS.ties,
     )
-    full = float(problem._augmented_triangle(columns)[-1, -1] ** 2)
+    full = float(R[-1, -1] ** 2)
     kernels.begin_units(tree, asked.include[left].astype(np.int8))
     for start in [np.empty(0, dtype=np.intp), *starts]:
         keep = np.zeros(left.size, dtype=np.int8)
@@ -98,6 +100,8 @@ def search_units(
             status = Status.OPTIMAL
             break
     bound = np.minimum(tree.least_bound[sizes], _open_loss(tree, sizes))
+    if asked.bounded:
+        bound = np.minimum(bound, np.minimum.accumulate(tree.max_searched)[sizes])
     found = [[asked.columns_of(left[units]) for units in _tied(tree, int(s))] for s in sizes]
     least = asked.columns_of(np.flatnonzero(asked.least))
     found = [some or [asked.padded(least, int(s))] for some, s in zip(found, sizes, strict=True)]
@@ -120,7 +124,11 @@ def _open_loss(tree: UnitTree, sizes: NDArray[np.intp]) -> Array:
     for level in range(int(tree.counts[0].level) + 1):
         for j in range(int(tree.cursor[level]) + 1):
             unit = tree.order[level, j]
-            loss = max(tree.loss[level] + tree.added[level, unit], tree.bound[level])
+            rises = (
+                tree.loss[level] + tree.added[level, unit],
+                tree.own_bound[level] + tree.rise[level, unit],
+            )
+            loss = max(*rises, tree.bound[level])
             below = (max(tree.n_fixed[level] + j, 1) <= sizes) & (sizes < tree.n_units[level])
             bound[below] = np.minimum(bound[below], loss)
     return bound

@@ -20,7 +20,7 @@ import numpy as np
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, dot, order_steps
 from .leaps_node import enter_support
-from .unit_fit import fit_inside, outside
+from .unit_fit import LACKING_SHARE, fit_inside, outside
 from .unit_node import (
     FIXED,
     FREE,
@@ -29,6 +29,7 @@ from .unit_node import (
     drop_columns,
     factorise_units,
     fix,
+    lacks_parent,
     list_columns,
     put_out,
 )
@@ -37,6 +38,10 @@ from .unit_node import (
 # best three digits, and bounds of fits within bounds on coefficients use γ/2 alone. Doubled, such
 # bounds trust slightly worse inverses.
 MAX_INFLATION = 1e13
+# Where coefficients have bounds, a node is searched only for supports that are better than the best
+# by more than this share of the objective: many supports tie there, as coefficients at bounds of 0
+# may be left out. Doubled, bounds that are printed are lower by as much.
+TIED_SHARE = 1e-9
 
 
 @kernel(inner=True)
@@ -56,8 +61,12 @@ def order_units(tree, level):  # type: ignore[no-untyped-def]
             state[u] = FIXED
             continue
         count = list_columns(tree, child, state, tree.dropped)
-        tree.units[n], tree.added[level, u] = u, added_loss(tree, level, count)
-        tree.steps[n] = tree.added[level, u]
+        tree.units[n], tree.added[level, u] = u, added_loss(tree, level, count, tree.beta[level])
+        tree.rise[level, u] = tree.added[level, u]
+        if tree.rules[0].bounded > 0:
+            rise = added_loss(tree, level, count, tree.inside[level])
+            tree.rise[level, u] = (1.0 - 2.0 * LACKING_SHARE) * rise
+        tree.steps[n] = tree.rise[level, u]
         n += 1
     order_steps(tree.steps, n, tree.order[level])
     for a in range(n):
@@ -80,8 +89,38 @@ def enter_units(tree, state, size, loss):  # type: ignore[no-untyped-def]
     tree.best[size] = min(tree.best[size], loss)
     most = tree.best[size] * (1.0 + tree.options[0].tie)
     tree.max_kept[size] = most
+    if tree.rules[0].bounded > 0:
+        most = tree.best[size] - TIED_SHARE * (tree.rules[0].full + tree.best[size])
     for s in range(size, tree.best.shape[0]):  # A larger size is at least as good.
         tree.max_searched[s] = min(tree.max_searched[s], most)
+
+
+@kernel(inner=True)
+def enter_nonzero(tree, level, loss):  # type: ignore[no-untyped-def]
+    """Enter the support of the fit of a level that lacks the units whose coefficients are all 0."""
+    child, size = tree.state[level + 1], 0
+    for u in range(child.shape[0]):
+        child[u] = tree.state[level, u]
+    for u in range(child.shape[0]):
+        zero = child[u] == FREE
+        for i in range(tree.first[u], tree.first[u + 1]):
+            zero = zero and tree.inside[level, i] == 0.0
+        if zero:
+            child[u] = OUT
+    # A unit stays where a unit with coefficients, or a fixed unit, needs it.
+    changed = True
+    while changed:
+        changed = False
+        for u in range(child.shape[0]):
+            if child[u] != OUT and lacks_parent(tree, child, u):
+                for e in range(tree.parent_at[u], tree.parent_at[u + 1]):
+                    parent = tree.parents[e]
+                    if child[parent] == OUT and tree.state[level, parent] != OUT:
+                        child[parent], changed = FREE, True
+    for u in range(child.shape[0]):
+        size += child[u] != OUT
+    if size < tree.n_units[level]:
+        enter_units(tree, child, size, loss)
 
 
 @kernel(inner=True)
@@ -92,7 +131,7 @@ def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
     above: The bound of its parent.
     """
     loss = tree.loss[level]
-    tree.bound[level] = max(loss, above)
+    tree.own_bound[level] = loss
     if tree.rules[0].bounded == 0:
         enter_units(tree, tree.state[level], tree.n_units[level], loss)
     else:
@@ -107,7 +146,7 @@ def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
             # of that is taken, and nothing where rounding has left few digits of A.
             curvature = 0.5 / inflation if inflation < MAX_INFLATION else 0.0
             value, bound = fit_inside(tree, m, curvature)
-            tree.bound[level] = max(tree.bound[level], bound)
+            tree.own_bound[level] = bound
             for a in range(m):
                 i = tree.columns[a]
                 tree.inside[level, i] = tree.coef[i]
@@ -119,6 +158,8 @@ def begin_level(tree, level, m, above):  # type: ignore[no-untyped-def]
         size = tree.n_units[level]
         tree.least_bound[size] = min(tree.least_bound[size], bound)
         enter_units(tree, tree.state[level], size, value)
+        enter_nonzero(tree, level, value)
+    tree.bound[level] = max(tree.own_bound[level], loss, above)
     order_units(tree, level)
 
 
@@ -205,7 +246,7 @@ def advance_units(tree, max_nodes):  # type: ignore[no-untyped-def]
         unit, below = tree.order[level, j], level + 1
         state, child = tree.state[level], tree.state[below]
         loss = tree.loss[level] + tree.added[level, unit]
-        bound = max(loss, tree.bound[level])
+        bound = max(loss, tree.bound[level], tree.own_bound[level] + tree.rise[level, unit])
         if bound > tree.max_searched[tree.next_wanted[max(tree.n_fixed[level] + j, 1)]]:
             continue
         for u in range(m):

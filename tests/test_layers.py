@@ -17,9 +17,10 @@ ROOT = Path(sparsecv.__file__).parent
 LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["__main__"],
     ["cli"],
-    ["plots", "risk", "integrations"],
+    ["risk", "integrations"],
     ["stability"],
     ["estimators"],
+    ["plots"],
     ["selection"],
     ["cv"],
     ["design"],

@@ -115,6 +115,7 @@ def cv(
     json_file: shared.Json = None,
     save: shared.Save = None,
     plot: Plot = None,
+    html: shared.Html = None,
     table: shared.WholeTables = False,
     checkpoint: shared.Checkpoint = None,
     dask: shared.Dask = None,
@@ -136,7 +137,9 @@ def cv(
     clock, console = Limits(), shared.open_console(quiet, json_file)
     if plot is not None:
         curves.check_writable(str(plot), film=method in ("search", "bounds"))
-    shared.check_files(json=json_file, save=save)
+    if html is not None:
+        curves.pyplot()
+    shared.check_files(json=json_file, save=save, html=html)
     gammas, taus = grids.parse_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
@@ -160,6 +163,7 @@ def cv(
             raise
     _write(run, save, json_file, clock)
     _draw(run, plot, folds)
+    _report(run, html)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
 
@@ -274,6 +278,43 @@ def _write(run: Run, save: Path | None, json_file: Path | None, clock: Limits) -
     shared.save_model(save, run.prepared, run.model, run.choice.tau, run.choice.gamma, note)
     if json_file is not None:
         shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
+
+
+def _report(run: Run, html: Path | None) -> None:
+    """Write the page that the option --html asks for."""
+    if html is None:
+        return
+    from ..plots.findings import Findings, whole_report
+    from ..plots.page import write
+    from ..selection.sizes import models_by_size
+
+    prepared, choice, source = run.prepared, run.choice, run.prepared.source
+    folds, remarks = prepared.folds, list[str]()
+    if folds.kind == "time":
+        remarks.append(
+            f"Folds in order of {source.order_name} train on earlier rows and hold out later ones: "
+            f"the first {folds.n - int(folds.sizes.sum())} rows are never held out."
+        )
+    if source.rows_left_out:
+        remarks.append(f"{source.rows_left_out:,} rows were left out, as values are missing.")
+    if source.missing is not None:
+        what = f"by the {source.missing} of each fold's training rows"
+        remarks.append(f"Missing values were filled {what}, and here by that of all rows.")
+    found = Findings(
+        f"{source.name}: {run.model.support.size} of {prepared.design.p} columns",
+        prepared.names,
+        source.target_name,
+        prepared.total,
+        prepared.design,
+        run.model,
+        choice.gamma,
+        models_by_size(run.study, choice),
+        study=run.study,
+        choice=choice,
+        expected=run.expected,
+        remarks=tuple(remarks),
+    )
+    write(html, whole_report(found))
 
 
 def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:

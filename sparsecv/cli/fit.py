@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
 from . import column_options as asks
 from . import options as shared
+
+if TYPE_CHECKING:
+    from ..design.model import FittedModel
+    from ..design.prepare import Standardised
 
 INTERRUPTED = "the best model found when Ctrl-C came"
 
@@ -35,6 +40,7 @@ def fit(
     jobs: shared.Jobs = 1,
     json_file: shared.Json = None,
     save: shared.Save = None,
+    html: shared.Html = None,
     table: shared.WholeTables = False,
     quiet: shared.Quiet = False,
     **asking: Any,
@@ -50,7 +56,7 @@ def fit(
     from . import documents, report
 
     console = shared.open_console(quiet, json_file)
-    shared.check_files(json=json_file, save=save)
+    shared.check_files(json=json_file, save=save, html=html)
     checked_gammas([gamma])
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
@@ -85,6 +91,7 @@ def fit(
         shared.write_json(json_file, documents.fit_document(ready, model, tau, gamma, solution))
     if note:
         console.print(f"[bold]interrupted[/]: {note}")
+    _report(ready, model, tau, gamma, limit, html)
     report.print_fit(console, ready, model, tau, gamma)
     report.print_model(console, ready, model, table)
     work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
@@ -94,3 +101,25 @@ def fit(
         raise typer.Exit(shared.Exit.INTERRUPTED)
     named = settings.time_limit not in ("auto", None)
     raise typer.Exit(shared.Exit.GAP if named and not proved else shared.Exit.DONE)
+
+
+def _report(
+    ready: Standardised,
+    model: FittedModel,
+    tau: int,
+    gamma: float,
+    limit: float | None,
+    html: Path | None,
+) -> None:
+    """Write the page that the option --html asks for; ``limit`` is the seconds for other sizes."""
+    if html is None:
+        return
+    from ..plots.findings import Findings, whole_report
+    from ..plots.page import write
+    from ..selection.sizes import models_at_gamma
+
+    source, problem = ready.source, ready.problem.replace(gamma=gamma, tau=tau)
+    sizes = models_at_gamma(problem, ready.design, tau, model, limit)
+    title = f"{source.name}: {model.support.size} of {ready.design.p} columns"
+    known = title, ready.names, source.target_name, ready.total, ready.design, model, gamma, sizes
+    write(html, whole_report(Findings(*known)))

@@ -274,7 +274,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _keep(self, model: FittedModel) -> None:
         self.coef_, self.intercept_, self.support_ = model.coef, model.intercept, model.support
         self.objective_, self.lower_bound_ = model.objective, model.lower_bound
-        self.gap_ = model.gap
+        self.gap_, self._proved_ = model.gap, model.proved
 
     def _join(self, each: Sequence[Any], *more: str) -> None:
         """Keep the models of several responses, each fitted alone: one entry for every response.

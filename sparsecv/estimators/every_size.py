@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
+from os import PathLike
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -11,8 +12,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..design.design import Design
+from ..design.model import FittedModel
 from ..errors import InputError
 from ..selection.criteria import criteria
+from ..plots.findings import Findings, short, whole_report
+from ..plots.page import fragment, write
 from ..selection.sizes import SizeModels, forward_steps
 from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
@@ -149,6 +153,80 @@ class EverySize(SparseLinearModel):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write a report on the model as one self-contained HTML page.
+
+        The page says which columns the model has, with their coefficients, which error to expect,
+        what is proved, what every size would be, how ridge and lasso do on the same folds, how
+        often folds select a column, and, with ``n_best``, which other subsets are close. Ridge and
+        lasso are fitted for the page.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, such as ``report.html``.
+
+        Raises
+        ------
+        InputError
+            matplotlib is not installed, the file cannot be written, or there are several responses.
+        AttributeError
+            The model was read from a file or a pickle, which have no rows.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidgeCV
+        >>> X = np.random.default_rng(0).standard_normal((40, 4))
+        >>> model = SparseRidgeCV(gammas=[1.0]).fit(X, X[:, 0] + X[:, 1] ** 2)
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "report.html"
+        ...     model.report(path)
+        ...     "How sure" in path.read_text(encoding="utf-8")
+        True
+        """
+        check_is_fitted(self)
+        if self.coef_.ndim > 1:
+            raise InputError(f"report is asked of one response: {self._one_response()}")
+        write(path, whole_report(self._findings()))
+
+    def _findings(self) -> Findings:
+        """What the report is made from."""
+        rows = self._rows()
+        names = getattr(self, "feature_names_in_", None)
+        p = self.coef_.size
+        bounds = self.objective_, self.lower_bound_, self._proved_
+        model = FittedModel(self.support_, self.coef_, self.intercept_, *bounds)
+        gamma = self.gamma_ if hasattr(self, "gamma_") else self.gamma
+        return Findings(
+            f"{type(self).__name__}: {self.support_.size} of {p} columns",
+            [f"x{j}" for j in range(p)] if names is None else [str(name) for name in names],
+            "y",
+            rows.n,
+            rows.design,
+            model,
+            float(gamma),
+            self._sizes_,
+            alternatives=self.alternatives_ if self.n_best is not None else None,
+        )
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._short_report()
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        found = dict(super()._repr_mimebundle_(**options))
+        if "text/html" in found:
+            found["text/html"] += self._short_report()
+        return found
+
+    def _short_report(self) -> str:
+        """The short report below scikit-learn's own picture; empty where there is no fit."""
+        if not hasattr(self, "_run_") or self.coef_.ndim > 1:
+            return ""
+        return fragment(short(self._findings()))
 
     def _one_response(self) -> str:
         """What to do instead, where there are several responses."""

@@ -245,15 +245,9 @@ class SparseRidge(EverySize):
 
     def _models_by_size(self) -> SizeModels:
         problem, design, _ = self._run_
-        sizes = np.arange(max(problem.constraints.min_size, 1), self.tau_ + 1)
-        gammas, limits = np.full(sizes.size, problem.given_gamma), Limits(self.time_limit)
-        path = support_path(problem, gammas[:1], sizes, solver="exact", limits=limits)
-        known = zip(path.at(0), path.lower_bound[0].tolist(), path.proved[0].tolist(), strict=True)
-        models = [fitted_model(design, problem, *one) for one in known]
-        own = self.objective_, self.lower_bound_, self.status_ == "optimal"
-        models[-1] = FittedModel(self.support_, self.coef_, self.intercept_, *own)
-        unknown = np.full(sizes.size, np.nan)
-        return SizeModels(sizes, gammas, models, unknown, unknown)
+        bounds = self.objective_, self.lower_bound_, self.status_ == "optimal"
+        own = FittedModel(self.support_, self.coef_, self.intercept_, *bounds)
+        return models_at_gamma(problem, design, self.tau_, own, self.time_limit)
 
     def _alternatives(self, n: int) -> dict[str, Any]:
         problem, design, _ = self._run_

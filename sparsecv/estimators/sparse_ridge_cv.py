@@ -20,10 +20,11 @@ from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import Folds, make_folds
 from ..design.prepare import prepare
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..plots.findings import Findings
 from ..selection.alternatives import alternatives, column_table
 from ..selection.choice import choose, chosen_model
 from ..selection.intervals import fold_models
-from ..selection.nested import nested_error, refuse_nested
+from ..selection.nested import NestedError, nested_error, refuse_nested
 from ..selection.projection import Projection
 from ..selection.rules import allowed_rule
 from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
@@ -355,6 +356,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         if self.nested:
             found = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_, self.nested_std_error_ = found.error, found.std_error
+            self._outer_folds_ = found.folds
         study.data.release()
 
     def _folds(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[int, Tables]:
@@ -504,6 +506,14 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         found = self.alternatives_
         self._needs_rows()
         return column_table(self._run_[0], found, float(within))
+
+    def _findings(self) -> Findings:
+        found = super()._findings()
+        found.study, found.choice = self._run_
+        if hasattr(self, "nested_error_"):
+            errors = float(self.nested_error_), float(self.nested_std_error_)
+            found.expected = NestedError(*errors, self._outer_folds_)
+        return found
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:
         given = self.get_params(deep=False)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import InputError
-from ..stability.command import Job
 from .curves import pyplot, save, without_formulas
 
 
-def plot(job: Job, path: str, title: str) -> None:
+def plot(job: Any, path: str, title: str) -> None:
     """Draw heatmaps of the CV error, and of the test error where rows were held out for a test.
 
     The pair of least error and the chosen pair are marked, as in the stability paper.

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from ..cv.results import TIE, least
 from ..design.design import Array, Design
 from ..design.model import FittedModel, fitted_model
+from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.paths import support_path
 from ..solvers.supports.greedy import forward_order
 from .choice import CHOOSERS, Choice, criterion_of_pairs
 from .study import Study
@@ -88,6 +90,27 @@ def models_by_size(study: Study, choice: Choice) -> SizeModels:
     sizes = np.arange(result.taus.size)
     errors = result.table("cv_error")[at, sizes], result.table("std_error")[at, sizes]
     return SizeModels(result.taus, result.gammas[at], models, *errors)
+
+
+def models_at_gamma(
+    problem: SparseRidgeProblem,
+    design: Design,
+    tau: int,
+    own: FittedModel,
+    time_limit: float | None,
+) -> SizeModels:
+    """The best model of every size up to ``tau`` at the γ of a problem; nothing is held out.
+
+    own: The model of size ``tau``, which is known.
+    """
+    sizes = np.arange(max(problem.constraints.min_size, 1), tau + 1)
+    gammas = np.full(sizes.size, problem.given_gamma)
+    path = support_path(problem, gammas[:1], sizes, solver="exact", limits=Limits(time_limit))
+    known = zip(path.at(0), path.lower_bound[0].tolist(), path.proved[0].tolist(), strict=True)
+    models = [fitted_model(design, problem, *one) for one in known]
+    models[-1] = own
+    unknown = np.full(sizes.size, np.nan)
+    return SizeModels(sizes, gammas, models, unknown, unknown)
 
 
 def subsets_by_size(study: Study, choice: Choice) -> SizeModels:

@@ -1,0 +1,371 @@
+"""What a report says of a model: its columns, the error to expect, how sure it is, other models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
+from ..cv.results import CVResult, bounds_text
+from ..design.design import Array, Design
+from ..design.model import FittedModel
+from ..selection.choice import Choice
+from ..selection.nested import NestedError
+from ..selection.rules import RULES, rule_reason
+from ..selection.sizes import SizeModels
+from ..selection.study import Study
+from . import page
+from .curves import label_sizes, pyplot, star
+from .sizes import linear_peers
+from .style import BLUE, GREEN, GREY, in_style
+
+# A table of more rows shows this many of them around the chosen row, and all rows when it is
+# unfolded. Twice the number makes the longest tables twice as long.
+MAX_ROWS = 24
+
+
+@dataclass
+class Findings:
+    """What a report is made from.
+
+    names: Names of all columns; ``design.kept`` of them vary.
+    n: Number of rows, or the sum of their weights.
+    gamma: The ridge weight of the model; NaN for an average of models.
+    sizes: The model of every size.
+    expected: The error to expect on new data, where it was computed.
+    alternatives: The n best subsets of every size, where they were asked for.
+    remarks: Sentences on the rows, such as which are never held out.
+    """
+
+    title: str
+    names: list[str]
+    target: str
+    n: float
+    design: Design
+    model: FittedModel
+    gamma: float
+    sizes: SizeModels
+    study: Study | None = None
+    choice: Choice | None = None
+    expected: NestedError | None = None
+    alternatives: dict[str, Any] | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> int | None:
+        """Position of the model's size among all sizes; None for an average of models."""
+        if self.choice is not None and self.choice.weights is not None:
+            return None
+        tau = self.choice.tau if self.choice is not None else int(self.sizes.tau[-1])
+        at = np.flatnonzero(self.sizes.tau == tau)
+        return int(at[0]) if at.size else None
+
+    def effects(self) -> Array:
+        """Coefficients of the model's support times the standard deviations of their columns."""
+        spread = np.zeros(self.design.p_raw)
+        spread[self.design.kept] = self.design.spread[: self.design.p]
+        return np.asarray(self.model.coef[self.model.support] * spread[self.model.support])
+
+    def called(self, columns: NDArray[np.intp]) -> str:
+        """The names of some columns, with commas between."""
+        return ", ".join(self.names[c] for c in columns)
+
+
+def number(value: float, exact: bool = True) -> str:
+    """A number with five significant digits, after ≈ where it is an estimate; empty for NaN."""
+    return "" if np.isnan(value) else ("" if exact else "≈ ") + f"{value + 0.0:.5g}"
+
+
+def whole_report(found: Findings) -> str:
+    """The page of a whole report."""
+    return page.whole_page(found.title, short(found) + "\n" + "\n".join(_rest(found)))
+
+
+def short(found: Findings) -> str:
+    """The beginning of a report, which notebooks show: the model, its error, and how sure it is."""
+    parts = [f"<h1>{page.escape(found.title)}</h1>", page.paragraph(_lead(found))]
+    parts += [page.paragraph(text, "muted") for text in found.remarks]
+    parts += [_model(found), _errors(found), _sure(found)]
+    return "\n".join(part for part in parts if part)
+
+
+def _lead(found: Findings) -> str:
+    """One sentence on the table, the folds and the rule."""
+    tau, p = found.model.support.size, found.design.p
+    text = f"{tau} of {p} columns explain {found.target}, from {found.n:g} rows"
+    if found.study is None or found.choice is None:
+        return f"{text}, at ridge weight γ = {number(found.gamma)}. The size and γ were given."
+    study, folds = found.study, found.study.data.folds
+    kind = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds"
+    why = rule_reason(study.rule_asked, study.data, study.settings)
+    aim = RULES[study.rule].aim
+    return f"{text} ({kind}). Rule {study.rule} ({why}) looks for {aim}."
+
+
+def _model(found: Findings) -> str:
+    """The section of the model's columns and coefficients."""
+    effects, spread = found.effects(), float(found.design.spread[-1])
+    most = float(np.abs(effects).max(initial=0.0)) or 1.0
+    rows = []
+    for i in np.argsort(-np.abs(effects), kind="stable"):
+        column = found.model.support[i]
+        beta = number(effects[i] / spread if spread > 0.0 else np.nan)
+        cells = found.names[column], number(found.model.coef[column]), number(effects[i]), beta
+        rows.append((*cells, page.bar(abs(effects[i]) / most)))
+    heads = ("column", "coefficient", "per s.d.", "standardised", "size of effect")
+    words = (
+        f"The coefficient is in the table's units. “Per s.d.” is the change of {found.target} "
+        "when the column grows by one standard deviation; “standardised” is the same in standard "
+        f"deviations of {found.target}. The intercept is {number(found.model.intercept)}."
+    )
+    table = page.table(heads, rows, left=("column", "size of effect"))
+    return page.section("The model", table, page.paragraph(words, "muted"))
+
+
+def _errors(found: Findings) -> str:
+    """The section of the error to expect; empty where nothing was held out."""
+    study, choice, expected = found.study, found.choice, found.expected
+    if study is None or choice is None:
+        return ""
+    spread, exact = _spread(found)
+    variance = (float(found.design.spread[-1]) / found.design.y_scale) ** 2
+    boxes = []
+    if expected is not None:
+        figure = f"{number(expected.error)} ± {number(expected.std_error)}"
+        meaning = (
+            f"The figure to quote. The whole procedure, choice included, was held out in "
+            f"{expected.folds} outer folds; ± is a standard error."
+        )
+        boxes.append(("error to expect on new data", figure, meaning))
+    figure = f"{number(choice.cv_error, exact)} ± {number(spread)}"
+    meaning = "Mean squared held-out error of the chosen model."
+    if expected is None:
+        meaning += " It served to choose the model, so expect more on new data."
+    boxes.append(("CV error of the choice", figure, meaning))
+    error = expected.error if expected is not None else choice.cv_error
+    rmse = f"{number(np.sqrt(error), exact)}"
+    boxes.append(("its root", rmse, f"In the units of {found.target}."))
+    if variance > 0.0:
+        share = f"{'' if exact else '≈ '}{1.0 - error / variance:.3f}"
+        boxes.append(("R²", share, f"1 − error / variance of {found.target} about its mean."))
+    best = study.surface.best()
+    if (best.tau, best.gamma) != (choice.tau, choice.gamma):
+        figure = number(
+            best.cv_error, bool(study.surface.table("exact")[best.gamma_index, best.tau_index])
+        )
+        meaning = f"Of every (τ, γ) tried; at τ = {best.tau}, γ = {number(best.gamma)}."
+        boxes.append(("least CV error found", figure, meaning))
+    return page.section("The error to expect", page.cards(boxes))
+
+
+def _spread(found: Findings) -> tuple[float, bool]:
+    """The standard error of the choice's CV error, and whether that error is exact."""
+    study, choice = found.study, found.choice
+    assert study is not None
+    assert choice is not None
+    if choice.weights is not None:
+        return study.average_error[1], choice.certified
+    if (own := choice.projection) is not None:
+        return float(own.of_size(own.std_error)[own.chosen]), own.proved
+    one = study.surface.by_gamma[choice.gamma_index]
+    return float(one.std_error[choice.tau_index]), bool(one.exact[choice.tau_index])
+
+
+def _sure(found: Findings) -> str:
+    """The section on what is proved."""
+    model, texts = found.model, []
+    within = "" if found.design.rules is None else ", within the constraints asked for"
+    if np.isnan(model.objective):
+        texts.append("The model is an average of models; it minimises no training objective.")
+    elif model.proved:
+        texts.append(
+            f"Proved: no other {model.support.size} columns fit all rows better at this γ{within}."
+        )
+    else:
+        texts.append(
+            "Not proved: other columns may fit all rows better, by at most "
+            f"{100 * model.gap:.2g} % of the training objective{within}."
+        )
+    study, choice = found.study, found.choice
+    if study is not None and choice is not None:
+        best = study.surface.best()
+        if choice.certified:
+            texts.append(
+                "Proved: every fold was solved, or bounded, to proof where it matters for the "
+                "choice; no evaluated pair (τ, γ) is better by this rule."
+            )
+        else:
+            texts.append(
+                "Not proved: some CV errors are estimates (≈); with all of them proved another "
+                "model might be chosen."
+            )
+        if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
+            texts.append(f"The least CV error over everything searched lies in {known}, proved.")
+        if study.surface.complete:
+            texts.append("Every CV error of the search is exact.")
+    return page.section("How sure", *map(page.paragraph, texts))
+
+
+def _rest(found: Findings) -> Iterator[str]:
+    """Yield the sections that follow the short report."""
+    peers = _peers(found)
+    yield _every_size(found, peers)
+    if peers:
+        yield _other_methods(found, peers)
+    if found.alternatives is not None:
+        yield _alternatives(found)
+    if found.study is not None:
+        yield _stability(found, found.study)
+    words = f"sparsecv {__version__}. ≈ marks an estimate that no search has proved."
+    yield page.paragraph(words, "muted")
+
+
+def _peers(found: Findings) -> dict[str, Array]:
+    """CV errors of lasso and ridge at every size, on the same folds."""
+    if found.study is None:
+        return {}
+    folds = found.study.data.folds
+    return linear_peers(found.study.data, [folds], found.sizes.tau)
+
+
+def _every_size(found: Findings, peers: dict[str, Array]) -> str:
+    """The section of all sizes: a picture, and a table."""
+    sizes, t = found.sizes, found.chosen
+    held_out = found.study is not None
+    rows, before = [], set[int]()
+    for i, model in enumerate(sizes.models):
+        now = set(model.support.tolist())
+        if i == 0:
+            change = found.called(model.support)
+        else:
+            signs = [f"+ {found.names[c]}" for c in sorted(now - before)]
+            signs += [f"− {found.names[c]}" for c in sorted(before - now)]
+            change = ", ".join(signs)
+        before = now
+        error = f"{number(sizes.cv_error[i])} ± {number(sizes.std_error[i])}"
+        middle = (number(sizes.gamma[i]), error) if held_out else (number(model.objective),)
+        rows.append((str(sizes.tau[i]), *middle, "yes" if model.proved else "no", change))
+    names = ("γ", "CV error ± s.e.") if held_out else ("objective",)
+    heads = ("columns", *names, "proved", "what changes")
+    parts = [_picture(found, peers)] if held_out else []
+    centre = 0 if t is None else t
+    start = max(0, min(centre - MAX_ROWS // 2, len(rows) - MAX_ROWS))
+    shown = rows[start : start + MAX_ROWS]
+    chosen = None if t is None else t - start
+    parts.append(page.table(heads, shown, left=("what changes",), chosen=chosen))
+    if len(rows) > len(shown):
+        every = page.table(heads, rows, left=("what changes",), chosen=t)
+        parts.append(f"<details><summary>All {len(rows)} sizes</summary>{every}</details>")
+    words = (
+        "“Proved” says that no other set of this many columns fits all rows better at this γ. "
+        "“What changes” compares a size with the size before."
+    )
+    return page.section("Every size", *parts, page.paragraph(words, "muted"))
+
+
+@in_style
+def _picture(found: Findings, peers: dict[str, Array]) -> str:
+    """The CV error of every size, with ridge and lasso on the same folds."""
+    sizes, t = found.sizes, found.chosen
+    figure, axes = pyplot().subplots(figsize=(7.4, 4.0), layout="constrained")
+    error, spread = sizes.cv_error, sizes.std_error
+    axes.fill_between(
+        sizes.tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0
+    )
+    axes.plot(sizes.tau, error, "o-", color=BLUE, markersize=4, label="best subset ± s.e.")
+    styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
+    for name, values in peers.items():
+        colour, line = styles[name]
+        axes.plot(sizes.tau, values, line, color=colour, label=name)
+    if t is not None:
+        star(axes, (sizes.tau[t], error[t], spread[t]), f"chosen: {sizes.tau[t]}")
+    known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
+    low, median = min(float(values.min()) for values in known), float(np.median(error))
+    top = min(float(error.max()), low + 4.0 * max(median - low, 0.05 * abs(low)))
+    pad = 0.06 * (top - low) or 1.0
+    axes.set_ylim(low - pad, top + pad)  # A few large errors would flatten the curves.
+    label_sizes(axes)
+    axes.set_ylabel("CV error")
+    axes.legend(loc="upper right")
+    words = "CV error against the number of columns; the star marks the chosen size."
+    return page.picture(figure, 1, words)
+
+
+def _other_methods(found: Findings, peers: dict[str, Array]) -> str:
+    """The section of ridge and lasso on the same folds."""
+    assert found.choice is not None
+    t, lasso, ridge = found.chosen, peers["lasso"], peers["ridge"]
+    least = int(np.argmin(lasso))
+    rows = [("this model", str(found.model.support.size), number(found.choice.cv_error))]
+    if t is not None:
+        rows.append(("lasso, at most as many columns", str(found.sizes.tau[t]), number(lasso[t])))
+    rows.append(("lasso, its best penalty", f"≤ {found.sizes.tau[least]}", number(lasso[least])))
+    rows.append(("ridge, its best penalty", str(found.design.p), number(ridge[0])))
+    words = (
+        "All are held out on the same folds, and each penalty is the best of its path, so all "
+        "four errors have been chosen by these folds. Lasso and ridge are scikit-learn's."
+    )
+    table = page.table(("method", "columns", "CV error"), rows, left=("method",), chosen=0)
+    return page.section("Ridge and lasso on the same folds", table, page.paragraph(words, "muted"))
+
+
+def _alternatives(found: Findings) -> str:
+    """The section of other subsets of the chosen size."""
+    other, t = found.alternatives, found.chosen
+    assert other is not None
+    tau = int(found.sizes.tau[t]) if t is not None else int(other["tau"][-1])
+    at = np.flatnonzero(other["tau"] == tau)
+    best, rows = set(other["columns"][at[0]].tolist()), []
+    for i in at:
+        own = set(other["columns"][i].tolist())
+        change = [f"+ {found.names[c]}" for c in sorted(own - best)]
+        change += [f"− {found.names[c]}" for c in sorted(best - own)]
+        text = ", ".join(change) or found.called(other["columns"][i])
+        error = number(other["cv_error"][i])
+        proved = "yes" if other["proved"][i] else "no"
+        rows.append((str(other["rank"][i]), number(other["objective"][i]), error, proved, text))
+    heads = ("rank", "training objective", "CV error", "proved", "columns, against the best")
+    words = (
+        f"The best {len(at)} sets of {tau} columns, in order of their training objective. They are "
+        "close to each other where columns stand in for one another."
+    )
+    table = page.table(heads, rows, left=heads[-1:])
+    return page.section("Alternatives", table, page.paragraph(words, "muted"))
+
+
+def _stability(found: Findings, study: Study) -> str:
+    """The section of how often folds select a column, over the partitions that were evaluated."""
+    every: list[CVResult] = [study.surface, *vars(study).get("others", [])]
+    full, counts, n_folds = study.data.full(), np.zeros(found.design.p_raw), 0
+    for result in every:
+        best = result.best()
+        one = result.by_gamma[best.gamma_index]
+        for choice in one.choice[best.tau_index]:
+            columns = full.given(one.supports[choice], np.zeros(full.p))[0]
+            counts[found.design.kept[columns]] += 1.0
+            n_folds += 1
+    own = set(found.model.support.tolist())
+    order = np.argsort(-counts, kind="stable")
+    order = [c for c in order if counts[c] > 0.0 or c in own][:MAX_ROWS]
+    rows = [
+        (
+            found.names[c],
+            "yes" if c in own else "",
+            f"{100 * counts[c] / n_folds:.0f} %",
+            page.bar(counts[c] / n_folds),
+        )
+        for c in order
+    ]
+    parts = f"{len(every)} partition{'s' * (len(every) > 1)} of the rows into folds"
+    words = (
+        f"How many of {n_folds} folds ({parts}) select a column in their model of least CV error. "
+        "These shares describe these rows and folds; they are no probabilities that a column "
+        "matters."
+    )
+    heads = ("column", "in the model", "selected by", "share of folds")
+    table = page.table(heads, rows, left=("column", "share of folds"))
+    return page.section("How stable the columns are", table, page.paragraph(words, "muted"))

@@ -1,0 +1,176 @@
+"""One self-contained HTML page, its style, tables and pictures: nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..errors import file_faults
+from .curves import pyplot
+
+# Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
+# 4.5 to its ground in both, and lines of at least 3 (tests/plots/test_report.py computes them).
+LIGHT = {
+    "ground": "#ffffff",
+    "panel": "#f4f6f8",
+    "text": "#1b1f24",
+    "muted": "#57606a",
+    "accent": "#005a8c",
+    "line": "#d0d7de",
+    "bar": "#0072b2",
+}
+DARK = {
+    "ground": "#14181d",
+    "panel": "#1f252c",
+    "text": "#e6e9ec",
+    "muted": "#a3acb5",
+    "accent": "#7cc4f0",
+    "line": "#3a424b",
+    "bar": "#3f9bd4",
+}
+
+
+def _colours(colours: dict[str, str]) -> str:
+    return "".join(f"--{name}:{value};" for name, value in colours.items())
+
+
+CSS = f"""
+.sparsecv {{ {_colours(LIGHT)} }}
+@media (prefers-color-scheme: dark) {{ .sparsecv {{ {_colours(DARK)} }} }}
+@media print {{ .sparsecv {{ {_colours(LIGHT)} }} }}
+.sparsecv {{ color-scheme: light dark; background: var(--ground); color: var(--text);
+  font: 16px/1.5 system-ui, sans-serif; }}
+.sparsecv * {{ box-sizing: border-box; }}
+.sparsecv main {{ max-width: 56rem; margin: 0 auto; padding: 1rem; }}
+.sparsecv h1 {{ font-size: 1.6rem; line-height: 1.2; margin: .5rem 0; overflow-wrap: anywhere; }}
+.sparsecv h2 {{ font-size: 1.15rem; margin: 2rem 0 .4rem; border-top: 1px solid var(--line);
+  padding-top: 1rem; }}
+.sparsecv p {{ margin: .4rem 0; max-width: 44rem; overflow-wrap: anywhere; }}
+.sparsecv .muted {{ color: var(--muted); font-size: .9rem; }}
+.sparsecv .cards {{ display: grid; gap: .7rem; margin: .8rem 0;
+  grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); }}
+.sparsecv .card {{ background: var(--panel); border-radius: .5rem; padding: .7rem .9rem; }}
+.sparsecv .card b {{ display: block; font-size: 1.3rem; color: var(--accent); }}
+.sparsecv .scroll {{ overflow-x: auto; }}
+.sparsecv table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0;
+  background: transparent; color: inherit; font-size: .92rem; }}
+.sparsecv th, .sparsecv td {{ padding: .2rem .7rem; text-align: right; vertical-align: top;
+  border-bottom: 1px solid var(--line); }}
+.sparsecv th {{ color: var(--muted); font-weight: 600; }}
+.sparsecv .left {{ text-align: left; overflow-wrap: anywhere; }}
+.sparsecv tr.chosen td {{ font-weight: 700; color: var(--accent); }}
+.sparsecv .bar {{ display: block; height: .7em; margin-top: .4em; background: var(--bar);
+  border-radius: 2px; }}
+.sparsecv figure {{ margin: .5rem 0; }}
+.sparsecv svg {{ max-width: 100%; height: auto; color: var(--text); }}
+.sparsecv details summary {{ cursor: pointer; color: var(--accent); }}
+@media print {{
+  .sparsecv {{ font-size: 11pt; }}
+  .sparsecv main {{ max-width: none; padding: 0; }}
+  .sparsecv figure, .sparsecv .card, .sparsecv tr {{ break-inside: avoid; }}
+}}
+"""
+
+
+def whole_page(title: str, body: str) -> str:
+    """The page with a title and a body of HTML."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>body {{ margin: 0; }}{CSS}</style>\n</head>\n"
+        f'<body class="sparsecv">\n<main>\n{body}\n</main>\n</body>\n</html>\n'
+    )
+
+
+def fragment(body: str) -> str:
+    """The body with its style, to stand in another page such as a notebook."""
+    return f'<style>{CSS}</style><div class="sparsecv"><main>{body}</main></div>'
+
+
+def write(path: str | Path, page: str) -> None:
+    """Write a page; InputError where the file cannot be written."""
+    with file_faults(f"cannot write {path}"):
+        Path(path).write_text(page, encoding="utf-8")
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain text; ``kind`` is the class "muted" or empty."""
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def section(title: str, *parts: str) -> str:
+    """A heading with what stands below it."""
+    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def cards(found: Iterable[tuple[str, str, str]]) -> str:
+    """Boxes of a label, a figure and what the figure means."""
+    boxes = (
+        f'<div class="card">{escape(label)}<b>{escape(figure)}</b>'
+        f'<span class="muted">{escape(meaning)}</span></div>'
+        for label, figure, meaning in found
+    )
+    return f'<div class="cards">{"".join(boxes)}</div>'
+
+
+class Markup(str):
+    """HTML, which is not escaped in a table."""
+
+
+def bar(share: float) -> Markup:
+    """A cell that is a bar of a share, between 0 and 1, of six times the height of the text."""
+    return Markup(f'<span class="bar" style="width:{6.0 * max(share, 0.0):.2f}em"></span>')
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Sequence[str] = (),
+    chosen: int | None = None,
+) -> str:
+    """A table of texts; a cell that is :class:`Markup` is HTML.
+
+    left: Heads of the columns of words, which are aligned to the left.
+    chosen: Position of the row that is emphasised.
+    """
+    sides = [' class="left"' if head in left else "" for head in heads]
+    head = "".join(f"<th{s}>{escape(h)}</th>" for h, s in zip(heads, sides, strict=True))
+    lines = []
+    for i, row in enumerate(rows):
+        texts = (cell if isinstance(cell, Markup) else escape(cell) for cell in row)
+        cells = "".join(f"<td{s}>{t}</td>" for t, s in zip(texts, sides, strict=True))
+        kind = ' class="chosen"' if i == chosen else ""
+        lines.append(f"<tr{kind}>{cells}</tr>")
+    body = "\n".join(lines)
+    inner = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
+    return f'<div class="scroll"><table>{inner}</table></div>'
+
+
+def picture(figure: Any, number: int, words: str) -> str:
+    """A figure of matplotlib as inline SVG, whose black follows the colour of the page's text.
+
+    number: The figure's number on the page, which keeps the identifiers of figures apart.
+    words: What the picture shows, for those who do not see it.
+    """
+    plt, text = pyplot(), io.StringIO()
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "sparsecv"}):
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    plt.close(figure)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    svg = re.sub(r'\bid="', f'id="f{number}-', svg)
+    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>f{number}-", svg)
+    svg = re.sub(r"#000000|#262626|\bblack\b", "currentColor", svg)
+    svg = svg.replace("<text ", '<text fill="currentColor" ')
+    for size in ("width", "height"):  # The page decides them; the proportions stay in viewBox.
+        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg)
+    label = f'role="img" aria-label="{escape(words, quote=True)}"'
+    svg = svg.replace("<svg ", f"<svg {label} ", 1).replace("#D9D9D9", "var(--line)")
+    svg = svg.replace("#d9d9d9", "var(--line)")
+    return f'<figure>{svg}<figcaption class="muted">{escape(words)}</figcaption></figure>'

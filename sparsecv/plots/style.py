@@ -1,0 +1,39 @@
+"""The one style of all pictures and pages: colours, and what matplotlib is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+# The colours of Okabe and Ito (2008), which people with the common forms of colour blindness tell
+# apart. Each has a contrast of at least 3 to the light and to the dark ground of a page.
+BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#B5679A"
+GREY = "#767676"
+STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "grid.color": "#D9D9D9",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "font.size": 10,
+}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def in_style(function: Function) -> Function:
+    """Let a function that draws a picture draw it in this style, whatever the user's own is."""
+
+    @wraps(function)
+    def drawn(*args: Any, **options: Any) -> Any:
+        from .curves import pyplot
+
+        with pyplot().rc_context(cast(Any, STYLE)):
+            return function(*args, **options)
+
+    return cast(Function, drawn)

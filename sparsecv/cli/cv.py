@@ -127,7 +127,6 @@ def cv(
     from ..design.design import Protocol
     from ..design.folds import TimeOrdered
     from ..design.prepare import prepare
-    from ..plots import curves
     from ..selection.rules import checked_repeats
     from ..selection.study import Study
     from ..solvers.core.limits import Limits
@@ -135,10 +134,7 @@ def cv(
     from . import grids
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
-    if plot is not None:
-        curves.check_writable(str(plot), film=method in ("search", "bounds"))
-    if html is not None:
-        curves.pyplot()
+    _check_pictures(plot, html, film=method in ("search", "bounds"))
     shared.check_files(json=json_file, save=save, html=html)
     gammas, taus = grids.parse_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
@@ -166,6 +162,16 @@ def cv(
     _report(run, html)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
+
+
+def _check_pictures(plot: Path | None, html: Path | None, film: bool) -> None:
+    """Refuse pictures that cannot be drawn; ``film``: the file of --plot may be a film."""
+    from ..plots import curves
+
+    if plot is not None:
+        curves.check_writable(str(plot), film=film)
+    elif html is not None:
+        curves.pyplot()
 
 
 def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | None) -> None:

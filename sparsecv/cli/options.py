@@ -105,9 +105,7 @@ Json = Annotated[
     Path | None, typer.Option("--json", help="Write the results here; - is standard output.")
 ]
 Save = Annotated[Path | None, typer.Option(help="Write the model here, for sparsecv predict.")]
-Html = Annotated[
-    Path | None, typer.Option("--html", help="Write a report here, as one HTML page.")
-]
+Html = Annotated[Path | None, typer.Option("--html", help="Write a report here, as one HTML page.")]
 Dask = Annotated[
     str | None, typer.Option("--dask", help="Address of a Dask scheduler, whose workers work.")
 ]

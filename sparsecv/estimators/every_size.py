@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from os import PathLike
 from numbers import Integral
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.design import Design
 from ..design.model import FittedModel
 from ..errors import InputError
-from ..selection.criteria import criteria
 from ..plots.findings import Findings, short, whole_report
 from ..plots.page import fragment, write
+from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, forward_steps
 from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel

@@ -14,13 +14,11 @@ from ..cv.settings import Settings, checked_gammas
 from ..design.model import FittedModel, fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.alternatives import alternatives_table, ranked_by_size
-from ..selection.sizes import SizeModels
+from ..selection.sizes import SizeModels, models_at_gamma
 from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.budget import solve_budget
-from ..solvers.core.limits import Limits
 from ..solvers.core.result import Proof, Status, relative_gap, worst
-from ..solvers.paths import support_path
 from .every_size import AllRows, EverySize
 from .validation import sizes_of_responses
 

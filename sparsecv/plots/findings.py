@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,12 @@ from .style import BLUE, GREEN, GREY, in_style
 # A table of more rows shows this many of them around the chosen row, and all rows when it is
 # unfolded. Twice the number makes the longest tables twice as long.
 MAX_ROWS = 24
+# The gap of a training objective is not shown where it is at least this large, as it then says
+# little; 1 is the gap of the trivial bound 0. Twice the number would show every gap.
+MAX_SHOWN_GAP = 0.75
+# A picture of more sizes has no dots, which would hide the line. Twice the number draws dots on
+# lines of up to 80 sizes.
+MAX_DOTS = 40
 
 
 @dataclass
@@ -87,7 +94,7 @@ def whole_report(found: Findings) -> str:
 
 def short(found: Findings) -> str:
     """The beginning of a report, which notebooks show: the model, its error, and how sure it is."""
-    parts = [f"<h1>{page.escape(found.title)}</h1>", page.paragraph(_lead(found))]
+    parts = [f"<h1>{escape(found.title)}</h1>", page.paragraph(_lead(found))]
     parts += [page.paragraph(text, "muted") for text in found.remarks]
     parts += [_model(found), _errors(found), _sure(found)]
     return "\n".join(part for part in parts if part)
@@ -96,7 +103,7 @@ def short(found: Findings) -> str:
 def _lead(found: Findings) -> str:
     """One sentence on the table, the folds and the rule."""
     tau, p = found.model.support.size, found.design.p
-    text = f"{tau} of {p} columns explain {found.target}, from {found.n:g} rows"
+    text = f"{tau} of {p} columns predict {found.target}, from {found.n:g} rows"
     if found.study is None or found.choice is None:
         return f"{text}, at ridge weight γ = {number(found.gamma)}. The size and γ were given."
     study, folds = found.study, found.study.data.folds
@@ -142,18 +149,22 @@ def _errors(found: Findings) -> str:
         )
         boxes.append(("error to expect on new data", figure, meaning))
     figure = f"{number(choice.cv_error, exact)} ± {number(spread)}"
-    meaning = "Mean squared held-out error of the chosen model."
+    best = study.surface.best()
+    is_least = (best.tau, best.gamma) == (choice.tau, choice.gamma)
+    least = ", the least of every (τ, γ) tried" if is_least else ""
+    meaning = f"Mean squared held-out error of the chosen model{least}."
     if expected is None:
         meaning += " It served to choose the model, so expect more on new data."
     boxes.append(("CV error of the choice", figure, meaning))
     error = expected.error if expected is not None else choice.cv_error
     rmse = f"{number(np.sqrt(error), exact)}"
-    boxes.append(("its root", rmse, f"In the units of {found.target}."))
+    what = "root of the error to expect" if expected is not None else "root of the CV error"
+    boxes.append((what, rmse, f"In the units of {found.target}."))
     if variance > 0.0:
         share = f"{'' if exact else '≈ '}{1.0 - error / variance:.3f}"
-        boxes.append(("R²", share, f"1 − error / variance of {found.target} about its mean."))
-    best = study.surface.best()
-    if (best.tau, best.gamma) != (choice.tau, choice.gamma):
+        of = "the error to expect" if expected is not None else "the CV error"
+        boxes.append(("R²", share, f"1 − {of} / variance of {found.target} about its mean."))
+    if not is_least:
         figure = number(
             best.cv_error, bool(study.surface.table("exact")[best.gamma_index, best.tau_index])
         )
@@ -186,10 +197,9 @@ def _sure(found: Findings) -> str:
             f"Proved: no other {model.support.size} columns fit all rows better at this γ{within}."
         )
     else:
-        texts.append(
-            "Not proved: other columns may fit all rows better, by at most "
-            f"{100 * model.gap:.2g} % of the training objective{within}."
-        )
+        most = f", by at most {100 * model.gap:.2g} % of the training objective"
+        most = most if model.gap < MAX_SHOWN_GAP else ""
+        texts.append(f"Not proved: other columns may fit all rows better{most}{within}.")
     study, choice = found.study, found.choice
     if study is not None and choice is not None:
         best = study.surface.best()
@@ -203,8 +213,11 @@ def _sure(found: Findings) -> str:
                 "Not proved: some CV errors are estimates (≈); with all of them proved another "
                 "model might be chosen."
             )
-        if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
-            texts.append(f"The least CV error over everything searched lies in {known}, proved.")
+        least = "the least CV error over everything searched"
+        if best.certified:
+            texts.append(f"Proved: {least} is {number(best.cv_error)}.")
+        elif known := bounds_text(best.lower_bound, best.cv_error, best.upper):
+            texts.append(f"Proved bounds of {least}: {known}.")
         if study.surface.complete:
             texts.append("Every CV error of the search is exact.")
     return page.section("How sure", *map(page.paragraph, texts))
@@ -242,8 +255,8 @@ def _every_size(found: Findings, peers: dict[str, Array]) -> str:
         if i == 0:
             change = found.called(model.support)
         else:
-            signs = [f"+ {found.names[c]}" for c in sorted(now - before)]
-            signs += [f"− {found.names[c]}" for c in sorted(before - now)]
+            signs = [f"+{found.names[c]}" for c in sorted(now - before)]
+            signs += [f"−{found.names[c]}" for c in sorted(before - now)]
             change = ", ".join(signs)
         before = now
         error = f"{number(sizes.cv_error[i])} ± {number(sizes.std_error[i])}"
@@ -271,12 +284,13 @@ def _every_size(found: Findings, peers: dict[str, Array]) -> str:
 def _picture(found: Findings, peers: dict[str, Array]) -> str:
     """The CV error of every size, with ridge and lasso on the same folds."""
     sizes, t = found.sizes, found.chosen
-    figure, axes = pyplot().subplots(figsize=(7.4, 4.0), layout="constrained")
+    figure, axes = pyplot().subplots(figsize=(5.6, 3.6), layout="constrained")
     error, spread = sizes.cv_error, sizes.std_error
     axes.fill_between(
         sizes.tau, error - spread, error + spread, color=BLUE, alpha=0.15, linewidth=0
     )
-    axes.plot(sizes.tau, error, "o-", color=BLUE, markersize=4, label="best subset ± s.e.")
+    dots = "o-" if sizes.tau.size <= MAX_DOTS else "-"
+    axes.plot(sizes.tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
     styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
     for name, values in peers.items():
         colour, line = styles[name]
@@ -322,8 +336,8 @@ def _alternatives(found: Findings) -> str:
     best, rows = set(other["columns"][at[0]].tolist()), []
     for i in at:
         own = set(other["columns"][i].tolist())
-        change = [f"+ {found.names[c]}" for c in sorted(own - best)]
-        change += [f"− {found.names[c]}" for c in sorted(best - own)]
+        change = [f"+{found.names[c]}" for c in sorted(own - best)]
+        change += [f"−{found.names[c]}" for c in sorted(best - own)]
         text = ", ".join(change) or found.called(other["columns"][i])
         error = number(other["cv_error"][i])
         proved = "yes" if other["proved"][i] else "no"
@@ -349,8 +363,8 @@ def _stability(found: Findings, study: Study) -> str:
             counts[found.design.kept[columns]] += 1.0
             n_folds += 1
     own = set(found.model.support.tolist())
-    order = np.argsort(-counts, kind="stable")
-    order = [c for c in order if counts[c] > 0.0 or c in own][:MAX_ROWS]
+    ranked = np.argsort(-counts, kind="stable").tolist()
+    order = [c for c in ranked if counts[c] > 0.0 or c in own][:MAX_ROWS]
     rows = [
         (
             found.names[c],

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,14 @@ CSS = f"""
 .sparsecv th, .sparsecv td {{ padding: .2rem .7rem; text-align: right; vertical-align: top;
   border-bottom: 1px solid var(--line); }}
 .sparsecv th {{ color: var(--muted); font-weight: 600; }}
-.sparsecv .left {{ text-align: left; overflow-wrap: anywhere; }}
+.sparsecv td {{ white-space: nowrap; }}
+.sparsecv td.left {{ white-space: normal; min-width: 6rem; overflow-wrap: break-word; }}
+.sparsecv .left {{ text-align: left; }}
 .sparsecv tr.chosen td {{ font-weight: 700; color: var(--accent); }}
 .sparsecv .bar {{ display: block; height: .7em; margin-top: .4em; background: var(--bar);
   border-radius: 2px; }}
 .sparsecv figure {{ margin: .5rem 0; }}
-.sparsecv svg {{ max-width: 100%; height: auto; color: var(--text); }}
+.sparsecv svg {{ width: 100%; max-width: 40rem; height: auto; color: var(--text); }}
 .sparsecv details summary {{ cursor: pointer; color: var(--accent); }}
 @media print {{
   .sparsecv {{ font-size: 11pt; }}
@@ -91,7 +94,7 @@ def fragment(body: str) -> str:
     return f'<style>{CSS}</style><div class="sparsecv"><main>{body}</main></div>'
 
 
-def write(path: str | Path, page: str) -> None:
+def write(path: str | PathLike[str], page: str) -> None:
     """Write a page; InputError where the file cannot be written."""
     with file_faults(f"cannot write {path}"):
         Path(path).write_text(page, encoding="utf-8")

@@ -1,0 +1,200 @@
+"""The HTML report: what it says, that it stands alone, contrast, and no overflow in a browser."""
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from support.tables import five_columns, write_csv
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+from sparsecv.plots import page, style
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Balanced(HTMLParser):
+    """Refuses tags that are closed in another order than they were opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(text: str) -> str:
+    """The words of a page, once it is known to be well formed and to load nothing."""
+    parsed = Balanced()
+    parsed.feed(text)
+    assert parsed.open == []
+    assert len(set(parsed.ids)) == len(parsed.ids)
+    assert "<script" not in text
+    assert not re.search(r'\b(src|href)\s*=\s*"(?!#)', text)
+    assert not re.search(r"url\((?!#)|@import", text)
+    for used in re.findall(r'(?:url\(|href=")#([^)"]+)', text):
+        assert used in parsed.ids
+    return " ".join(" ".join(parsed.text).split())
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2's relative luminance of a colour #rrggbb."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255.0
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_of_text_and_lines() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    for colours in (page.LIGHT, page.DARK):
+        for ground in (colours["ground"], colours["panel"]):
+            for text in ("text", "muted", "accent"):
+                assert contrast(colours[text], ground) >= 4.5
+            assert contrast(colours["bar"], ground) >= 3.0
+        for line in (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.GREY):
+            assert contrast(line, colours["ground"]) >= 3.0
+
+
+def made(path: Path, *options: str) -> str:
+    X, y = five_columns()
+    write_csv(Path("t.csv"), X, y, names=["age", "<b>bold</b>", "größe", "x_3", "a&b"])
+    assert main(["cv", "t.csv", "--html", str(path), "--quiet", *options]) == 0
+    return read(path.read_text(encoding="utf-8"))
+
+
+def test_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = made(Path("r.html"), "--gamma", "0.1,1", "--nested")
+    for heading in (
+        "The model",
+        "The error to expect",
+        "How sure",
+        "Every size",
+        "Ridge and lasso on the same folds",
+        "How stable the columns are",
+    ):
+        assert heading in words
+    assert "error to expect on new data" in words
+    assert "Proved: no other" in words
+    words = made(Path("s.html"), "--gamma", "1", "--no-nested", "--tau", "5", "--rule", "averaged")
+    assert "<b>bold</b>" in words  # As text: the page has escaped the column's name.
+    assert "error to expect on new data" not in words
+    assert "average of models" in words
+    assert main(["fit", "t.csv", "--tau", "2", "--html", "f.html", "--quiet"]) == 0
+    words = read(Path("f.html").read_text(encoding="utf-8"))
+    assert "The size and γ were given" in words
+    assert "CV error" not in words
+    assert main(["cv", "t.csv", "--html", "no/such/folder.html"]) == 2
+
+
+def test_figures_are_those_of_the_model(tmp_path: Path) -> None:
+    X, y = five_columns()
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = SparseRidgeCV(gammas=[0.1, 1.0], n_best=3, nested=True, repeats=2, rule="repeated")
+    model.fit(frame, y)
+    model.report(tmp_path / "r.html")
+    words = read((tmp_path / "r.html").read_text(encoding="utf-8"))
+    for value in (model.cv_error_, model.nested_error_, model.intercept_, *model.path_["cv_error"]):
+        assert f"{value:.5g}" in words
+    effects = model.coef_ * X.std(axis=0)
+    for j in model.support_:
+        assert f"{model.coef_[j]:.5g}" in words
+        assert f"{effects[j]:.5g}" in words
+        assert f"{effects[j] / y.std():.5g}" in words
+    assert "Alternatives" in words
+    assert "10 folds (2 partitions of the rows into folds)" in words
+
+
+def test_ridge_and_lasso_are_held_out_on_the_same_folds(tmp_path: Path) -> None:
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    X, y = five_columns()
+    model = SparseRidgeCV(gammas=[1.0]).fit(X, y)
+    model.report(tmp_path / "r.html")
+    words = read((tmp_path / "r.html").read_text(encoding="utf-8"))
+    scaled, folds = (X - X.mean(axis=0)) / X.std(axis=0), KFold(5, shuffle=True, random_state=0)
+    errors = [
+        np.mean((y - cross_val_predict(Ridge(alpha), scaled, y, cv=folds)) ** 2)
+        for alpha in np.geomspace(1e-3, 1e4, 40)
+    ]
+    assert f"ridge, its best penalty 5 {min(errors):.5g}" in words
+
+
+def test_reports_of_one_size_and_of_none(tmp_path: Path) -> None:
+    X, y = five_columns()
+    model = SparseRidge(tau=2, n_best=2).fit(X, y)
+    model.report(tmp_path / "r.html")
+    assert "Alternatives" in read((tmp_path / "r.html").read_text(encoding="utf-8"))
+    both = SparseRidge(tau=2).fit(X, np.column_stack([y, -y]))
+    with pytest.raises(InputError, match="one response"):
+        both.report(tmp_path / "b.html")
+    model.save(tmp_path / "m.json")
+    with pytest.raises(AttributeError, match="rows"):
+        SparseRidge.load(tmp_path / "m.json").report(tmp_path / "m.html")
+
+
+def test_notebooks_show_the_short_report() -> None:
+    X, y = five_columns()
+    for model in (SparseRidge(tau=2), SparseRidgeCV(gammas=[1.0])):
+        before = model._repr_html_()
+        model.fit(X, y)
+        shown = model._repr_html_()
+        assert "How sure" in shown
+        assert "How sure" not in before
+        assert "sk-top-container" in shown  # scikit-learn's own picture stays.
+        assert "How sure" in model._repr_mimebundle_()["text/html"]
+        with sklearn.config_context(display="text"):
+            assert "text/html" not in model._repr_mimebundle_()
+            assert not hasattr(model, "_repr_html_")
+    several = SparseRidge(tau=2).fit(X, np.column_stack([y, -y]))
+    assert "How sure" not in several._repr_html_()
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs the browser chromium")
+@pytest.mark.parametrize("width", [500, 1200])
+def test_nothing_overflows_in_a_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(Path("r.html"), "--gamma", "0.1,1")
+    text = Path("r.html").read_text(encoding="utf-8")
+    measure = (
+        "<script>const d = document.documentElement;"
+        "d.setAttribute('data-width', d.scrollWidth + ' of ' + innerWidth);</script></body>"
+    )
+    Path("m.html").write_text(text.replace("</body>", measure), encoding="utf-8")
+    words = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    words += [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900", "--dump-dom"]
+    url = (tmp_path / "m.html").as_uri()
+    shown = subprocess.run([*words, url], capture_output=True, text=True, timeout=120, check=True)
+    found = re.search(r'data-width="(\d+) of (\d+)"', shown.stdout)
+    assert found is not None
+    assert int(found[1]) <= int(found[2])
+    assert abs(int(found[2]) - width) <= 20

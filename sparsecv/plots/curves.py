@@ -11,6 +11,7 @@ import numpy as np
 
 from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
+from .style import VERMILION, in_style
 
 # If there are more curves, the legend names the chosen curve alone. A legend of twice as many names
 # would cover the curves.
@@ -81,11 +82,12 @@ def label_sizes(axes: Any) -> None:
 def star(axes: Any, at: tuple[float, float, float], label: str) -> None:
     """Draw a star at the chosen model; ``at`` is (size, CV error, the error's standard error)."""
     axes.errorbar(
-        *at, color="crimson", zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
+        *at, color=VERMILION, zorder=5, linestyle="none", marker="*", markersize=15, capsize=4,
         label=label,
     )  # fmt: skip
 
 
+@in_style
 def plot_cv(
     result: CVResult, path: str, title: str, *, chosen: tuple[int, int] | None = None
 ) -> None:
@@ -160,7 +162,7 @@ def plot_cv(
 def _mark(axes: Any, tau: int, error: float, marker: str, what: str) -> None:
     """Mark the CV error of a model of size ``tau`` that is not chosen; ``what`` describes it."""
     shape = {"marker": marker, "markersize": 8, "fillstyle": "none", "linestyle": "none"}
-    axes.plot(tau, error, label=f"{what}: τ = {tau}", color="crimson", zorder=5, **shape)
+    axes.plot(tau, error, label=f"{what}: τ = {tau}", color=VERMILION, zorder=5, **shape)
 
 
 def _focus(axes: Any, result: CVResult) -> None:

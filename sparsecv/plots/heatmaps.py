@@ -8,8 +8,10 @@ import numpy as np
 
 from ..errors import InputError
 from .curves import pyplot, save, without_formulas
+from .style import in_style
 
 
+@in_style
 def plot(job: Any, path: str, title: str) -> None:
     """Draw heatmaps of the CV error, and of the test error where rows were held out for a test.
 

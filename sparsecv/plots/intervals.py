@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..cv.results import GammaResult
 from ..errors import InputError
 from .curves import closing, label_sizes, pyplot, save, without_formulas
+from .style import BLUE, VERMILION, in_style
 
 Array = NDArray[np.float64]
 
@@ -53,6 +54,7 @@ def frames(result: GammaResult) -> list[Frame]:
     return found
 
 
+@in_style
 def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     """Draw the bounds against τ after phase 1 and at the end (the main paper's Figure 1).
 
@@ -91,6 +93,7 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     save(figure, path)
 
 
+@in_style
 def animate_bounds(
     result: GammaResult, path: str, title: str, most_frames: int | None = None
 ) -> int:
@@ -172,8 +175,8 @@ class _Panel:
 
     def __init__(self, axes: Any, taus: NDArray[np.intp], top: float) -> None:
         self.axes, self.taus, self.top = axes, taus, top
-        (self.upper,) = axes.plot(taus, taus, "v-", markersize=4, color="crimson", label="upper")
-        (self.lower,) = axes.plot(taus, taus, "^-", markersize=4, color="steelblue", label="lower")
+        (self.upper,) = axes.plot(taus, taus, "v-", markersize=4, color=VERMILION, label="upper")
+        (self.lower,) = axes.plot(taus, taus, "^-", markersize=4, color=BLUE, label="lower")
         self.between: Any = None
         label_sizes(axes)
         axes.set_ylim(0.0, top)

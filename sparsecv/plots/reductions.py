@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .curves import pyplot, save
+from .style import in_style
 
 
+@in_style
 def plot(rows: Sequence[Any], path: str) -> None:
     """Draw the distributions over γ of the reductions against the grid.
 

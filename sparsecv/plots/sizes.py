@@ -13,6 +13,7 @@ from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..selection.projection import Projection
 from .curves import label_sizes, pyplot, save, star, without_formulas
+from .style import BLUE, GREEN, VERMILION, in_style
 
 
 def linear_peers(
@@ -51,6 +52,7 @@ def linear_peers(
     return {"lasso": np.mean(lasso, axis=0), "ridge": np.mean(ridge, axis=0)}
 
 
+@in_style
 def plot_sizes(
     found: Projection, path: str, title: str, *, peers: dict[str, Array] | None = None
 ) -> None:
@@ -64,19 +66,20 @@ def plot_sizes(
     sizes, t = found.sizes, found.chosen
     error, spread = found.of_size(found.cv_error), found.of_size(found.std_error)
     low, high = found.reference - found.reference_std, found.reference + found.reference_std
-    axes.axhspan(low, high, color="tab:blue", alpha=0.12)
-    axes.axhline(found.reference, color="tab:blue", label="average of all models ± s.e.")
+    axes.axhspan(low, high, color=BLUE, alpha=0.12)
+    axes.axhline(found.reference, color=BLUE, label="average of all models ± s.e.")
     axes.plot(sizes, error, "o-", color="black", markersize=4, label="projected onto τ columns")
     for (name, values), style in zip((peers or {}).items(), ("--", ":"), strict=False):
-        axes.plot(sizes, values, style, color="tab:orange", label=name)
+        axes.plot(sizes, values, style, color=VERMILION, label=name)
     star(axes, (sizes[t], error[t], spread[t]), f"chosen: τ = {sizes[t]}")
     top = min(float(error.max()), 2.0 * float(np.median(error)))
     axes.set_ylim(0.9 * min(low, float(error.min())), 1.05 * max(top, high, error[t] + spread[t]))
     label_sizes(axes)
     axes.set_ylabel("cross-validation error")
     second = axes.twinx()
-    second.plot(sizes, found.of_size(found.distance), color="tab:green", linewidth=1.0)
-    second.set_ylabel("held-out distance to the average", color="tab:green")
+    second.grid(visible=False)  # Two grids of other steps would confuse.
+    second.plot(sizes, found.of_size(found.distance), color=GREEN, linewidth=1.0)
+    second.set_ylabel("held-out distance to the average", color=GREEN)
     second.set_ylim(bottom=0.0)
     axes.set_title(without_formulas(title))
     axes.legend(fontsize=7)

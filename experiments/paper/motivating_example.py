@@ -19,7 +19,8 @@ import numpy as np
 
 from experiments.common import RESULTS, machine
 from sparsecv.design.folds import make_folds
-from sparsecv.plots.curves import pyplot, save
+from sparsecv.plots.curves import save
+from sparsecv.plots.style import pyplot
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors, select
 from sparsecv.tables.synthetic import make_synthetic
 

@@ -127,7 +127,6 @@ def cv(
     from ..design.design import Protocol
     from ..design.folds import TimeOrdered
     from ..design.prepare import prepare
-    from ..selection.rules import checked_repeats
     from ..selection.study import Study
     from ..solvers.core.limits import Limits
     from ..solvers.executor import on_client
@@ -139,7 +138,7 @@ def cv(
     gammas, taus = grids.parse_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
-    more: Any = {"repeats": checked_repeats(repeats), "seed": seed, "checkpoint": checkpoint}
+    more: Any = {"repeats": repeats, "seed": seed, "checkpoint": checkpoint}
     layout = Protocol(protocol, scale, intercept=not no_intercept)
     columns = {"target": target, "weights": weights, "groups": groups, "order": order}
     columns |= {"encoding": encoding, "missing": missing}
@@ -158,20 +157,19 @@ def cv(
             _keep_partial(console, study, prepared, interrupt, (json_file, save))
             raise
     _write(run, save, json_file, clock)
-    _draw(run, plot, folds)
-    _report(run, html)
+    _draw(run, plot, html, folds)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
 
 
 def _check_pictures(plot: Path | None, html: Path | None, film: bool) -> None:
     """Refuse pictures that cannot be drawn; ``film``: the file of --plot may be a film."""
-    from ..plots import curves
+    from ..plots import curves, style
 
     if plot is not None:
         curves.check_writable(str(plot), film=film)
     elif html is not None:
-        curves.pyplot()
+        style.pyplot()
 
 
 def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | None) -> None:
@@ -336,12 +334,13 @@ def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:
     report.print_signs(console, not proved)
 
 
-def _draw(run: Run, plot: Path | None, folds: str) -> None:
-    """Draw the picture that the option --plot asks for.
+def _draw(run: Run, plot: Path | None, html: Path | None, folds: str) -> None:
+    """Write the page that the option --html asks for, and draw the picture of --plot.
 
     The picture shows CV errors against τ; for the rule projected, errors of the projections; for a
     search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
     """
+    _report(run, html)
     if plot is None:
         return
     from ..plots import curves, intervals, sizes

@@ -97,10 +97,9 @@ def fit(
     work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
     console.print(work, style="dim")
     report.print_signs(console, not proved)
-    if note:
-        raise typer.Exit(shared.Exit.INTERRUPTED)
-    named = settings.time_limit not in ("auto", None)
-    raise typer.Exit(shared.Exit.GAP if named and not proved else shared.Exit.DONE)
+    gap = settings.time_limit not in ("auto", None) and not proved
+    status = shared.Exit.GAP if gap else shared.Exit.DONE
+    raise typer.Exit(shared.Exit.INTERRUPTED if note else status)
 
 
 def _report(

@@ -11,26 +11,11 @@ import numpy as np
 
 from ..cv.results import CVResult, bounds_to_show
 from ..errors import InputError
-from .style import VERMILION, in_style
+from .style import VERMILION, in_style, pyplot
 
 # If there are more curves, the legend names the chosen curve alone. A legend of twice as many names
 # would cover the curves.
 MAX_LABELS = 12
-
-
-def pyplot() -> Any:
-    """The module matplotlib.pyplot, which is set up to write files and open no windows.
-
-    Raises InputError: matplotlib is not installed.
-    """
-    try:
-        import matplotlib
-    except ImportError:
-        raise InputError("pictures need matplotlib: pip install matplotlib") from None
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
 
 
 def check_writable(path: str, *, film: bool = False) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .curves import pyplot, save, without_formulas
-from .style import in_style
+from .curves import save, without_formulas
+from .style import in_style, pyplot
 
 
 @in_style

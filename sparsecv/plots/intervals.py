@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ..cv.results import GammaResult
 from ..errors import InputError
-from .curves import closing, label_sizes, pyplot, save, without_formulas
-from .style import BLUE, VERMILION, in_style
+from .curves import closing, label_sizes, save, without_formulas
+from .style import BLUE, VERMILION, in_style, pyplot
 
 Array = NDArray[np.float64]
 

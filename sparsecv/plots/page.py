@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import file_faults
-from .curves import pyplot
+from .style import pyplot
 
 # Colours of the page by their use, for light and for dark grounds. Text has a contrast of at least
 # 4.5 to its ground in both, and lines of at least 3 (tests/plots/test_report.py computes them).

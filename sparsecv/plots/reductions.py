@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .curves import pyplot, save
-from .style import in_style
+from .curves import save
+from .style import in_style, pyplot
 
 
 @in_style

@@ -12,8 +12,8 @@ from ..cv.results import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
 from ..selection.projection import Projection
-from .curves import label_sizes, pyplot, save, star, without_formulas
-from .style import BLUE, GREEN, VERMILION, in_style
+from .curves import label_sizes, save, star, without_formulas
+from .style import BLUE, GREEN, VERMILION, in_style, pyplot
 
 
 def linear_peers(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from ..errors import InputError
+
 # The colours of Okabe and Ito (2008), which people with the common forms of colour blindness tell
 # apart. Each has a contrast of at least 3 to the light and to the dark ground of a page.
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#B5679A"
@@ -26,13 +28,26 @@ STYLE = {
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def pyplot() -> Any:
+    """The module matplotlib.pyplot, which is set up to write files and open no windows.
+
+    Raises InputError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError("pictures need matplotlib: pip install matplotlib") from None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
 def in_style(function: Function) -> Function:
     """Let a function that draws a picture draw it in this style, whatever the user's own is."""
 
     @wraps(function)
     def drawn(*args: Any, **options: Any) -> Any:
-        from .curves import pyplot
-
         with pyplot().rc_context(cast(Any, STYLE)):
             return function(*args, **options)
 

@@ -72,7 +72,7 @@ def test_one_curve_per_gamma_with_the_choice_marked(
         line = curves[f"γ = {one.gamma:.4g}"]
         np.testing.assert_array_equal(line.get_xdata(), one.taus)
         np.testing.assert_array_equal(line.get_ydata(), one.cv_error)
-    assert axes.get_title() == "some title"
+    assert axes.get_title(loc="left") == "some title"
     low, high = axes.get_ylim()
     assert low < best.cv_error < high
 

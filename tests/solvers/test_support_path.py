@@ -79,10 +79,11 @@ def test_exchanges_keep_what_is_kept_of_a_support(
     X[:, 8] = X[:, 0]  # a duplicate: G alone is singular
     G, b = X.T @ X, X.T @ rng.standard_normal(12)
     s = swaps.new_swaps(G, b, k)
-    _, _, support, A, beta, V, c, d = s
+    support, A, beta, V, c, d = s.support, s.A, s.beta, s.V, s.c, s.d
     support[:] = np.arange(k)
     swaps.recompute(s, ridge, k)
-    monkeypatch.setattr(swaps, "add", swaps.add.py_func)  # the next two run as plain Python
+    for name in ("add", "add_rows"):  # the next two run as plain Python
+        monkeypatch.setattr(swaps, name, getattr(swaps, name).py_func)
     for _ in range(10):
         place = int(rng.integers(k))
         column = int(rng.choice(np.setdiff1d(np.arange(p), support)))
@@ -96,6 +97,34 @@ def test_exchanges_keep_what_is_kept_of_a_support(
         np.testing.assert_allclose(c, b - G[:, support] @ beta, atol=1e-7)
         left = np.diag(G) + ridge - np.einsum("aj,aj->j", G[support], inverse @ G[support])
         np.testing.assert_allclose(d, left, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_swap_is_the_best_of_all(seed: int) -> None:
+    """Against the gain of every other support that shares all but one member."""
+    rng = np.random.default_rng(seed)
+    p, k, ridge = 9, 4, 0.1
+    X = rng.standard_normal((12, p))
+    G, b = X.T @ X, X.T @ rng.standard_normal(12)
+    s, allowed = swaps.new_swaps(G, b, k), rng.integers(0, 3, p).astype(np.int8)
+    s.support[:] = rng.choice(p, k, replace=False)
+    gain = swaps.recompute(s, ridge, k)
+    before = s.d.copy()
+
+    def gain_of(support: list[int]) -> float:
+        within = np.ix_(support, support)
+        return float(b[support] @ np.linalg.solve(G[within] + ridge * np.eye(k), b[support]))
+
+    best, at = gain, (-1, -1)
+    for place, column in itertools.product(range(k), range(p)):
+        if allowed[s.support[place]] == 2 or allowed[column] == 0 or column in s.support:
+            continue
+        support = s.support.tolist()
+        support[place] = column
+        if (found := gain_of(support)) > best:
+            best, at = found, (place, column)
+    assert swaps.best_swap.py_func(s, k, allowed, 0.0) == at
+    np.testing.assert_array_equal(s.d, before)
 
 
 @pytest.mark.parametrize("seed", range(30))

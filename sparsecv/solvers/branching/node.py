@@ -96,7 +96,8 @@ def enter(st, most):  # type: ignore[no-untyped-def]
     Returns: The objective of the support after the swaps.
     """
     now, tau, work = st.now[0], st.support.shape[0], st.work
-    here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, work.c, work.d)
+    spare = work.unit[0]
+    here = Swaps(st.G, st.terms.b, st.found, work.L, st.scratch, work.V, work.c, work.d, spare)
     gain = swap_search(here, now.ridge, tau, st.anywhere, most)
     value = st.terms.yy - gain
     if value < now.upper:

@@ -64,7 +64,7 @@ class GrowerSettings(NamedTuple):
     updates_per_size: float = 2.5
     # Columns times sizes that are worked on between two looks at the clock. Twice as many may
     # exceed a time limit by twice as much.
-    clock_work: int = 100_000
+    clock_work: int = 1_000_000
 
 
 SETTINGS = GrowerSettings()

@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.completion import complete
-from ..kernels.linalg import Array, add
+from ..kernels.linalg import Array, add, dot
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
-# updates of β; where they are off by more, all arrays are computed anew. A gain errs by the square
-# of that share. Twice the share computes anew less often, and gains keep fewer digits.
+# updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
+# Twice the share refines less often, and gains keep fewer digits.
 MAX_RESIDUAL_SHARE = 1e-9
+# A β that is off after this many refinements by A, each of which costs k², belongs to an A that has
+# lost its digits: all arrays are then computed anew, which costs k²p. The number was chosen by
+# timing nearly dependent columns. Doubled, hopeless refinements cost twice the time.
+REFINEMENTS = 2
 
 
 class Swaps(NamedTuple):
@@ -38,6 +42,7 @@ class Swaps(NamedTuple):
     V: Array  # (capacity, p)
     c: Array  # (p,)
     d: Array  # (p,)
+    spare: Array  # (capacity,) work space
 
 
 def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
@@ -52,6 +57,7 @@ def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
         V=np.empty((capacity, p)),
         c=np.empty(p),
         d=np.empty(p),
+        spare=np.empty(capacity),
     )
 
 
@@ -73,8 +79,7 @@ def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
             if a != q:
                 weight = A[a, q]
                 A[a, q] = 0.0
-                for e in range(k):
-                    A[a, e] -= weight * A[q, e]
+                add(A[a], A[q], -weight, k)
     gain = 0.0
     for a in range(k):
         total = 0.0
@@ -85,10 +90,28 @@ def invert_on(s, ridge, k):  # type: ignore[no-untyped-def]
     return gain
 
 
+@kernel(inner=True, reorder=True)
+def add_rows(target, G, rows, weights, k, sign):  # type: ignore[no-untyped-def]
+    """Add sign·Σ_e weights_e·G[rows_e], over the first k rows, to ``target``."""
+    e = 0
+    while e + 4 <= k:
+        g0, g1, g2, g3 = G[rows[e]], G[rows[e + 1]], G[rows[e + 2]], G[rows[e + 3]]
+        w0, w1 = sign * weights[e], sign * weights[e + 1]
+        w2, w3 = sign * weights[e + 2], sign * weights[e + 3]
+        for j in range(target.shape[0]):
+            target[j] += (w0 * g0[j] + w1 * g1[j]) + (w2 * g2[j] + w3 * g3[j])
+        e += 4
+    while e < k:
+        g0, w0 = G[rows[e]], sign * weights[e]
+        for j in range(target.shape[0]):
+            target[j] += w0 * g0[j]
+        e += 1
+
+
 @kernel
 def recompute(s, ridge, k):  # type: ignore[no-untyped-def]
     """Compute all arrays of the support's k columns anew; returns the support's gain."""
-    G, b, support, A, beta, V, c, d = s
+    G, b, support, A, beta, V, c, d, _ = s
     p = b.shape[0]
     gain = invert_on(s, ridge, k)
     for j in range(p):
@@ -97,13 +120,10 @@ def recompute(s, ridge, k):  # type: ignore[no-untyped-def]
     for a in range(k):
         for j in range(p):
             V[a, j] = 0.0
-        for e in range(k):
-            add(V[a], G[support[e]], A[a, e], p)
-    for a in range(k):
-        row, weight = support[a], beta[a]
+        add_rows(V[a], G, support, A[a], k, 1.0)
         for j in range(p):
-            c[j] -= weight * G[row, j]
-            d[j] -= G[row, j] * V[a, j]
+            d[j] -= G[support[a], j] * V[a, j]
+    add_rows(c, G, support, beta, k, -1.0)
     return gain
 
 
@@ -121,22 +141,22 @@ def remove_member(s, k, a):  # type: ignore[no-untyped-def]
         if e != a:
             weight = A[e, a] * inverse
             beta[e] -= weight * beta[a]
-            for f in range(k):
-                A[e, f] -= weight * A[a, f]
+            add(A[e], A[a], -weight, k)
             add(V[e], V[a], -weight, p)
 
 
 @kernel(inner=True)
 def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
     """Put a column into the empty place a of k, and update all arrays."""
-    G, _, support, A, beta, V, c, d = s
+    G, _, support, A, beta, V, c, d, _ = s
     p = c.shape[0]
     for j in range(p):
         V[a, j] = G[column, j]
     for e in range(k):
         if e != a:
             A[a, e] = V[e, column]
-            add(V[a], G[support[e]], -A[a, e], p)
+    A[a, a] = 0.0
+    add_rows(V[a], G, support, A[a], k, -1.0)
     length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
     inverse = 1.0 / length
     support[a], beta[a] = column, c[column] * inverse
@@ -148,9 +168,7 @@ def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
         if e != a:
             weight = A[a, e]
             beta[e] -= weight * beta[a]
-            for f in range(k):
-                if f != a:
-                    A[e, f] += weight * A[a, f] * inverse
+            add(A[e], A[a], weight * inverse, k)
             add(V[e], V[a], -weight, p)
     for e in range(k):
         if e != a:
@@ -161,21 +179,30 @@ def add_member(s, ridge, k, a, column):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def attained_gain(s, ridge, k):  # type: ignore[no-untyped-def]
-    """The gain of the support; all arrays are computed anew where updates have lost digits.
+    """The gain of the support; β is refined where updates have lost its digits.
 
     With the residual r = b_S − (G_S + ridge·I)β of the normal equations, β attains b_Sᵀβ + βᵀr,
-    which is less than the best gain by rᵀAr.
+    which is less than the best gain by rᵀAr. Where r is too large, Ar is added to β and c follows;
+    where that does not help, A has lost its digits too, and all arrays are computed anew.
     """
-    G, b, support, beta = s.G, s.b, s.support, s.beta
-    gain, worst, scale = 0.0, 0.0, 0.0
-    for a in range(k):
-        left = b[support[a]] - ridge * beta[a]
-        for e in range(k):
-            left -= G[support[a], support[e]] * beta[e]
-        gain += beta[a] * (b[support[a]] + left)
-        worst, scale = max(worst, abs(left)), max(scale, abs(b[support[a]]))
-    if worst <= MAX_RESIDUAL_SHARE * scale:
-        return gain
+    G, b, support, A, beta, _, c, _, spare = s
+    for number in range(REFINEMENTS + 1):
+        gain, worst, scale = 0.0, 0.0, 0.0
+        for a in range(k):
+            left = b[support[a]] - ridge * beta[a]
+            for e in range(k):
+                left -= G[support[a], support[e]] * beta[e]
+            gain += beta[a] * (b[support[a]] + left)
+            worst, scale = max(worst, abs(left)), max(scale, abs(b[support[a]]))
+            spare[a] = left
+        if worst <= MAX_RESIDUAL_SHARE * scale:
+            if number > 0:
+                for j in range(c.shape[0]):
+                    c[j] = b[j]
+                add_rows(c, G, support, beta, k, -1.0)
+            return gain
+        for a in range(k):
+            beta[a] += dot(A[a], spare, k)
     return recompute(s, ridge, k)
 
 
@@ -188,7 +215,9 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
 
     allowed: (p,), as :func:`swap_search` takes the array.
     """
-    _, _, support, A, beta, V, c, d = s
+    _, _, support, A, beta, V, c, d, spare = s
+    for a in range(k):  # an infinite length keeps members from coming in
+        spare[a], d[support[a]] = d[support[a]], np.inf
     best, leaving, entering = least, -1, -1
     for a in range(k):
         if allowed[support[a]] == 2:
@@ -205,13 +234,11 @@ def best_swap(s, k, allowed, least):  # type: ignore[no-untyped-def]
         for j in range(c.shape[0]):
             length = d[j] + V[a, j] * V[a, j] * inverse
             left = c[j] + V[a, j] * ratio
-            if left * left > (best + cost) * length and allowed[j] != 0 and length > 0.0:
-                member = False
-                for e in range(k):
-                    member = member or support[e] == j
-                if not member:
-                    best = left * left / length - cost
-                    leaving, entering = a, j
+            if left * left > (best + cost) * length and allowed[j] and 0.0 < length < np.inf:
+                best = left * left / length - cost
+                leaving, entering = a, j
+    for a in range(k):
+        d[support[a]] = spare[a]
     return leaving, entering
 
 

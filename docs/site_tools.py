@@ -76,7 +76,12 @@ def escape_bars(app: Any, what: str, name: str, one: Any, options: Any, lines: l
 
 
 def picture_style(settings: dict[str, Any], script: str) -> None:
-    """Give the pictures of a script of the gallery the one style of the site."""
+    """Give the pictures of a script of the gallery the style of the package's own pictures."""
     from matplotlib import pyplot
 
-    pyplot.style.use(HERE / "style.mplstyle")
+    from sparsecv.plots.style import BLUE, GREEN, PURPLE, STYLE, VERMILION
+
+    pyplot.rcParams.update(STYLE)
+    colours = [BLUE, VERMILION, GREEN, PURPLE, "#56B4E9", "#E69F00", "#000000"]
+    own = {"figure.figsize": (7.0, 4.2), "figure.constrained_layout.use": True, "figure.dpi": 110}
+    pyplot.rcParams.update({**own, "axes.prop_cycle": pyplot.cycler("color", colours)})

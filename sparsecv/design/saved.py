@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 HEAD = {"format": "sparsecv model", "version": 1}
 
 
+def _numbers(name: str, cells: NDArray[Any]) -> NDArray[np.float64]:
+    """Cells of a column of numbers as float64; InputError where they hold something else."""
+    try:
+        return cells.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"column {name!r} is not numeric") from None
+
+
 @dataclass(frozen=True)
 class SavedModel:
     """A model as its file holds it: what predictions need, and what is known of the model.
@@ -35,8 +43,8 @@ class SavedModel:
     objective, lower_bound: Those of :class:`~sparsecv.design.model.FittedModel`, None for NaN.
     proved: Whether the support is proved best for its τ and γ.
     levels: Levels of the text columns that 0/1 columns ``column=level`` stand for.
-    fills: What a missing value of a feature in ``support`` is filled with, by the feature's name;
-        empty where missing values are errors.
+    fills: What a missing value of a feature is filled with, by the feature's name; empty where
+        missing values are errors.
     note: What a user should know of the model, such as that its search was interrupted.
     intervals: The models of the folds with their residuals (:class:`FoldModels`), which prediction
         intervals are made from; None where they were not asked for.
@@ -91,7 +99,7 @@ class SavedModel:
             known(model.lower_bound),
             bool(model.proved),
             {name: list(found) for name, found in (levels or {}).items()},
-            {} if fills is None else {features[c]: float(fills[c]) for c in model.support},
+            {} if fills is None else dict(zip(features, map(float, fills), strict=True)),
             note,
             None if intervals is None else intervals.document(list(features)),
         )
@@ -127,6 +135,48 @@ class SavedModel:
         coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
         needed = dict.fromkeys(coded.get(name, name) for name in self.needed(intervals))
         return {name: self.levels.get(name, []) for name in needed}
+
+    def features_of(self, frame: Any) -> NDArray[np.float64]:
+        """The features of the rows of a data frame, shape (n, p); 0 where predictions need none.
+
+        The frame may hold the text columns that 0/1 columns stand for, or the 0/1 columns
+        themselves. Missing values are filled where the model says with what.
+
+        Raises InputError: A column is missing, or holds an unknown level, text or no value.
+        """
+        coded = {
+            f"{name}={one}": (name, one) for name, found in self.levels.items() for one in found
+        }
+        X = np.zeros((len(frame), len(self.features)))
+        for feature in self.needed(intervals=True):
+            j = self.features.index(feature)
+            name, level = coded.get(feature, (feature, None))
+            name, level = (feature, None) if feature in frame.columns else (name, level)
+            if name not in frame.columns:
+                raise InputError(f"the model needs column {name!r}, which the frame does not have")
+            cells = np.asarray(frame[name])
+            X[:, j] = _numbers(name, cells) if level is None else self._is_level(name, cells, level)
+            if self.fills:
+                X[np.isnan(X[:, j]), j] = self.fills[feature]
+            if not np.isfinite(X[:, j]).all():
+                row = int(np.argmin(np.isfinite(X[:, j])))
+                raise InputError(f"missing or infinite value in column {name!r}, row {row + 1}")
+        return X
+
+    def _is_level(self, name: str, cells: NDArray[Any], level: str) -> NDArray[np.float64]:
+        """1 where a cell of the text column ``name`` is the level, NaN where it is missing, else 0.
+
+        Raises InputError: A cell is none of the column's levels.
+        """
+        known = [cell is not None and cell == cell for cell in cells]  # NaN differs from itself.
+        texts = [str(cell).strip() for cell in cells]
+        for text, here in zip(texts, known, strict=True):
+            if here and text not in self.levels[name]:
+                raise InputError(
+                    f"column {name!r} holds {text!r}, which is none of its levels: "
+                    f"{', '.join(map(repr, self.levels[name]))}"
+                )
+        return np.where(known, [float(text == level) for text in texts], np.nan)
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) for rows X (m, len(support)) of the support's columns, in its order."""
@@ -202,7 +252,7 @@ class SavedModel:
             return wrong
         if not set(self.support) <= set(self.features):
             return "support"
-        if self.fills and set(self.fills) != set(self.support):
+        if self.fills and set(self.fills) != set(self.features):
             return "fills"
         try:
             _ = self.fold_models

@@ -71,6 +71,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     standardize: bool
     gamma: float
     tau_: Any
+    _saved_: SavedModel
     status_: Any
 
     def predict(self, X: ArrayLike) -> Array:
@@ -79,6 +80,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Parameters
         ----------
         X : array-like, shape (n, p)
+            A model that ``sparsecv cv --one-hot --save`` has written also takes the frame that it
+            came from, with its text columns.
 
         Returns
         -------
@@ -95,6 +98,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """Rows to predict, checked, with the columns passed to ``fit``."""
         check_is_fitted(self)
         given, fitted = frame_names(X), getattr(self, "feature_names_in_", None)
+        saved = getattr(self, "_saved_", None)
+        if given is not None and saved is not None and (saved.levels or saved.fills):
+            return np.asarray(saved.features_of(X))
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
                 # older scikit-learn cannot read the names of every frame library
@@ -221,6 +227,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """
         saved = SavedModel.read(path)
         model = cls()
+        model._saved_ = saved
         model._keep(saved.fitted())
         model.n_features_in_ = len(saved.features)
         if saved.named:

@@ -1,0 +1,70 @@
+"""Models saved with --one-hot predict from the tables and frames they came from."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+
+
+def factors(n: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.standard_normal(n)})
+    frame["city"] = rng.choice(["Oslo", "Rome", "Bonn"], n)
+    frame["new"] = rng.choice(["yes", "no"], n)
+    levels = frame["city"].map({"Oslo": 0.0, "Rome": 2.0, "Bonn": -1.0})
+    frame["y"] = frame["size"] + levels + (frame["new"] == "yes") + 0.1 * rng.standard_normal(n)
+    return frame
+
+
+@pytest.mark.parametrize("options", [["--one-hot"], ["--one-hot", "--all-levels"]])
+def test_frames_with_text_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = factors()
+    frame.to_csv("t.csv", index=False)
+    assert main(["cv", "t.csv", *options, "--gamma", "0.1", "--save", "m.json", "--quiet"]) == 0
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+    expected = pd.read_csv("p.csv")["prediction"].to_numpy()
+    model = SparseRidgeCV.load("m.json")
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(frame.drop(columns="y")), expected, rtol=1e-12)
+    np.testing.assert_allclose(model.predict(pl.from_pandas(frame)), expected, rtol=1e-12)
+    mixed = frame.astype({"city": "category"})
+    np.testing.assert_allclose(model.predict(mixed), expected, rtol=1e-12)
+    encoded = pd.DataFrame({name: _encoded(frame, str(name)) for name in model.feature_names_in_})
+    np.testing.assert_allclose(model.predict(encoded), expected, rtol=1e-12)
+    with pytest.raises(InputError, match="'Paris', which is none of its levels: 'Bonn', 'Oslo'"):
+        model.predict(frame.replace({"city": {"Rome": "Paris"}}))
+    with pytest.raises(InputError, match="needs column 'city'"):
+        model.predict(frame.drop(columns="city"))
+    frame.loc[3, "city"] = None
+    with pytest.raises(InputError, match="missing or infinite value in column 'city', row 4"):
+        model.predict(frame)
+    with pytest.raises(InputError, match="'size' is not numeric"):
+        model.predict(factors().assign(size="large"))
+
+
+def _encoded(frame: pd.DataFrame, name: str) -> pd.Series:
+    column, _, level = name.partition("=")
+    return (frame[column] == level).astype(float) if level else frame[column]
+
+
+def test_frames_with_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = factors()
+    frame.loc[[3, 9], "size"] = np.nan
+    frame.loc[5, "city"] = None
+    frame.to_csv("t.csv", index=False)
+    common = ["cv", "t.csv", "--one-hot", "--gamma", "0.1", "--missing", "mean"]
+    assert main([*common, "--save", "m.json", "--quiet"]) == 0
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+    expected = pd.read_csv("p.csv")["prediction"].to_numpy()
+    model = SparseRidgeCV.load("m.json")
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)

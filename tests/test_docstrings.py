@@ -27,6 +27,7 @@ CALLED = {
     "sparsecv.cv.global_gamma": "global_minimum",
     "sparsecv.plots.intervals": "animate_bounds plot_bounds",
     "sparsecv.plots.curves": "plot_cv",
+    "sparsecv.plots.gamma_range": "plot_minimum plot_supports",
     "sparsecv.risk": (
         "corrected_deviation corrected_k_fold corrected_k_fold_deviation cv_deviation "
         "development_set development_set_bound k_fold k_fold_deviation k_fold_lower_bound "
@@ -52,7 +53,7 @@ RETURNED = {  # records, whose attributes are read
     "sparsecv.risk.estimates": "RiskEstimate",
     "sparsecv.risk.lower_bound": "LowerBoundExample",
     "sparsecv.selection.partial_errors": "PartialErrors Selection",
-    "sparsecv.cv.global_gamma": "GlobalMinimum",
+    "sparsecv.cv.minimum": "GlobalMinimum",
     "sparsecv.solvers": "Proof Solution SupportPath SupportsAlongGamma",
 }
 NEEDS_AN_EXTRA = {"xgboost"}  # no doctest

@@ -28,8 +28,9 @@ Taus = Annotated[str, typer.Option(help="all, A:B or a list t1,t2.")]
 Gammas = Annotated[
     str,
     typer.Option(
-        help="Ridge weight: a number, a list, LO:HI:N spaced in the logarithm, or auto (minimise "
-        "over τ and γ in turn, from 1e-4 to 1e4)."
+        help="Ridge weight: a number, a list, LO:HI:N spaced in the logarithm, auto (minimise "
+        "over τ and γ in turn, from 1e-4 to 1e4), or global or global:LO:HI (the least error over "
+        "every τ and all γ of the range, proved)."
     ),
 ]
 Method = Annotated[
@@ -40,7 +41,13 @@ Method = Annotated[
         "exact, or grid where --backend names an outside solver."
     ),
 ]
-Tolerance = Annotated[float, typer.Option(help="Relative tolerance of --method search.")]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        help="Relative tolerance of --method search (0.01 by default) and --gamma global (1e-4).",
+        show_default=False,
+    ),
+]
 SearchBounds = Annotated[
     Literal["best", "paper", "paper-exact"],
     typer.Option(help="Bounds that --method search and --method bounds use."),
@@ -89,7 +96,7 @@ def cv(
     tau: Taus = "all",
     gamma: Gammas = "auto",
     method: Method = "auto",
-    tol: Tolerance = 0.01,
+    tol: Tolerance = None,
     search_bounds: SearchBounds = "best",
     mio_limit: MioLimit = None,
     backend: shared.BackendName = "auto",
@@ -135,7 +142,7 @@ def cv(
     clock, console = Limits(), shared.open_console(quiet, json_file)
     _check_pictures(plot, html, film=method in ("search", "bounds"))
     shared.check_files(json=json_file, save=save, html=html)
-    gammas, taus = grids.parse_gammas(gamma), grids.parse_taus(tau)
+    gammas, taus = grids.parse_asked_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
     more: Any = {"repeats": repeats, "seed": seed, "checkpoint": checkpoint}
@@ -338,12 +345,14 @@ def _draw(run: Run, plot: Path | None, html: Path | None, folds: str) -> None:
     """Write the page that the option --html asks for, and draw the picture of --plot.
 
     The picture shows CV errors against τ; for the rule projected, errors of the projections; for a
-    search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
+    range of γ, what is proved of it, and the way of the alternating minimisation from γ = 1/√n; for
+    a search, the bounds at its start and end, or a film of the bounds if the file is a .gif.
     """
     _report(run, html)
     if plot is None:
         return
-    from ..plots import curves, intervals, sizes
+    from ..cv.alternating import alternate
+    from ..plots import curves, gamma_range, intervals, sizes
 
     kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
     title = f"{run.prepared.source.name}, {kind}"
@@ -352,6 +361,10 @@ def _draw(run: Run, plot: Path | None, html: Path | None, folds: str) -> None:
     if found is not None:
         peers = sizes.linear_peers(run.study.data, [result.folds], found.sizes)
         sizes.plot_sizes(found, str(plot), title, peers=peers)
+    elif result.minimum is not None:
+        start = 1.0 / run.prepared.source.n**0.5
+        way = alternate(run.study.data, result.taus, run.study.settings, start=start)
+        gamma_range.plot_minimum(result.minimum, str(plot), title, trace=way.trace)
     elif not chosen.history:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
         curves.plot_cv(result, str(plot), title, chosen=pair)

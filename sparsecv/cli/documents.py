@@ -115,6 +115,18 @@ def _surface_document(prepared: Prepared, result: CVResult) -> dict[str, Any]:
         more = {"trace": [vars(step) for step in result.trace], "ended": result.ended}
     if result.tolerance is not None:
         more["tolerance"] = result.tolerance
+    if (span := result.minimum) is not None:
+        more["global"] = {
+            **{name: getattr(span, name) for name in ("tau", "gamma", "low", "high", "tolerance")},
+            "upper_bound": _finite(span.upper),
+            "lower_bound": span.lower,
+            "certified": span.certified,
+            "status": str(span.status),
+            "not_excluded": [
+                {"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left.tolist()
+            ],
+            "seconds": span.seconds,
+        }
     return {
         **table_head(prepared),
         **more,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.settings import checked_gammas
+from ..cv.settings import GammaSpan, asked_gammas, checked_gammas
 from ..design.design import Array
 from ..errors import InputError
 
@@ -13,6 +13,13 @@ from ..errors import InputError
 # memory: every value is a row of the results. Doubled, the number would allow results of twice the
 # size.
 MAX_RANGE_VALUES = 100_000
+
+
+def parse_asked_gammas(text: str) -> Array | GammaSpan | None:
+    """What --gamma asks for: values, a range ("global" or "global:LO:HI"), or None for "auto"."""
+    if text.strip().lower().startswith("global"):
+        return asked_gammas(text)
+    return parse_gammas(text)
 
 
 def parse_gammas(text: str, option: str = "--gamma") -> Array | None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..cv.minimum import GlobalMinimum
 from ..cv.results import bounds_text
 from ..design.design import Design
 from ..design.model import FittedModel
@@ -32,6 +33,9 @@ ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
 # objective, is at least this large: the bound then says little about the model. The trivial bound
 # 0 has a gap of 1, so twice the value would print every bound. The value was chosen.
 MAX_SHOWN_GAP = 0.75
+# At most this many ranges of γ that cannot be excluded are printed for a τ; --json has all.
+# Doubled, a line may have twice the length.
+MAX_SHOWN_CELLS = 4
 ONLY_COMPARES = "It compares models and chose among them: expect more on new data."
 SIGNS = (
     ("τ", "the largest number of features that a model may have"),
@@ -199,14 +203,20 @@ def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
     """Yield the line that says whether the choice is proved."""
     result = study.surface
     pairs = "no pair (τ, γ) " + ("that was tried" if result.trace else "of the grid")
-    within = "" if not result.tolerance else f" by more than {100 * result.tolerance:g} %"
+    tolerance = result.tolerance
+    if (span := result.minimum) is not None:
+        tolerance = span.tolerance
+        pairs = f"no τ and no γ from {span.low:g} to {span.high:g}"
+    within = f" by more than {100 * tolerance:g} %" if tolerance else ""
     proofs = {
-        "minimum": f"{pairs} has a smaller CV error{within}",
+        "minimum": f"{pairs} {'have' if span else 'has'} a smaller CV error{within}",
         "one-se": "every CV error that was compared",
         "averaged": "every model and every CV error that is averaged",
         "projected": f"no other {counted(choice.tau)} predict more like the average"
         + within_constraints(study.design),
     }
+    if span is not None:
+        yield from _range(span)
     if choice.certified:
         yield "proved", proofs.get(choice.rule, f"{pairs} is better by this rule")
     else:
@@ -214,6 +224,17 @@ def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
         known = bounds_text(best.lower_bound, best.cv_error, best.upper)
         least = f"; proved bounds of the least CV error: {escape(known)}" if known else ""
         yield "≈", f"not proved: with all CV errors proved another model might be chosen{least}"
+
+
+def _range(span: GlobalMinimum) -> Iterator[tuple[str, str]]:
+    """Yield the lines about the least CV error over a range of γ."""
+    seconds = f"{span.seconds:.2g} s"
+    yield "bounds", f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g} ({seconds})"
+    for tau in np.unique(span.left[:, 0]):
+        cells = span.left[span.left[:, 0] == tau, 1:]
+        some = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in cells[:MAX_SHOWN_CELLS])
+        more = ", …" if len(cells) > MAX_SHOWN_CELLS else ""
+        yield "", f"not excluded: τ = {tau:g}, γ in {escape(some)}{more}"
 
 
 def _best_of_size(model: FittedModel, tau: int, design: Design) -> tuple[str, str]:

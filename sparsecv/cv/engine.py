@@ -258,7 +258,7 @@ class Surface:
         """What is known at some visited γ; by default at all, in the order of the visits."""
         order = [gamma for gamma in gammas or self.order if gamma in self.rows]
         tables = self.ledger.tables([self.rows[gamma] for gamma in order])
-        tol = self.settings.tol if self.settings.searches else None
+        tol = self.settings.search_tolerance if self.settings.searches else None
         how = self._clock.elapsed(), tol, self.settings.prove
         return CVResult(self.data.folds, np.array(order), self.taus, tables, *how)
 

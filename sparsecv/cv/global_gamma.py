@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -38,11 +37,13 @@ from ..solvers.leaps.gamma_range import (
 )
 from .error_bounds import bound_cell
 from .estimate import shares_a_tree
-from .gamma_step import STEP
+from .minimum import GlobalMinimum
 from .progress import Report
-from .settings import checked_taus
+from .settings import GammaSpan, checked_taus
 
 Array = NDArray[np.float64]
+# A lower bound on h, the position of τ, low and high t = γ/2, and where to divide, or 0.
+Cell = tuple[float, int, float, float, float]
 
 
 class GlobalSettings(NamedTuple):
@@ -59,67 +60,20 @@ class GlobalSettings(NamedTuple):
     # The range of every τ is cut into this many cells first. Doubled, wide cells that say nothing
     # are skipped, and cells that one bound would exclude are bounded twice.
     first_cells: int = 32
+    # Once the gap is small, cells that may hold the least error are divided while their ends differ
+    # by more than this factor, which shows more closely which pairs cannot be excluded. A square of
+    # the factor leaves cells twice as wide.
+    narrow: float = 1.02
+    # At most this many cells are divided for that. Doubled, it may take twice as long.
+    narrowing_cells: int = 2000
     # The surface that pictures show has this many γ. Doubled, curves are smoother.
     shown: int = 81
+    # Of these, every eighth is visited by a fit, whose tables show h there. Doubled, tables have
+    # half as many γ.
+    visited_every: int = 8
 
 
 SEARCH = GlobalSettings()
-
-
-@dataclass(frozen=True)
-class GlobalMinimum:
-    """The least CV error over every τ and every γ of a range.
-
-    Attributes
-    ----------
-    tau, gamma : int, float
-        The best pair known.
-    upper, lower : float
-        Its CV error, rounded up, and a lower bound on h(γ, τ) for every τ searched and every γ of
-        the range. Where several supports of a fold are optimal at a γ, the lower bound holds for
-        each, except that of supports which tie at every γ the lexicographically first counts.
-    low, high : float
-        The range of γ.
-    tolerance : float
-        The relative gap (upper − lower)/upper that was asked for.
-    status : Status
-        Optimal where the gap is at most the tolerance, else the limit that was reached.
-    taus : ndarray of int, shape (τ,)
-    left : ndarray, shape (cells, 3)
-        The pairs that cannot be excluded: τ and a low and a high γ. Everywhere else h is proved to
-        exceed ``upper``.
-    gammas, cv_error : ndarray, shape (g,) and (g, τ)
-        h(γ, τ) at some γ of the range, for pictures; ∞ where a limit left supports unknown.
-    n_trees, n_cells : int
-        Trees searched for supports, and cells bounded.
-    seconds : float
-    """
-
-    tau: int
-    gamma: float
-    upper: float
-    lower: float
-    low: float
-    high: float
-    tolerance: float
-    status: Status
-    taus: NDArray[np.intp]
-    left: Array = field(repr=False)
-    gammas: Array = field(repr=False)
-    cv_error: Array = field(repr=False)
-    n_trees: int
-    n_cells: int
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """(upper − lower)/upper; 0 where both are 0."""
-        return (self.upper - self.lower) / self.upper if self.upper > 0.0 else 0.0
-
-    @property
-    def certified(self) -> bool:
-        """Whether no pair has an error that is lower by more than the tolerance."""
-        return self.gap <= self.tolerance
 
 
 class FoldPieces(NamedTuple):
@@ -228,8 +182,8 @@ def global_minimum(
     data: FoldData,
     taus: Sequence[int] | NDArray[np.intp],
     *,
-    low: float = STEP.low,
-    high: float = STEP.high,
+    low: float = GammaSpan().low,
+    high: float = GammaSpan().high,
     tolerance: float = SEARCH.tolerance,
     limits: Limits | None = None,
     n_jobs: int | None = None,
@@ -367,8 +321,8 @@ class _Search:
         """Divide cells until the gap is at most the tolerance or a limit is reached."""
         ends = self._spaced(*gammas, SEARCH.first_cells + 1) / 2.0
         self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
-        heap: list[tuple[float, int, float, float, float]] = []
-        final: list[tuple[float, int, float, float, float]] = []
+        heap: list[Cell] = []
+        final: list[Cell] = []
         best, at = np.inf, (0, float(gammas[1]) / 2.0)
         todo = [(s, a, b) for s in range(self.taus.size) for a, b in itertools.pairwise(ends)]
         while True:
@@ -395,7 +349,8 @@ class _Search:
         if least >= best * (1.0 - tolerance):
             status = Status.OPTIMAL
         best, t = self.polished(at[0], at[1], best)
-        left = [cell for cell in heap + final if cell[0] <= best]
+        left = self.narrowed([cell for cell in heap + final if cell[0] <= best], best)
+        least = min((cell[0] for cell in left), default=best)
         shown, errors = self._shown(*gammas)
         return GlobalMinimum(
             int(self.taus[at[0]]),
@@ -414,6 +369,22 @@ class _Search:
             self.limits.elapsed(),
         )
 
+    def narrowed(self, cells: list[Cell], best: float) -> list[Cell]:
+        """Divide cells further, and leave out those that cannot hold an error below the best."""
+        kept = []
+        for _ in range(SEARCH.narrowing_cells):
+            if not cells or self.limits.reached(self.n_cells) is not None:
+                break
+            _, s, a, b, divide = cell = cells.pop()
+            if not divide or b <= SEARCH.narrow * a:
+                kept.append(cell)
+                continue
+            for low, high in ((a, divide), (divide, b)):
+                lower, _, _, further = self.bound(s, low, high)
+                if lower <= best:
+                    cells.append((lower, s, low, high, further))
+        return kept + cells
+
     @staticmethod
     def _spaced(low: float, high: float, count: int) -> Array:
         """Values of γ spaced evenly in the logarithm, and 0 where the range begins there."""
@@ -422,7 +393,7 @@ class _Search:
         gammas[[0, -1]] = first, high
         return gammas if low > 0.0 else np.append(0.0, gammas)
 
-    def _merged(self, cells: list[tuple[float, int, float, float, float]]) -> Array:
+    def _merged(self, cells: list[Cell]) -> Array:
         """Cells as rows (τ, low γ, high γ), neighbours joined."""
         merged: list[list[float]] = []
         for _, s, a, b, _ in sorted(cells, key=lambda cell: cell[1:3]):

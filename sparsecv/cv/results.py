@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..design.folds import Folds
 from ..solvers.core.result import Status, worst
 from ..solvers.supports.rounding import stacked
+from .minimum import GlobalMinimum
 
 Array = NDArray[np.float64]
 # CV errors whose relative difference is at most this number count as equal, as rounding may have
@@ -167,6 +168,7 @@ class CVResult:
         "converged", "cycle", "iterations" or "time limit".
     edge: Where the best γ is at the end of the default grid and the grid could not be extended, a
         text that says why.
+    minimum: Where a range of γ was searched, what is proved of the least error in it.
     """
 
     folds: Folds
@@ -179,6 +181,7 @@ class CVResult:
     trace: list[Step] = field(default_factory=list)
     ended: str = ""
     edge: str = ""
+    minimum: GlobalMinimum | None = None
 
     @property
     def complete(self) -> bool:
@@ -229,6 +232,8 @@ class CVResult:
         at_one_se, _ = least(estimates[:, [one_se]], self.taus[[one_se]], self.gammas)
         lower, high = float(self.table("lower").min()), float(upper[g, t])
         gap = max(2 * TIE, self.tolerance or 0.0)
+        if self.minimum is not None:
+            lower, gap = min(lower, self.minimum.lower), max(gap, self.minimum.tolerance)
         sure = bool(self.table("exact")[g, t]) or self.tolerance is not None
         certified = sure and lower >= high - gap * abs(high)
         pair = float(self.gammas[g]), int(self.taus[t])

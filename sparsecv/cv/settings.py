@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,11 @@ CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 PROVING_SECONDS = 60.0
 
 
+# The relative gap at which the methods search and bounds end by default. Doubled, they end sooner,
+# and the τ that they return may have an error that is larger by another percent.
+SEARCH_TOLERANCE = 0.01
+
+
 @dataclass(frozen=True)
 class Settings:
     """How h(γ, τ) is computed, and for how long.
@@ -40,8 +45,9 @@ class Settings:
         estimated and bracketed. 0 proves nothing. "auto": none up to 45 columns, beyond 60 s of
         proving once the estimates are there.
     n_jobs: Threads, as in joblib.
-    tol: search: relative tolerance (UB − LB)/UB of the least CV error at each γ; a search ends once
-        the gap is at most this number. Doubled, searches end sooner, with twice the gap.
+    tol: Relative tolerance (UB − LB)/UB of the least CV error. A search ends at each γ once the gap
+        is at most this number, 0.01 where it is None; the search of a range of γ ends at 1e-4 where
+        it is None. Doubled, searches end sooner, with twice the gap.
     bounds: search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
         for the same with u*, the optimum on all rows, in Corollary 3 (one problem more per τ).
     mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1), over all its τ and
@@ -56,7 +62,7 @@ class Settings:
     backend: str = "auto"
     time_limit: float | str | None = None
     n_jobs: int | None = None
-    tol: float = 0.01
+    tol: float | None = None
     bounds: str = "best"
     mio_limit: int | None = None
     prove: str = "choice"
@@ -78,8 +84,9 @@ class Settings:
             )
         checked_limit(self.time_limit)
         checked_jobs(self.n_jobs)
-        if not (isinstance(self.tol, Real) and 0.0 <= float(self.tol) < 1.0):
-            raise InputError(f"tol must lie in [0, 1); got {self.tol!r}")
+        tol = 0.0 if self.tol is None else self.tol
+        if not (isinstance(tol, Real) and 0.0 <= float(tol) < 1.0):
+            raise InputError(f"tol must lie in [0, 1); got {tol!r}")
         most = self.mio_limit
         if most is not None and not (isinstance(most, Integral) and most >= 0):
             raise InputError(f"mio_limit must be a whole number >= 0; got {most!r}")
@@ -102,6 +109,11 @@ class Settings:
             raise InputError(
                 f"backend {self.backend} serves no constraints on columns: use the native one"
             )
+
+    @property
+    def search_tolerance(self) -> float:
+        """The relative gap at which the search of the best τ at one γ ends."""
+        return SEARCH_TOLERANCE if self.tol is None else float(self.tol)
 
     @property
     def grid(self) -> bool:
@@ -161,6 +173,35 @@ def checked_gammas(gammas: Any) -> Array:
     if bad.size:
         raise InputError(f"gamma must be finite and >= 0; got {bad[0]:g}")
     return values
+
+
+class GammaSpan(NamedTuple):
+    """A range of γ in which the least CV error is searched and proved."""
+
+    low: float = 1e-4
+    high: float = 1e4
+
+
+def asked_gammas(gammas: Any) -> Array | GammaSpan | None:
+    """The γ that a user asks for: None, a range ("global" or "global:LO:HI"), or values.
+
+    Raises InputError: The values or the text cannot be read.
+    """
+    if gammas is None or isinstance(gammas, GammaSpan):
+        return gammas
+    if not isinstance(gammas, str):
+        return checked_gammas(gammas)
+    name, *ends = gammas.strip().lower().split(":")
+    try:
+        span = GammaSpan(*(float(end) for end in ends))
+    except (ValueError, TypeError):
+        span = GammaSpan(np.nan)
+    if name != "global" or len(ends) == 1 or not 0.0 <= span.low < span.high < np.inf:
+        raise InputError(
+            "gammas must be numbers, None, 'global' or 'global:LO:HI' with 0 <= LO < HI; "
+            f"got {gammas!r}"
+        )
+    return span
 
 
 def checked_taus(taus: Any, p: int, constraints: Constraints | None = None) -> NDArray[np.intp]:

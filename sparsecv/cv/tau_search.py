@@ -65,7 +65,7 @@ class Search(Strategy):
         least = float(upper.min())
         gap = (least - float(lower.min())) / least if least > 0.0 else 0.0
         if status is None:
-            status = Status.OPTIMAL if gap <= self.settings.tol else Status.MIO_LIMIT
+            status = Status.OPTIMAL if gap <= self.settings.search_tolerance else Status.MIO_LIMIT
         if not search.only_bounds:
             status = worst([status, search.solve_best_model()])
         ledger.note_limit(g, status)
@@ -197,7 +197,12 @@ class _Search:
 
         The loop ends when the least upper bound is within the tolerance, or at a limit.
         """
-        ledger, g, tol, most = self.ledger, self.g, self.settings.tol, self.settings.mio_limit
+        ledger, g, tol, most = (
+            self.ledger,
+            self.g,
+            self.settings.search_tolerance,
+            self.settings.mio_limit,
+        )
         while True:
             lower, upper = self.sums()
             t = int(np.argmin(lower))

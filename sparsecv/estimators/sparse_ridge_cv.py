@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..cv.progress import Report
 from ..cv.results import bounds_text
-from ..cv.settings import Settings, checked_gammas
+from ..cv.settings import GammaSpan, Settings, asked_gammas
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.fold_models import FoldModels, checked_coverage
@@ -54,10 +54,11 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     taus : array of int or None
         Sparsities; None means 1..p (beyond 160 columns: up to the largest τ with
         τ log τ ≤ min(n, p)).
-    gammas : float, array of float or None
+    gammas : float, array of float, str or None
         Ridge weights. None visits ten values from 1e-4 to 1e4 and more past an end that is best;
         for rules that take a pair it then alternates between τ and γ
-        (:func:`sparsecv.cv.alternating.alternate`).
+        (:func:`sparsecv.cv.alternating.alternate`). "global" finds the least CV error over every
+        τ and all γ from 1e-4 to 1e4, with a proof (docs/global.md); "global:LO:HI" names the range.
     method : str
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
         main paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
@@ -81,8 +82,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     verbose : int
         1 prints what is being done, and about how long it takes. scikit-learn's callbacks
         (``set_callbacks``, from its version 1.9 on) are told the same.
-    tol : float
-        Relative tolerance of the least CV error, for ``method="search"``.
+    tol : float or None
+        Relative tolerance of the least CV error, for ``method="search"`` (by default 0.01) and
+        ``gammas="global"`` (by default 1e-4).
     rule : str
         How the final model is chosen: "auto" ("minimum" up to 45 columns that vary, "projected"
         beyond; the methods search and bounds, which look for the least CV error alone, always
@@ -184,6 +186,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     gamma_edge_ : str
         Where ``gammas`` is None: why the grid of γ could go no further although its best value is
         at an end; empty otherwise.
+    minimum_ : sparsecv.cv.minimum.GlobalMinimum
+        Only with ``gammas="global"``: bounds of the least CV error over the range, the certified
+        pair, the pairs that cannot be excluded, and the time.
     estimators_ : list of SparseRidgeCV
         Only with q ≥ 2 responses: the fit of each, with every attribute above. Of these the whole
         has ``rule_``, ``folds_`` and, with an entry for each response, ``tau_``, ``gamma_``,
@@ -219,7 +224,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         *,
         cv: Any = 5,
         taus: ArrayLike | None = None,
-        gammas: ArrayLike | None = None,
+        gammas: ArrayLike | str | None = None,
         method: str = "auto",
         backend: str = "auto",
         fit_intercept: bool = True,
@@ -228,7 +233,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
-        tol: float = 0.01,
+        tol: float | None = None,
         rule: str = "auto",
         repeats: int = REPEATS,
         prove: str = "choice",
@@ -310,7 +315,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         told = Progress(self, bool(self.verbose), X, y)
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings = Settings(**{name: getattr(self, name) for name in named})
-        gammas = None if self.gammas is None else checked_gammas(self.gammas)
+        gammas = asked_gammas(self.gammas)
         each: list[SparseRidgeCV] = []
         with on_client(self.client):
             tables = self._lazy_folds if is_lazy(X) else self._folds
@@ -336,7 +341,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         told: Report,
         groups: Any,
         settings: Settings,
-        gammas: Array | None,
+        gammas: Array | GammaSpan | None,
         name: str,
     ) -> None:
         """Choose and keep the model of one response.
@@ -350,6 +355,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self.rule_, self.choices_ = study.rule, choose(study, compare=self.compare)
         if gammas is None:
             self.trace_, self.gamma_edge_ = study.surface.trace, study.surface.edge
+        if study.surface.minimum is not None:
+            self.minimum_ = study.surface.minimum
         self._choose(study, name)
         self._run_ = study, self.choices_[self.rule_]
         self._find_alternatives()

@@ -17,9 +17,11 @@ from .. import __version__
 from ..cv.alternating import alternation, visit_default_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface, interruptible
+from ..cv.global_gamma import SEARCH as GLOBAL
+from ..cv.global_gamma import global_minimum
 from ..cv.progress import Report, TimedReport
 from ..cv.results import Array, CVResult, mean_over_folds
-from ..cv.settings import Settings, checked_gammas, checked_taus, default_taus
+from ..cv.settings import GammaSpan, Settings, asked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
@@ -73,7 +75,8 @@ class Study:
 
     data: The rows in the first partition into folds.
     gammas: Values of γ. With None the default grid is visited, and a rule that takes a pair then
-        alternates between τ and γ.
+        alternates between τ and γ. With a :class:`~sparsecv.cv.settings.GammaSpan`, or the text
+        that stands for one, the least CV error over the range is found and proved.
     taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
     rule: The rule that chooses in the end, by which the time and the sizes of the run are planned.
         A rule that the folds do not allow is refused.
@@ -100,8 +103,10 @@ class Study:
         self.data, self.design, self.settings = data, design, settings
         self.rule_asked, self.rule = rule, allowed_rule(rule, data, settings)
         needs = RULES[self.rule].needs
-        self.gammas = None if gammas is None else checked_gammas(gammas)
+        self.gammas = asked_gammas(gammas)
         self.averages = "averages" in needs  # Beyond 45 columns the least h then needs no proof.
+        if isinstance(self.gammas, GammaSpan):
+            self._refuse_range()
         self.sizes_named = taus is not None
         default = default_taus(data.folds.n, data.p, data.constraints)
         self.sizes = taus if self.sizes_named else default  # The sizes that were asked for.
@@ -121,6 +126,19 @@ class Study:
         # The γ that were read from a checkpoint, once for every partition.
         self.reused: list[float] = []
         self._statuses: list[Status] = []
+
+    def _refuse_range(self) -> None:
+        """Refuse rules and methods that cannot use a range of γ."""
+        if self.averages:
+            raise InputError(
+                f"the rule {self.rule} averages models over values of gamma, and cannot take a "
+                "range: give gammas as numbers, or rule='minimum' (up to 45 columns)"
+            )
+        if self.settings.grid or self.settings.searches:
+            raise InputError(
+                "a range of gamma is searched by trees that serve every tau: method must be auto "
+                "or exact, and backend auto or native"
+            )
 
     @property
     def redraws(self) -> bool:
@@ -405,9 +423,31 @@ class Study:
             only_estimates=estimates,
         )
 
-    def _evaluate(self, surface: Surface, gammas: Array | None) -> CVResult:
+    def _certified(self, surface: Surface, span: GammaSpan) -> CVResult:
+        """h(γ, τ) at the γ of the least error in a range, proved, and at some γ of the range."""
+        settings = self.settings
+        tolerance = GLOBAL.tolerance if settings.tol is None else float(settings.tol)
+        with surface:
+            found = global_minimum(
+                surface.data,
+                surface.taus,
+                low=span.low,
+                high=span.high,
+                tolerance=tolerance,
+                limits=surface.limits,
+                n_jobs=settings.n_jobs,
+                progress=surface.report,
+            )
+            surface.visit(np.sort(np.append(found.gammas[:: GLOBAL.visited_every], found.gamma)))
+            surface.prove()
+        self._statuses.append(found.status)
+        return replace(surface.result(), minimum=found)
+
+    def _evaluate(self, surface: Surface, gammas: Array | GammaSpan | None) -> CVResult:
         """h(γ, τ) of one partition at some γ; with None at the γ of the default grid."""
-        if gammas is None and not self.averages:
+        if isinstance(gammas, GammaSpan):
+            result = self._certified(surface, gammas)
+        elif gammas is None and not self.averages:
             result = alternation(surface)
         else:
             edge, n = "", surface.data.folds.n
@@ -435,7 +475,7 @@ class Study:
     def _identity(self, folds: Folds, taus: Any) -> dict[str, Any]:
         label, settings, protocol = folds.label, self.settings, self.design.protocol
         pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
-        search = [settings.tol, settings.bounds, settings.mio_limit]
+        search = [settings.search_tolerance, settings.bounds, settings.mio_limit]
         return {
             "version": __version__,
             "n": folds.n,

@@ -439,7 +439,7 @@ def fold_schemes(rng: np.random.Generator, number: int) -> Iterator[str]:
     if method == "search" and best.certified:
         rounding = (1e-6 + 10.0 * truth.slack.max()) * truth.size**2
         chosen, least = float(truth.low[0, best.tau_index]), float(truth.high.min())
-        if chosen > least * (1.0 + 1e-6) / (1.0 - settings.tol) + rounding:
+        if chosen > least * (1.0 + 1e-6) / (1.0 - settings.search_tolerance) + rounding:
             yield f"search: h = {chosen!r} at τ = {best.tau}, {least!r} is the least"
 
 

@@ -1,0 +1,152 @@
+"""Draws what is proved over a range of γ: the least CV error, and every optimal support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..cv.minimum import GlobalMinimum
+from ..cv.results import Step
+from ..errors import InputError
+from ..solvers import SupportsAlongGamma
+from .curves import pyplot, save, without_formulas
+
+# Colours show errors up to this multiple of the least error; larger errors have the last colour.
+# Doubled, the colours near the least error are harder to tell apart.
+MAX_SHOWN_RATIO = 1.5
+# A picture of supports shows them at this many γ. Doubled, breakpoints are drawn twice as exactly.
+SHOWN_GAMMAS = 400
+
+
+def _edges(gammas: Any) -> Any:
+    """Ends of the strips around increasing γ > 0, halfway in the logarithm."""
+    logs = np.log10(gammas)
+    inner = 0.5 * (logs[1:] + logs[:-1])
+    return 10.0 ** np.concatenate([logs[:1], inner, logs[-1:]])
+
+
+def plot_minimum(
+    minimum: GlobalMinimum, path: str, title: str = "", *, trace: Sequence[Step] = ()
+) -> None:
+    """Draw h(γ, τ) over a range of γ, with the pairs shaded that are proved to have larger errors.
+
+    Parameters
+    ----------
+    minimum : GlobalMinimum
+        What :func:`sparsecv.cv.global_gamma.global_minimum` returned.
+    path : str
+        The picture, in a format known by its suffix.
+    title : str
+    trace : sequence of Step, optional
+        Iterations of the alternating minimisation, which are drawn as a path.
+
+    Raises
+    ------
+    InputError
+        matplotlib is missing, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sparsecv.cv.global_gamma import global_minimum
+    >>> from sparsecv.design.fold_data import RowFolds
+    >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.plots.gamma_range import plot_minimum
+    >>> from sparsecv.tables.synthetic import make_synthetic
+    >>> made = make_synthetic(n=20, p=3, tau_true=1)
+    >>> found = global_minimum(RowFolds(made.X, made.y, make_folds("loo", 20), False), [1, 2, 3])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
+    """
+    plt = pyplot()
+    shown = minimum.gammas > 0.0
+    gammas, taus = minimum.gammas[shown], minimum.taus
+    least = max(minimum.upper, 1e-300)
+    excess = 100.0 * (np.clip(minimum.cv_error[shown] / least, 1.0, MAX_SHOWN_RATIO) - 1.0)
+    figure, axis = plt.subplots(figsize=(8.0, 1.8 + 0.28 * taus.size), layout="constrained")
+    edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
+    image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
+    figure.colorbar(image, ax=axis, label="h above the least, %")
+    for t, tau in enumerate(taus):
+        axis.fill_between(edges[[0, -1]], t - 0.5, t + 0.5, color="white", alpha=0.55, linewidth=0)
+        for _, low, high in minimum.left[minimum.left[:, 0] == tau]:
+            span = np.geomspace(max(low, edges[0]), min(high, edges[-1]), 2)
+            axis.fill_between(span, t - 0.5, t + 0.5, color="red", linewidth=0, zorder=2)
+    place = {int(tau): t for t, tau in enumerate(taus)}
+    steps = [step for step in trace if step.tau in place]
+    if steps:
+        path_of = [(step.gamma, place[step.tau]) for step in steps]
+        path_of.append((steps[-1].next_gamma, place.get(steps[-1].next_tau, path_of[-1][1])))
+        axis.plot(*zip(*path_of, strict=True), color="black", marker=".", label="alternation")
+    if minimum.gamma > 0.0:
+        at = minimum.gamma, place[minimum.tau]
+        label = "certified least" if minimum.certified else "least known"
+        axis.plot(*at, marker="*", color="red", mec="black", ms=14, ls="none", label=label)
+    axis.fill_between([], [], color="red", label="not excluded")
+    axis.set(xscale="log", xlim=edges[[0, -1]], xlabel="γ", ylabel="τ")
+    axis.set_yticks(range(taus.size), [str(tau) for tau in taus])
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.18), ncols=3)
+    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
+    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
+    save(figure, path)
+
+
+def plot_supports(
+    along: SupportsAlongGamma, path: str, title: str = "", *, names: Sequence[str] = ()
+) -> None:
+    """Draw every optimal support against γ, in a panel for each size.
+
+    Parameters
+    ----------
+    along : SupportsAlongGamma
+        What :func:`sparsecv.solvers.supports_along_gamma` returned, over a range of γ.
+    path : str
+        The picture, in a format known by its suffix.
+    title : str
+    names : sequence of str, optional
+        Names of the columns, from column 0 on.
+
+    Raises
+    ------
+    InputError
+        matplotlib is missing, the range has no γ > 0, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sparsecv.plots.gamma_range import plot_supports
+    >>> from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
+    >>> X, y = np.diag([1.0, 9.0, 2.0]), np.array([3.0, 2.0, 1.0])
+    >>> along = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 0.01, 100.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_supports(along, f"{folder}/supports.png")
+    """
+    ends = [end for intervals in along.intervals for one in intervals for end in one[:2] if end > 0]
+    if not ends or min(ends) == max(ends):
+        raise InputError("the picture needs supports over a range of gamma > 0")
+    supports = [one.support for part in along.intervals for one in part if one.support is not None]
+    p = max([len(names), *(int(support.max()) + 1 for support in supports)])
+    gammas = np.geomspace(min(ends), max(ends), SHOWN_GAMMAS)
+    plt = pyplot()
+    count = along.sizes.size
+    size = (8.0, 1.0 + 0.16 * p * count)
+    figure, axes = plt.subplots(
+        count, sharex=True, squeeze=False, figsize=size, layout="constrained"
+    )
+    for axis, tau, intervals in zip(axes[:, 0], along.sizes, along.intervals, strict=True):
+        inside = np.zeros((p, gammas.size))
+        for one in intervals:
+            here = (gammas >= one.low) & (gammas <= one.high)
+            if one.support is not None:
+                inside[np.ix_(one.support, here)] = 1.0
+        rows = np.arange(p + 1) - 0.5
+        axis.pcolormesh(_edges(gammas), rows, inside, cmap="Blues", vmax=1.3, rasterized=True)
+        labels = [names[j] if j < len(names) else str(j) for j in range(p)]
+        axis.set_yticks(range(p), [without_formulas(label) for label in labels], fontsize=5)
+        axis.set_ylabel(f"τ = {tau}", fontsize=7)
+    axes[-1, 0].set(xscale="log", xlabel="γ")
+    figure.suptitle(without_formulas(title))
+    save(figure, path)

@@ -1,0 +1,99 @@
+"""The least CV error over every τ and a range of γ, asked for by ``gammas="global"``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from support.problems import regression
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+from sparsecv.plots.gamma_range import plot_minimum, plot_supports
+from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
+
+X, Y = regression(40, 5, {0: 2.0, 3: 1.0}, seed=4)
+
+
+def test_the_certified_pair_is_chosen_and_no_other_gamma_is_better() -> None:
+    model = SparseRidgeCV(cv="loo", gammas="global").fit(X, Y)
+    found = model.minimum_
+    assert model.certified_
+    assert (model.tau_, model.gamma_) == (found.tau, found.gamma)
+    low, high = model.cv_error_bounds_
+    assert low <= model.cv_error_ <= high * (1.0 + 1e-12)
+    assert high - low <= 1e-4 * high
+    grid = SparseRidgeCV(cv="loo", gammas=np.geomspace(1e-4, 1e4, 50)).fit(X, Y)
+    alternated = SparseRidgeCV(cv="loo").fit(X, Y)
+    assert low <= min(grid.cv_error_, alternated.cv_error_)
+    assert model.cv_error_ <= min(grid.cv_error_, alternated.cv_error_) * (1.0 + 1e-4)
+
+
+def test_a_range_and_a_tolerance_can_be_named() -> None:
+    model = SparseRidgeCV(cv=4, gammas="global:0:2", tol=1e-6).fit(X, Y)
+    assert (model.minimum_.low, model.minimum_.high) == (0.0, 2.0)
+    assert model.minimum_.gap <= 1e-6
+    assert model.gamma_ <= 2.0
+
+
+def test_every_response_has_its_minimum() -> None:
+    both = SparseRidgeCV(gammas="global").fit(X, np.column_stack([Y, X[:, 1] + 0.1 * Y]))
+    assert [one.minimum_.certified for one in both.estimators_] == [True, True]
+
+
+def test_outer_folds_search_the_range_too() -> None:
+    model = SparseRidgeCV(cv=3, gammas="global", nested=2).fit(X, Y)
+    assert np.isfinite(model.nested_error_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gammas": "glob"}, "'global:LO:HI'"),
+        ({"gammas": "global:1"}, "'global:LO:HI'"),
+        ({"gammas": "global:2:1"}, "'global:LO:HI'"),
+        ({"gammas": "global:a:b"}, "'global:LO:HI'"),
+        ({"gammas": "global", "rule": "averaged"}, "averages models over values of gamma"),
+        ({"gammas": "global", "method": "search"}, "method must be auto or exact"),
+        ({"gammas": "global", "include": [0]}, "serves no constraints"),
+    ],
+)
+def test_what_a_range_does_not_go_with_is_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SparseRidgeCV(**options).fit(X, Y)
+
+
+def test_the_command_prints_the_bounds_and_writes_the_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture, document = tmp_path / "h.png", tmp_path / "h.json"
+    files = ["--plot", str(picture), "--json", str(document)]
+    options = ["--folds", "5", "--gamma", "global:0.01:10", "--no-nested"]
+    assert main(["cv", "diabetes", *options, *files]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "≤ least CV error ≤" in printed
+    assert "no τ and no γ from 0.01 to 10 have a smaller CV error by more than 0.01 %" in printed
+    found = json.loads(document.read_text())["global"]
+    assert found["certified"]
+    assert found["lower_bound"] <= found["upper_bound"]
+    assert picture.stat().st_size > 10_000
+
+
+def test_supports_are_drawn_for_every_size(tmp_path: Path) -> None:
+    data = load_diabetes(as_frame=True)
+    rows = data.data.to_numpy() * 20.0
+    problem = SparseRidgeProblem(rows, data.target.to_numpy() - 152.0, gamma=1.0, tau=10)
+    along = supports_along_gamma(problem, 1e-3, 1e3)
+    plot_supports(along, str(tmp_path / "s.png"), "diabetes", names=list(data.data.columns))
+    assert (tmp_path / "s.png").stat().st_size > 10_000
+    point = supports_along_gamma(problem, 0.0, 1e-300, sizes=[10])
+    with pytest.raises(InputError, match="range of gamma > 0"):
+        plot_supports(point, str(tmp_path / "t.png"))
+
+
+def test_a_minimum_is_drawn_without_a_path(tmp_path: Path) -> None:
+    found = SparseRidgeCV(gammas="global:0:10").fit(X, Y).minimum_
+    plot_minimum(found, str(tmp_path / "h.png"))
+    assert (tmp_path / "h.png").stat().st_size > 5_000

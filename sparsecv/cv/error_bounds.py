@@ -130,7 +130,7 @@ def add_rows(coef, squares, targets, length, off, c, j, cell, sums, total):  # t
         total[2] += bend
         total[3] += least_square(least - wrong, most + wrong)
         steep = max(abs(sums[1, 0]), abs(sums[1, 1]))
-        total[4] += 2.0 * far * wrong + SUMS * (
+        total[4] += (2.0 * far + wrong) * wrong + SUMS * (
             far * far + 2.0 * far * steep * width + abs(bend) * width * width
         )
         total[5] += (abs(residual) + wrong) ** 2
@@ -151,7 +151,8 @@ def bound_cell(  # type: ignore[no-untyped-def]
     targets, lengths: Targets (folds, rows held out); length and squared length of every fold's y.
     work: Work space (3, 2) and (6,).
     out: Takes a lower bound over the cell; an upper bound in the middle; the number of folds with
-        several pieces; and the end of a piece in the cell that is nearest to the middle, or 0.
+        several pieces; the end of a piece in the cell that is nearest to the middle, or 0; and what
+        the bounds of the other folds lose by rounding.
     """
     low, high, middle = cell[0], cell[1], cell[2]
     sums, total = work
@@ -193,7 +194,7 @@ def bound_cell(  # type: ignore[no-untyped-def]
     parabola = least_of_parabola(total[0], total[1], 0.5 * total[2], low - middle, high - middle)
     out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - SUMS)
     out[1] = (upper + total[5]) * (1.0 + SUMS)
-    out[2], out[3] = several, nearest
+    out[2], out[3], out[4] = several, nearest, total[4]
 
 
 @kernel(inner=True)

@@ -273,7 +273,7 @@ class _Search:
         self.targets = _held_out(data, range(k))[1]
         self.lengths = lengths_of(stacked_rows([data.training(j) for j in range(k)]))
         self.tables = [_joined([one[s] for one in found], k) for s in range(taus.size)]
-        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(4)
+        self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)
         self.n_cells, self._least = 0, 0.0
 
     def bound(self, s: int, low: float, high: float, middle: float = 0.0) -> tuple[float, ...]:
@@ -284,8 +284,10 @@ class _Search:
         one = table.pieces
         data = table.fits, one.reach, one.coef, one.length, self.targets, self.lengths
         bound_cell(cell, table.start, one.ends, one.row, *data, self._work, self._out)
-        lower, upper, several, nearest = self._out.tolist()
+        lower, upper, several, nearest, lost = self._out.tolist()
         divide = nearest if several else middle
+        if not several and upper - lower <= 4.0 * lost:  # Smaller cells have no better bounds.
+            divide = 0.0
         if high - low <= NARROW * high or high <= self._least:
             divide = 0.0
         return lower / self.total, upper / self.total, middle, divide
@@ -339,7 +341,8 @@ class _Search:
             if least >= best * (1.0 - tolerance):
                 break
             reached = self.limits.reached(self.n_cells)
-            if reached is not None or not heap:
+            # What is left may be cells alone whose bounds cannot be improved.
+            if reached is not None or not heap or heap[0][0] >= best * (1.0 - tolerance):
                 status = worst([status, reached or Status.UNPROVED])
                 break
             _, s, a, b, divide = heapq.heappop(heap)

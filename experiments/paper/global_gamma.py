@@ -19,8 +19,9 @@ from experiments.common import PAPER_SETS, RESULTS, fold_rows, machine, run
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.design import Protocol
-from sparsecv.plots.curves import pyplot, save
+from sparsecv.plots.curves import save
 from sparsecv.plots.gamma_range import plot_minimum
+from sparsecv.plots.style import pyplot
 
 STARTS = np.geomspace(1e-4, 1e4, 10)
 SMALLEST_EXCESS = 1e-5  # percent: the picture shows smaller excesses here

@@ -11,7 +11,8 @@ from ..cv.minimum import GlobalMinimum
 from ..cv.results import Step
 from ..errors import InputError
 from ..solvers import SupportsAlongGamma
-from .curves import pyplot, save, without_formulas
+from .curves import save, without_formulas
+from .style import VERMILION, in_style, pyplot
 
 # Colours show errors up to this multiple of the least error; larger errors have the last colour.
 # Doubled, the colours near the least error are harder to tell apart.
@@ -27,6 +28,7 @@ def _edges(gammas: Any) -> Any:
     return 10.0 ** np.concatenate([logs[:1], inner, logs[-1:]])
 
 
+@in_style
 def plot_minimum(
     minimum: GlobalMinimum, path: str, title: str = "", *, trace: Sequence[Step] = ()
 ) -> None:
@@ -73,7 +75,7 @@ def plot_minimum(
         axis.fill_between(edges[[0, -1]], t - 0.5, t + 0.5, color="white", alpha=0.55, linewidth=0)
         for _, low, high in minimum.left[minimum.left[:, 0] == tau]:
             span = np.geomspace(max(low, edges[0]), min(high, edges[-1]), 2)
-            axis.fill_between(span, t - 0.5, t + 0.5, color="red", linewidth=0, zorder=2)
+            axis.fill_between(span, t - 0.5, t + 0.5, color=VERMILION, linewidth=0, zorder=2)
     place = {int(tau): t for t, tau in enumerate(taus)}
     steps = [step for step in trace if step.tau in place]
     if steps:
@@ -83,8 +85,8 @@ def plot_minimum(
     if minimum.gamma > 0.0:
         at = minimum.gamma, place[minimum.tau]
         label = "certified least" if minimum.certified else "least known"
-        axis.plot(*at, marker="*", color="red", mec="black", ms=14, ls="none", label=label)
-    axis.fill_between([], [], color="red", label="not excluded")
+        axis.plot(*at, marker="*", color=VERMILION, mec="black", ms=14, ls="none", label=label)
+    axis.fill_between([], [], color=VERMILION, label="not excluded")
     axis.set(xscale="log", xlim=edges[[0, -1]], xlabel="γ", ylabel="τ")
     axis.set_yticks(range(taus.size), [str(tau) for tau in taus])
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.18), ncols=3)
@@ -93,6 +95,7 @@ def plot_minimum(
     save(figure, path)
 
 
+@in_style
 def plot_supports(
     along: SupportsAlongGamma, path: str, title: str = "", *, names: Sequence[str] = ()
 ) -> None:

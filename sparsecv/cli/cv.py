@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from ..errors import InputError
+from . import answers
 from . import column_options as asks
 from . import options as shared
 
@@ -88,6 +89,7 @@ INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by t
 INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was computed"
 
 
+@answers.with_answers
 @asks.with_constraints
 def cv(
     data: shared.Data,
@@ -139,9 +141,10 @@ def cv(
     from ..solvers.executor import on_client
     from . import grids
 
-    clock, console = Limits(), shared.open_console(quiet, json_file)
+    clock, wanted = Limits(), answers.taken(asking, save)
+    console = shared.open_console(quiet, json_file, wanted.sql)
     _check_pictures(plot, html, film=method in ("search", "bounds"))
-    shared.check_files(json=json_file, save=save, html=html)
+    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql)
     gammas, taus = grids.parse_asked_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
     settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
@@ -159,11 +162,11 @@ def cv(
         taken = prepared.data, prepared.design, gammas, taus, settings
         study = Study(*taken, rule=rule, progress=bar, **more)
         try:
-            run = _evaluated(prepared, study, held_out, nested, compare)
+            run = _evaluated(prepared, study, held_out, nested, compare, wanted)
         except KeyboardInterrupt as interrupt:
             _keep_partial(console, study, prepared, interrupt, (json_file, save))
             raise
-    _write(run, save, json_file, clock)
+    _write(run, wanted, save, json_file, clock)
     _draw(run, plot, html, folds)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
@@ -190,19 +193,34 @@ def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | No
 
 
 def _evaluated(
-    prepared: Prepared, study: Study, folds: Any, nested: bool | None, compare: bool
+    prepared: Prepared,
+    study: Study,
+    folds: Any,
+    nested: bool | None,
+    compare: bool,
+    wanted: answers.Wanted,
 ) -> Run:
-    """The choice, the model and the error to expect; Ctrl-C during the last leaves that one out."""
+    """The choice, the model, what is wanted besides, and the error to expect.
+
+    Ctrl-C while the last is computed leaves that one out.
+    """
     from ..selection.choice import choose, chosen_model
+    from ..selection.sizes import choice_of_size
     from . import report
 
     choices = choose(study, compare=compare)
+    if wanted.size is not None:
+        if nested:
+            raise InputError("--nested judges the choice of a size: with --size, leave it out")
+        choices[study.rule] = choice_of_size(study, choices[study.rule], wanted.size)
+        nested = False
     model = chosen_model(study, choices[study.rule])
+    run = report.Run(prepared, study, choices, model, None)
+    run = run._replace(answers=answers.after_folds(study, run.choice, wanted))
     try:
-        expected = _nested(prepared, study, folds, nested)
+        return run._replace(expected=_nested(prepared, study, folds, nested))
     except KeyboardInterrupt:
-        return report.Run(prepared, study, choices, model, None, interrupted=True)
-    return report.Run(prepared, study, choices, model, expected)
+        return run._replace(interrupted=True)
 
 
 def _nested(
@@ -281,12 +299,18 @@ def _keep_partial(
         shared.write_json(json_file, documents.partial_document(prepared, result, model))
 
 
-def _write(run: Run, save: Path | None, json_file: Path | None, clock: Limits) -> None:
-    """Write the files of the options --save and --json; ``clock`` has run since the start."""
+def _write(
+    run: Run, wanted: answers.Wanted, save: Path | None, json_file: Path | None, clock: Limits
+) -> None:
+    """Write the files of --save, --sql and --json; ``clock`` has run since the start."""
     from . import documents
 
     note = INTERRUPTED_LATE if run.interrupted else ""
-    shared.save_model(save, run.prepared, run.model, run.choice.tau, run.choice.gamma, note)
+    pair, intervals = (run.choice.tau, run.choice.gamma), None
+    if not run.interrupted:
+        intervals = answers.kept_intervals(run.study, run.choice, wanted)
+    files: Any = {"sql": wanted.sql, "intervals": intervals}
+    shared.save_model(save, run.prepared, run.model, *pair, note, **files)
     if json_file is not None:
         shared.write_json(json_file, documents.cv_document(run) | {"seconds": clock.elapsed()})
 
@@ -337,6 +361,7 @@ def _print(console: Console, run: Run, whole: bool, compare: bool) -> None:
     report.print_answer(console, run)
     report.print_model(console, run.prepared, run.model, whole)
     details.print_details(console, run, whole, compare)
+    answers.print_answers(console, run.prepared.names, run.answers, run.choice.tau, whole)
     proved = run.study.surface.complete and run.choice.certified and run.model.proved
     report.print_signs(console, not proved)
 

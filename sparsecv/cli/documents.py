@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ def cv_document(run: Run) -> dict[str, Any]:
         "nested": None if run.expected is None else run.expected._asdict(),
         "interrupted": run.interrupted,
         "model": _model_document(prepared, run.model),
+        **answers_document(prepared, run.answers),
         **({} if choice.projection is None else _sizes(prepared, choice.projection)),
     }
 
@@ -87,7 +89,12 @@ def partial_document(prepared: Prepared, result: CVResult, model: FittedModel) -
 
 
 def fit_document(
-    ready: Standardised, model: FittedModel, tau: int, gamma: float, solution: Proof
+    ready: Standardised,
+    model: FittedModel,
+    tau: int,
+    gamma: float,
+    solution: Proof,
+    answers: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The document that ``sparsecv fit --json`` writes."""
     return table_head(ready) | {
@@ -97,6 +104,26 @@ def fit_document(
         "status": str(solution.status),
         "n_nodes": solution.n_nodes,
         "seconds": solution.seconds,
+        **answers_document(ready, answers),
+    }
+
+
+def answers_document(ready: Standardised, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for besides, with names of columns, and null where a number is not finite."""
+
+    def plain(value: Any, named: bool) -> Any:
+        if isinstance(value, np.ndarray | list):
+            return [plain(one, named) for one in value]
+        if named:
+            return ready.names[int(value)]
+        if isinstance(value, np.generic):
+            value = value.item()
+        return _finite(value) if isinstance(value, float) else value
+
+    named = ("columns", "column", "missed")
+    return {
+        what.rstrip("_"): {name: plain(value, name in named) for name, value in table.items()}
+        for what, table in answers.items()
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from . import answers
 from . import column_options as asks
 from . import options as shared
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
+@partial(answers.with_answers, folds=False)
 @asks.with_constraints
 def fit(
     data: shared.Data,
@@ -55,8 +57,9 @@ def fit(
     from ..solvers.core.limits import StopFlag
     from . import documents, report
 
-    console = shared.open_console(quiet, json_file)
-    shared.check_files(json=json_file, save=save, html=html)
+    wanted = answers.taken(asking, save)
+    console = shared.open_console(quiet, json_file, wanted.sql)
+    shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql)
     checked_gammas([gamma])
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
@@ -65,15 +68,13 @@ def fit(
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
-        layout = Protocol(protocol, scale, not no_intercept)
-        reading = partial(bar, "reading rows")
-        ready = standardise(source, layout, progress=reading, asked=asked)
+        reading: Any = {"progress": partial(bar, "reading rows"), "asked": asked}
+        ready = standardise(source, Protocol(protocol, scale, not no_intercept), **reading)
         constraints = ready.problem.constraints
         settings.check_constraints(constraints)
         checked_taus([tau], ready.problem.p, constraints)
         shared.announce_limit(constraints.n_units, settings.time_limit)
-        everything, proving = settings.seconds(ready.problem.constraints.n_units)
-        limit = everything if proving is None else proving
+        limit = settings.longest(constraints.n_units)
         most = "" if limit is None else f", at most {limit:g} s"
         bar(f"proving the best {tau} of {asks.selectable(ready.design)}{most}", 0, 1)
         problem = ready.problem.replace(gamma=gamma, tau=tau)
@@ -86,20 +87,32 @@ def fit(
     proved = str(solution.status) == "optimal"
     model = ready.model(gamma, solution.support, solution.lower_bound, proved)
     note = INTERRUPTED if stop.is_set() else ""
-    shared.save_model(save, ready, model, tau, gamma, note)
+    found = {} if note else answers.without_folds(ready, gamma, tau, model, limit, wanted)
+    shared.save_model(save, ready, model, tau, gamma, note, sql=wanted.sql)
     if json_file is not None:
-        shared.write_json(json_file, documents.fit_document(ready, model, tau, gamma, solution))
+        document = documents.fit_document(ready, model, tau, gamma, solution, found)
+        shared.write_json(json_file, document)
+    _report(ready, model, tau, gamma, limit, html)
     if note:
         console.print(f"[bold]interrupted[/]: {note}")
-    _report(ready, model, tau, gamma, limit, html)
     report.print_fit(console, ready, model, tau, gamma)
     report.print_model(console, ready, model, table)
+    answers.print_answers(console, ready.names, found, tau, table)
     work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
     console.print(work, style="dim")
     report.print_signs(console, not proved)
-    gap = settings.time_limit not in ("auto", None) and not proved
-    status = shared.Exit.GAP if gap else shared.Exit.DONE
-    raise typer.Exit(shared.Exit.INTERRUPTED if note else status)
+    raise typer.Exit(_status(settings.time_limit, proved, note))
+
+
+def _status(limit: float | str | None, proved: bool, note: str) -> shared.Exit:
+    """The exit status: GAP where a limit that the user named has left the model unproved.
+
+    note: Not empty after Ctrl-C.
+    """
+    if note:
+        return shared.Exit.INTERRUPTED
+    named = limit not in ("auto", None)
+    return shared.Exit.GAP if named and not proved else shared.Exit.DONE
 
 
 def _report(

@@ -17,6 +17,7 @@ from ..errors import InputError, file_faults
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..design.fold_models import FoldModels
     from ..design.model import FittedModel
     from ..design.prepare import Standardised
     from ..tables.rows import RowSource
@@ -182,11 +183,11 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
-def open_console(quiet: bool, json_file: Path | None = None) -> Console:
-    """The console that tables are printed on; standard error where JSON is on standard output."""
+def open_console(quiet: bool, *files: Path | None) -> Console:
+    """The console that tables are printed on; standard error where a file is standard output."""
     from rich.console import Console
 
-    return Console(quiet=quiet, highlight=False, emoji=False, stderr=str(json_file) == "-")
+    return Console(quiet=quiet, highlight=False, emoji=False, stderr="-" in map(str, files))
 
 
 def check_files(**paths: Path | None) -> None:
@@ -221,19 +222,34 @@ def save_model(
     tau: int,
     gamma: float,
     note: str = "",
+    *,
+    sql: Path | None = None,
+    intervals: FoldModels | None = None,
 ) -> None:
-    """Write a model of a table to a file, if a path is given (option --save).
+    """Write a model of a table to the files of the options --save and --sql, where they are given.
 
     note: What a user of the file should know of the model.
+    sql: Takes the model as one SQL expression; "-" is standard output.
+    intervals: What the file keeps for prediction intervals.
     """
+    if path is None and sql is None:
+        return
     from ..design.saved import SavedModel
+    from ..design.sql import sql_expression
 
+    source = ready.source
+    what: Any = {"tau": tau, "gamma": gamma, "fills": ready.fills, "note": note}
+    what |= {"target": source.target_name, "levels": source.levels, "intervals": intervals}
+    saved = SavedModel.of(model, source.feature_names, **what)
     if path is not None:
-        source = ready.source
-        what: Any = {"tau": tau, "gamma": gamma, "fills": ready.fills, "note": note}
-        names, target, levels = source.feature_names, source.target_name, source.levels
-        saved = SavedModel.of(model, names, target=target, levels=levels, **what)
         saved.write(path)
+    if sql is not None:
+        text = sql_expression(saved) + "\n"
+        if str(sql) == "-":
+            sys.stdout.write(text)
+            return
+        with file_faults(f"--sql {sql}"):
+            sql.write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,8 @@ class Run(NamedTuple):
     model: The chosen model, fitted to all rows.
     expected: The error to expect on new data, or None where it was not computed.
     interrupted: Ctrl-C came while the error to expect was computed.
+    answers: What was asked for besides (:mod:`sparsecv.cli.answers`), under the names of the
+        attributes of :class:`~sparsecv.SparseRidgeCV` that hold the same.
     """
 
     prepared: Prepared
@@ -60,6 +63,7 @@ class Run(NamedTuple):
     model: FittedModel
     expected: NestedError | None
     interrupted: bool = False
+    answers: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def choice(self) -> Choice:
@@ -138,7 +142,8 @@ def print_answer(console: Console, run: Run) -> None:
     """Print the rule, the model that the rule chooses, the model's errors, and what is proved."""
     study = run.study
     why = rule_reason(study.rule_asked, study.data, study.settings)
-    console.print(f"[bold]Rule {study.rule}[/] ({why}): {RULES[study.rule].aim}.")
+    given = f"; size {run.choice.tau} as asked" if run.choice.size_given else ""
+    console.print(f"[bold]Rule {study.rule}[/] ({why}): {RULES[study.rule].aim}{given}.")
     print_data(console, run.prepared)
     lines = Table.grid(padding=(0, 2))
     for label, text in _lines(run):
@@ -155,7 +160,8 @@ def _lines(run: Run) -> Iterator[tuple[str, str]]:
     else:
         what = f"the average of all models, {what}"
     yield "chosen", f"[bold green]{what}[/]"
-    yield from _errors(run.prepared, run.study, choice, expected is not None)
+    settled = expected is not None or choice.size_given
+    yield from _errors(run.prepared, run.study, choice, settled)
     if expected is not None:
         figure = f"[bold]{number(expected.error)}[/] ± {number(expected.std_error)} (s.e.)"
         yield "to quote", f"{figure}, the error to expect on new data: the whole"
@@ -170,7 +176,7 @@ def _errors(
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of the choice's CV error with its bounds, of its RMSE and of its R².
 
-    nested: The error to expect on new data is printed, too.
+    nested: The error to expect on new data is printed, too, or cannot be asked for.
     """
     folds, target = prepared.folds, escape(prepared.source.target_name)
     kind, known = "leave-one-out" if folds.leave_one_out else f"{folds.k} folds", ""
@@ -217,6 +223,10 @@ def _proofs(study: Study, choice: Choice) -> Iterator[tuple[str, str]]:
     }
     if span is not None:
         yield from _range(span)
+    if choice.size_given:
+        proofs = {"projected": f"no other {counted(choice.tau)} predict more like the average"}
+        pairs = f"no γ {'that was tried' if result.trace else 'of the grid'}"
+        pairs += f" with τ = {choice.tau}"
     if choice.certified:
         yield "proved", proofs.get(choice.rule, f"{pairs} is better by this rule")
     else:

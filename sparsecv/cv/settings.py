@@ -97,6 +97,11 @@ class Settings:
             return None, None if p <= TREE_ONLY else self.proving
         return (None if self.time_limit is None else float(self.time_limit)), None
 
+    def longest(self, p: int) -> float | None:
+        """Seconds for a search after which nothing else is proved; None: no limit."""
+        everything, proving = self.seconds(p)
+        return everything if proving is None else proving
+
     def check_constraints(self, constraints: Constraints) -> None:
         """Raise an InputError where the method or the solver serves no constraints on columns."""
         if constraints.plain:

@@ -12,7 +12,7 @@ def sql_expression(model: SavedModel) -> str:
     Names of columns stand in double quotes and levels of text columns in single quotes. A text
     column of which --one-hot made 0/1 columns becomes a CASE over the levels that the model was
     fitted to. A row whose value is missing, or is a level that the model has not seen, gets NULL;
-    where the model fills missing values, COALESCE fills them.
+    where the model fills missing values, the expression does, too.
     Numbers have all their digits, and the database computes in double precision.
 
     Raises InputError: A name or a level holds the character NUL, which SQL has no way to write.
@@ -38,7 +38,11 @@ def sql_expression(model: SavedModel) -> str:
             f"WHEN {_quoted(level, chr(39))} THEN {_number(coefs.get(level, 0.0))}"
             for level in model.levels[column]
         )
-        text += f" + CASE {_quoted(column, chr(34))} {whens} END"
+        case, name = f"CASE {_quoted(column, chr(34))} {whens} END", _quoted(column, chr(34))
+        if model.fills:
+            filled = sum(coef * model.fills[f"{column}={level}"] for level, coef in coefs.items())
+            case = f"CASE WHEN {name} IS NULL THEN {_number(filled)} ELSE {case} END"
+        text += f" + {case}"
     return text
 
 

@@ -178,7 +178,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     alternatives_ : dict, one entry per subset, by size and then in order of objective
         As in :class:`SparseRidge`, at the γ of the size, with "cv_error" and "std_error" of these
         columns, fitted in every fold. They were found with all rows, the held-out ones too, so this
-        error is below that of ``path_``, whose folds search for columns of their own.
+        error is mostly below that of ``path_``, whose folds search for columns of their own.
     reference_error_ : float
         Only with the rule projected: the average's own CV error on the same folds.
     trace_ : list of sparsecv.cv.results.Step

@@ -2,7 +2,7 @@
 
 CV errors of alternatives are those of given columns: every fold fits the same columns to its own
 training rows. The columns were found with all rows, the held-out ones among them, so that these
-errors are smaller than the CV error of a size, whose folds search for columns of their own.
+errors are mostly smaller than the CV error of a size, whose folds search for their own columns.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ def alternatives_table(
 def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
     """The n best subsets of every size on all rows, with their CV errors on the study's folds."""
     full, p = study.data.full(), study.data.p
-    everything, proving = study.settings.seconds(p)
-    ranked = ranked_by_size(full, study.design, sizes, n, everything or proving)
+    ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest(p))
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)

@@ -34,6 +34,7 @@ class Choice:
         the error of averages whose weights come from the folds' training rows.
     projection: What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of
         the projections against y, and ``criterion`` their held-out distance to the average.
+    size_given: The user has named the size, and the rule has chosen among its models alone.
     """
 
     rule: str
@@ -49,6 +50,7 @@ class Choice:
     lambda_: float | None = None
     weights: Array | None = field(default=None, compare=False, repr=False)
     projection: Projection | None = field(default=None, compare=False, repr=False)
+    size_given: bool = False
 
     @property
     def is_pair(self) -> bool:

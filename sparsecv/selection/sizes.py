@@ -1,11 +1,12 @@
 """The model of every size that belongs to a choice, with its CV error, and what forward steps miss.
 
-Nothing is searched for here: the supports are those that the cross-validation has found for all
-rows, or the projections of an average.
+After a cross-validation nothing is searched for here: the supports are those that it has found for
+all rows, or the projections of an average.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ..cv.results import TIE, least
 from ..design.design import Array, Design
 from ..design.model import FittedModel, fitted_model
+from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
@@ -111,6 +113,52 @@ def models_at_gamma(
     models[-1] = own
     unknown = np.full(sizes.size, np.nan)
     return SizeModels(sizes, gammas, models, unknown, unknown)
+
+
+def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
+    """The choice of a given size by the same rule: the pair or the projection that it gives a size.
+
+    The rule averaged has no average of a size, and gives the single model of that size.
+
+    Raises InputError: There is no such size.
+    """
+    result, found = study.surface, choice.projection
+    sizes = result.taus if found is None else found.sizes
+    at = np.flatnonzero(sizes == size)
+    if at.size == 0:
+        raise InputError(f"size must be one of {', '.join(map(str, sizes))}; got {size}")
+    t = int(at[0])
+    if found is not None:
+        error = float(found.of_size(found.cv_error)[t])
+        known: dict[str, Any] = {
+            "cv_error": error,
+            "lower": error,
+            "upper": error,
+            "certified": found.proved,
+        }
+        known |= {"gamma": float(found.gammas[found.at[t]]), "tau": int(size)}
+        known["criterion"] = float(found.of_size(found.distance)[t])
+        return replace(choice, projection=replace(found, chosen=t), size_given=True, **known)
+    g = int(gamma_positions(study, choice)[t])
+    one, values = result.by_gamma[g], criterion_of_pairs(study, choice.rule)[:, t]
+    proved = bool(result.table("exact")[:, t].all())
+    if choice.rule in ("minimum", "one-se"):
+        least_known = float(result.table("lower")[:, t].min())
+        proved = bool(one.exact[t]) and least_known >= float(one.cv_error[t]) * (1.0 - 2.0 * TIE)
+    return replace(
+        choice,
+        gamma_index=g,
+        tau_index=t,
+        gamma=float(one.gamma),
+        tau=int(size),
+        cv_error=float(one.cv_error[t]),
+        lower=float(one.lower[t]),
+        upper=float(one.upper[t]),
+        criterion=float(values[g]),
+        certified=proved,
+        weights=None,
+        size_given=True,
+    )
 
 
 def subsets_by_size(study: Study, choice: Choice) -> SizeModels:

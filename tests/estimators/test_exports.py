@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,11 @@ def test_missing_values_are_filled_where_the_model_fills_them() -> None:
     saved = SavedModel(["a", "b"], True, ["a", "b"], [2.0, -1.0], 0.5, fills={"a": -1.5, "b": 4.0})
     table = pd.DataFrame({"a": [1.0, None], "b": [None, 2.0]})
     assert in_sqlite(table, sql_expression(saved)) == [-1.5, -4.5]
+    fills, levels = {"c=x": 0.25, "c=y": 0.5}, {"c": ["x", "y", "z"]}
+    text = SavedModel(["c=x", "c=y"], True, ["c=x", "c=y"], [4.0, 2.0], 1.0, "y", levels=levels)
+    case = sql_expression(replace(text, fills=fills))
+    cells = pd.DataFrame({"c": ["x", None, "z", "new"]})
+    assert in_sqlite(cells, case) == [5.0, 3.0, 1.0, None]
 
 
 def test_sql_is_of_one_response() -> None:

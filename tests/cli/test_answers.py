@@ -1,0 +1,164 @@
+"""Options that ask for more than the model: sizes, subsets, criteria, SQL, intervals."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.selection.rules import RULES
+
+NAMES = ["a", "b", "c c", "d"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[pd.DataFrame, str]:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((50, 4)), columns=NAMES)
+    frame["y"] = frame["a"] - 0.5 * frame["b"] + rng.standard_normal(50)
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    return frame, str(path)
+
+
+def told(arguments: list[str], tmp_path: Path, status: int = 0) -> dict[str, Any]:
+    """The JSON that a command writes."""
+    file = tmp_path / "out.json"
+    assert main([*arguments, "--json", str(file), "--quiet"]) == status
+    return dict(json.loads(file.read_text()))
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_the_model_of_a_size_is_that_of_the_estimator(
+    rule: str, table: tuple[pd.DataFrame, str], tmp_path: Path
+) -> None:
+    frame, path = table
+    found = told(
+        ["cv", path, "--gamma", "0.1,10", "--rule", rule, "--repeats", "2", "--size", "3"], tmp_path
+    )
+    model = SparseRidgeCV(gammas=[0.1, 10.0], rule=rule, repeats=2).fit(frame[NAMES], frame["y"])
+    other = model.at_size(3)
+    assert found["chosen"]["tau"] == 3
+    assert found["chosen"]["gamma"] == pytest.approx(other.gamma)
+    assert found["chosen"]["cv_error"] == pytest.approx(other.cv_error_)
+    assert found["model"]["support"] == [NAMES[c] for c in other.support_]
+    np.testing.assert_allclose(found["model"]["coef"], other.coef_[other.support_], rtol=1e-9)
+    assert found["nested"] is None
+
+
+def test_tables_are_those_of_the_estimators(
+    table: tuple[pd.DataFrame, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame, path = table
+    asked = ["--n-best", "2", "--criteria", "--stepwise"]
+    found = told(["cv", path, "--gamma", "0.1,10", "--no-nested", *asked], tmp_path)
+    model = SparseRidgeCV(gammas=[0.1, 10.0], n_best=2).fit(frame[NAMES], frame["y"])
+    for name in ("aic", "bic", "ebic", "cp"):
+        np.testing.assert_allclose(found["criteria"][name], model.criteria_[name], rtol=1e-9)
+    own = model.alternatives_
+    np.testing.assert_allclose(found["alternatives"]["cv_error"], own["cv_error"], rtol=1e-9)
+    columns = [[NAMES[c] for c in some] for some in own["columns"]]
+    assert found["alternatives"]["columns"] == columns
+    shares = model.column_table()
+    np.testing.assert_allclose(found["column_table"]["in_folds"], shares["in_folds"])
+    assert found["forward_steps"]["missed"] == [
+        [NAMES[c] for c in some] for some in model.forward_steps_["missed"]
+    ]
+    fitted = told(["fit", path, "--tau", "3", "--gamma", "0.1", *asked], tmp_path)
+    plain = SparseRidge(tau=3, gamma=0.1, n_best=2).fit(frame[NAMES], frame["y"])
+    np.testing.assert_allclose(
+        fitted["alternatives"]["objective"], plain.alternatives_["objective"], rtol=1e-9
+    )
+    np.testing.assert_allclose(fitted["criteria"]["cp"], plain.criteria_["cp"], rtol=1e-9)
+    capsys.readouterr()
+    assert main(["cv", path, "--gamma", "0.1,10", "--no-nested", "--table", *asked]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    for words in ("EBIC", "forward steps", "the best subsets", "no probabilities", "mostly lower"):
+        assert words in screen
+    assert main(["fit", path, "--tau", "2", *asked]) == 0
+    assert "the best subsets" in capsys.readouterr().out
+
+
+def test_sql_of_factors_predicts_what_the_command_predicts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.standard_normal(60), 'le"vel': rng.choice(["p", "q'", "r"], 60)})
+    frame["yes"] = rng.choice(["no", "yes"], 60)
+    frame["y"] = frame["x"] + (frame['le"vel'] == "q'") + 2.0 * (frame["yes"] == "yes")
+    data, model, sql = (tmp_path / name for name in ("t.csv", "m.json", "m.sql"))
+    frame.to_csv(data, index=False)
+    files = ["--save", str(model), "--sql", str(sql), "--quiet"]
+    asked = ["fit", str(data), "--tau", "3", "--gamma", "0.1", "--one-hot", *files]
+    assert main(asked) == 0
+    predicted = tmp_path / "p.csv"
+    assert main(["predict", str(model), str(data), "--out", str(predicted)]) == 0
+    with sqlite3.connect(":memory:") as database:
+        frame.to_sql("t", database, index=False)
+        rows = database.execute(f"SELECT {sql.read_text()} FROM t").fetchall()
+    expected = pd.read_csv(predicted)["prediction"]
+    np.testing.assert_allclose([row[0] for row in rows], expected, rtol=1e-12)
+
+
+def test_sql_on_the_screen_stands_there_alone(
+    table: tuple[pd.DataFrame, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", table[1], "--tau", "1", "--sql", "-"]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) == 1
+    assert '* "a"' in out
+
+
+@pytest.mark.parametrize("folds", ["loo", "5"])
+def test_predict_prints_the_intervals_of_the_estimator(
+    folds: str, table: tuple[pd.DataFrame, str], tmp_path: Path
+) -> None:
+    frame, path = table
+    model, out = tmp_path / "m.json", tmp_path / "p.csv"
+    how = ["--gamma", "0.1,10", "--folds", folds, "--no-nested", "--quiet"]
+    assert main(["cv", path, *how, "--save", str(model), "--intervals"]) == 0
+    assert main(["predict", str(model), path, "--coverage", "0.8", "--out", str(out)]) == 0
+    cv: Any = folds if folds == "loo" else int(folds)
+    own = SparseRidgeCV(cv=cv, gammas=[0.1, 10.0]).fit(frame[NAMES], frame["y"])
+    found = pd.read_csv(out)
+    np.testing.assert_allclose(found["prediction"], own.predict(frame[NAMES]), rtol=1e-9)
+    expected = own.predict_interval(frame[NAMES], 0.8)
+    np.testing.assert_allclose(found[["lower", "upper"]], expected, rtol=1e-9)
+    assert main(["predict", str(model), path, "--out", str(out)]) == 0
+    assert list(pd.read_csv(out).columns) == ["prediction"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cv", "--n-best", "0"], "--n-best must be at least 1"),
+        (["cv", "--intervals"], "--intervals goes with --save"),
+        (["cv", "--size", "9", "--gamma", "1"], "size must be one of 1, 2, 3, 4; got 9"),
+        (["cv", "--size", "2", "--nested", "--gamma", "1"], "--nested judges the choice"),
+        (["cv", "--sql", "/nowhere/m.sql"], "--sql /nowhere/m.sql"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    arguments: list[str],
+    words: str,
+    table: tuple[pd.DataFrame, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([arguments[0], table[1], *arguments[1:]]) == 2
+    told_errors = capsys.readouterr().err
+    assert words in told_errors
+    assert len(told_errors.strip().splitlines()) == 1
+
+
+def test_a_model_without_intervals_says_so(
+    table: tuple[pd.DataFrame, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = str(tmp_path / "m.json")
+    assert main(["fit", table[1], "--tau", "1", "--save", model, "--quiet"]) == 0
+    assert main(["predict", model, table[1], "--coverage", "0.9"]) == 2
+    assert "--intervals does" in capsys.readouterr().err

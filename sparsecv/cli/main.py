@@ -18,7 +18,7 @@ from .benchmark import benchmark
 from .cv import cv
 from .datasets_command import datasets
 from .fit import fit
-from .options import Exit
+from .options import Exit, in_panels
 from .predict import predict
 from .stability import stability
 from .warmup import warmup
@@ -30,7 +30,7 @@ app = typer.Typer(
     help="Exact cross-validation of best-subset ridge regression.",
 )
 for command in (cv, fit, predict, stability, benchmark, datasets, warmup):
-    app.command()(command)
+    app.command()(in_panels(command))
 
 
 @app.callback(invoke_without_command=True)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from ..errors import InputError, file_faults
 
@@ -119,6 +120,27 @@ Checkpoint = Annotated[
 ]
 WholeTables = Annotated[bool, typer.Option("--table", help="Print every table, to its last row.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
+
+
+# The panels of ``--help``, with the parameters of commands that stand in each.
+PANELS = {
+    "Table": "target drop one_hot all_levels weights groups order missing encoding",
+    "Folds": "folds repeats nested test seed",
+    "Model": "tau gamma rule compare protocol scale no_intercept learner loss lambdas classify",
+    "Search and proof": "method tol search_bounds mio_limit backend prove time_limit search solver",
+    "Output": "json_file save plot html table quiet out sql size n_best criteria coverage",
+    "Machine": "jobs checkpoint dask",
+}
+
+
+def in_panels(command: Callable[..., None]) -> Callable[..., None]:
+    """The command itself, whose options have the panels of ``--help`` that PANELS says."""
+    panel_of = {name: panel for panel, names in PANELS.items() for name in names.split()}
+    for name, kind in get_type_hints(command, include_extras=True).items():
+        for option in getattr(kind, "__metadata__", ()):
+            if isinstance(option, OptionInfo) and option.rich_help_panel is None:
+                option.rich_help_panel = panel_of.get(name)
+    return command
 
 
 def read(

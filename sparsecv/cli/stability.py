@@ -14,6 +14,8 @@ from . import options as shared
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..tables.rows import RowSource
+
 Learner = Annotated[
     Literal["sparse-ridge", "projected", "cart", "xgboost", "svm"],
     typer.Option(help="What is fitted; projected: the average of the grid's models."),
@@ -46,6 +48,9 @@ Solver = Annotated[
 ]
 Classify = Annotated[bool, typer.Option("--classify", help="The response holds labels.")]
 Test = Annotated[float, typer.Option(help="Share of the rows that are held out for a test.")]
+Missing = Annotated[
+    Literal["drop"] | None, typer.Option(help="Missing values: leave out the rows that have any.")
+]
 Plot = Annotated[
     Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
 ]
@@ -59,7 +64,7 @@ def stability(
     folds: Folds = "5",
     tau: Taus = "all",
     gamma: Gammas = None,
-    weights: Lambdas = None,
+    lambdas: Lambdas = None,
     loss: Loss = "auto",
     search: Search = None,
     solver: Solver = "auto",
@@ -68,10 +73,13 @@ def stability(
     one_hot: shared.OneHot = False,
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
+    groups: shared.Groups = None,
+    missing: Missing = None,
     encoding: shared.Encoding = "utf-8",
     seed: shared.Seed = 0,
     jobs: shared.Jobs = 1,
     json_file: shared.Json = None,
+    save: shared.Save = None,
     plot: Plot = None,
     checkpoint: shared.Checkpoint = None,
     dask: shared.Dask = None,
@@ -79,21 +87,19 @@ def stability(
     **asking: Any,
 ) -> None:
     """Choose a model by cross-validation error and stability, the weight by nested folds."""
-    from ..plots import curves, heatmaps
+    from ..plots import heatmaps
     from ..solvers.core.limits import Limits
     from ..stability import command
     from . import documents, grids
 
     clock, console = Limits(), shared.open_console(quiet, json_file)
-    if plot is not None:
-        curves.check_writable(str(plot))
-        if learner != "sparse-ridge" or search == "coordinate":
-            raise InputError("--plot needs --learner sparse-ridge and a grid")
-    shared.check_files(json=json_file)
+    _check_files(learner, search, plot, save)
+    shared.check_files(json=json_file, save=save)
     taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
-    source = shared.read(data, quiet, one_hot, all_levels, drop, target=target, encoding=encoding)
+    columns: Any = {"target": target, "groups": groups, "missing": missing, "encoding": encoding}
+    source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     sparse = learner in ("sparse-ridge", "projected")
     if not sparse and any(asking.values()):
         raise InputError(
@@ -108,7 +114,7 @@ def stability(
         cv=folds,
         taus=None if taus is None else taus.tolist(),
         gammas=None if gammas is None else gammas.tolist(),
-        lambdas=None if weights is None else grids.parse_weights(weights),
+        lambdas=None if lambdas is None else grids.parse_weights(lambdas),
         loss=loss,
         search=search,
         classify=classify,
@@ -122,12 +128,39 @@ def stability(
     found = documents.head(source, source.p) | command.document(job)
     found["constraints"] = asks.document(asked, source.feature_names)
     found["seconds"] = clock.elapsed()
+    if save is not None:
+        _save(save, source, job.search.best_estimator_)
     _show(console, found)
     if json_file is not None:
         shared.write_json(json_file, found)
     if plot is not None:
         heatmaps.plot(job, str(plot), f"{source.name}, {found['folds']['k']} folds")
     raise typer.Exit(shared.Exit.DONE)
+
+
+def _check_files(learner: str, search: str | None, plot: Path | None, save: Path | None) -> None:
+    """Refuse files that the learner cannot fill, before any work is done."""
+    from ..plots import curves
+
+    if plot is not None:
+        curves.check_writable(str(plot))
+        if learner != "sparse-ridge" or search == "coordinate":
+            raise InputError("--plot needs --learner sparse-ridge and a grid")
+    if save is not None and learner not in ("sparse-ridge", "projected"):
+        raise InputError(f"--save needs --learner sparse-ridge or projected; got {learner}")
+
+
+def _save(path: Path, source: RowSource, model: Any) -> None:
+    """Write the chosen model, a fitted SparseRidge or SparseRidgeCV, to the file of --save."""
+    from ..design.model import FittedModel
+    from ..design.saved import SavedModel
+
+    proof = model.objective_, model.lower_bound_, model.status_ == "optimal"
+    fitted = FittedModel(model.support_, model.coef_, model.intercept_, *proof)
+    gamma = model.gamma_ if hasattr(model, "gamma_") else model.gamma
+    what: Any = {"tau": model.tau_, "gamma": gamma}
+    names, target, levels = source.feature_names, source.target_name, source.levels
+    SavedModel.of(fitted, names, target=target, levels=levels, **what).write(path)
 
 
 def _show(console: Console, found: dict[str, Any]) -> None:

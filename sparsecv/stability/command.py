@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from ..design.design import Array
-from ..design.folds import Index
+from ..design.folds import Index, make_folds
 from ..errors import InputError
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..selection.learner import SparseRidgeLearner, largest_tau
@@ -126,6 +126,11 @@ def run(
     chosen = StabilityCV(
         made.estimator, made.param_grid, search=way, start=start, random_state=seed, **settings
     )
+    if source.groups is not None:
+        if n_test:
+            raise InputError("--test takes single rows, and --groups keeps rows together: use one")
+        folds = make_folds(chosen.cv, rows.size, seed=seed, groups=source.groups)
+        chosen.set_params(cv=[folds.split(j) for j in range(folds.k)])
     job = Job(chosen.fit(X[rows], y[rows]), learner, rows.size, n_test, asked=asked)
     if n_test:
         _test(job, made, X, y, rows, held)

@@ -106,3 +106,42 @@ def test_bad_commands(
     assert err.startswith("sparsecv: error: ")
     assert err.count("\n") == 1
     assert re.search(words, err)
+
+
+@pytest.mark.parametrize("learner", ["sparse-ridge", "projected"])
+def test_the_saved_model_predicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table_of(Path("t.csv"))
+    arguments = ["stability", "t.csv", "--learner", learner, "--gamma", "0.1,1", "--tau", "1:3"]
+    assert main([*arguments, "--save", "m.json", "--json", "r.json", "--quiet"]) == 0
+    saved, found = json.loads(Path("m.json").read_text()), json.loads(Path("r.json").read_text())
+    best = found["best_params"]
+    assert saved["features"] == ["x0", "x1", "x2", "x3"]
+    assert len(saved["support"]) <= best.get("tau", 3)
+    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
+    assert main(["stability", "t.csv", "--learner", "cart", "--save", "m.json"]) == 2
+
+
+def test_groups_and_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = made(40, 4)
+    lines = [",".join(map(repr, map(float, row))) for row in np.column_stack([X, y])]
+    lines = [f"g{i % 8},{line}" for i, line in enumerate(lines)]
+    lines[5] = "g5,,1,1,1,1"
+    Path("t.csv").write_text("\n".join(["who,a,b,c,d,y", *lines]) + "\n")
+    common = ["stability", "t.csv", "--gamma", "1", "--tau", "1,2", "--folds", "4", "--quiet"]
+    options = ["--groups", "who", "--missing", "drop", "--json", "r.json"]
+    assert main([*common, *options]) == 0
+    found = json.loads(Path("r.json").read_text())
+    assert (found["n_train"], found["groups"], found["folds"]["k"]) == (39, "who", 4)
+    by_hand = StabilityCV(SparseRidge(), {"gamma": [1.0], "tau": [1, 2]}, random_state=0)
+    rows, kept = np.delete(np.arange(40), 5), np.arange(40) % 8
+    from sparsecv.design.folds import make_folds
+
+    folds = make_folds(4, 39, seed=0, groups=kept[rows])
+    by_hand.set_params(cv=[folds.split(j) for j in range(4)]).fit(X[rows], y[rows])
+    errors = [line["cv_error"] for line in found["candidates"]]
+    np.testing.assert_allclose(errors, by_hand.cv_results_["cv_error"], rtol=1e-12)
+    assert main([*common, *options, "--test", "0.2"]) == 2

@@ -18,6 +18,7 @@ from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
 from .core.problem import EPS, SparseRidgeProblem, checked_support
+from .core.reduction import reduced
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets
@@ -185,6 +186,16 @@ def _native(
     **limited: Any,
 ) -> Proof:
     limits, problem = Limits(**limited), problem.at_unit_length()
+    free, asked = reduced(problem), problem.constraints
+    if int(asked.include.sum()) == problem.tau:  # Nothing is left to choose.
+        only = asked.columns_of(np.flatnonzero(asked.include))
+        objective = problem.objective(only)
+        bound = max(objective * (1.0 - 1e-9) - problem.data_loss(objective), 0.0)
+        return Proof(only, objective, bound, Status.OPTIMAL, Work(0, limits.elapsed()))
+    if free is not None:
+        starts = [free.inside(start) for start in warm_starts]
+        options: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs, **limited}
+        return free.proof(problem, _native(free.problem, warm_starts=starts, **options))
     plain = problem.constraints.plain
     if plain and active_columns(problem).size > MAX_COLUMNS_BY_TREE:
         proof = branch_and_bound(

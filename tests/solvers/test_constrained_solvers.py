@@ -152,6 +152,38 @@ def test_bounded_least_squares_meets_the_optimality_conditions() -> None:
         assert (slope[coef > low] >= -size).all()
 
 
+def test_columns_in_or_out_leave_a_problem_without_constraints() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(120, 24)) + rng.normal(size=(120, 1))
+    y = X[:, :6] @ rng.normal(size=6) + 2.0 * rng.normal(size=120)
+    for gamma in (0.0, 1.0, 300.0):
+        asked = {"gamma": gamma, "include": [20, 7], "exclude": [0, 3]}
+        whole = SparseRidgeProblem(X, y, tau=22, **asked)
+        every, by_units = solve_sizes(whole), best_subsets(whole)
+        assert every.sizes.tolist() == list(range(2, 23))
+        assert every.proved.all()
+        np.testing.assert_allclose(every.objective, by_units.objective, rtol=1e-9)
+        assert (every.lower_bound <= by_units.objective).all()
+        assert (every.lower_bound >= every.objective * (1.0 - 1e-6)).all()
+        assert all(whole.constraints.allowed(support) for support in every.supports)
+        for tau in (2, 3, 9):
+            found = solve(whole.replace(tau=tau), warm_start=[7, 20])
+            assert found.objective == pytest.approx(float(by_units.objective[tau - 2]), rel=1e-9)
+
+
+def test_many_columns_with_some_in_are_branched_on() -> None:
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(300, 150))
+    y = X[:, :5] @ np.ones(5) + 0.5 * rng.normal(size=300)
+    found = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=7, include=[100], exclude=[0]))
+    assert found.status == "optimal"
+    assert {1, 2, 3, 4, 100} <= set(found.support.tolist())
+    assert 0 not in found.support
+    only = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=1, include=[100]))
+    assert only.support.tolist() == [100]
+    assert only.status == "optimal"
+
+
 def test_columns_of_zeros_under_constraints() -> None:
     X = np.zeros((5, 3))
     problem = SparseRidgeProblem(X, np.ones(5), gamma=0.0, tau=2, include=[2], positive=True)

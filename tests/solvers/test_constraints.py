@@ -5,12 +5,12 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
+from support.constrained import KINDS, best_of_every_size, random_rules
 
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, solve
 from sparsecv.solvers.core.column_rules import ColumnRules
 from sparsecv.solvers.core.constraints import Constraints
-from tests.support.constrained import KINDS, best_of_every_size, random_rules
 
 
 def some_kinds(rng: np.random.Generator) -> tuple[str, ...]:

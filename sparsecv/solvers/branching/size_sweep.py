@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
-from ..core.problem import SparseRidgeProblem
+from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.reduction import Reduced, reduced
 from ..core.result import Status, worst
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.rounding import pad_support
+from ..supports.unit_steps import UnitSteps
 from .single import branch_and_bound
 
 # Beyond ``TREE_ONLY`` (45) columns the all-sizes tree gets this many nodes, some 2 ms, or a quarter
@@ -74,7 +76,11 @@ def solve_sizes(
     """
     limits, few = (limits or Limits()).within(), problem.p <= TREE_ONLY
     if not problem.constraints.plain:
-        return _constrained_sizes(problem.at_unit_length(), sizes, warm_starts, limits)
+        problem, starts = problem.at_unit_length(), [np.asarray(s) for s in warm_starts]
+        free = reduced(problem.replace(tau=problem.constraints.max_size))
+        if free is None:
+            return _constrained_sizes(problem, sizes, starts, limits)
+        return _reduced_sizes(problem, free, checked_sizes(problem, sizes), starts, limits)
     problem = problem.at_unit_length()
     first: int | None = HANDOVER if few else FIRST_NODES
     if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:
@@ -105,15 +111,53 @@ def solve_sizes(
     )
 
 
+def _reduced_sizes(
+    problem: SparseRidgeProblem,
+    free: Reduced,
+    wanted: NDArray[np.intp],
+    warm_starts: list[NDArray[np.intp]],
+    limits: Limits,
+) -> BestSubsets:
+    """Every size of a problem in which single columns must be in or out."""
+    inner = wanted - free.included.size
+    found = solve_sizes(
+        free.problem,
+        sizes=np.maximum(inner, 1),
+        warm_starts=[free.inside(start) for start in warm_starts],
+        limits=limits,
+    )
+    at = np.searchsorted(found.sizes, np.maximum(inner, 1))
+    chosen = [
+        found.supports[i] if size > 0 else found.supports[i][:0]
+        for i, size in zip(at, inner, strict=True)
+    ]
+    supports = [free.support(support) for support in chosen]
+    objective = np.array([problem.objective(support) for support in supports])
+    alone = inner == 0  # The included columns are the only support of their size.
+    lower = np.where(alone, objective * (1.0 - 1e-9), found.lower_bound[at])
+    return replace(
+        found,
+        sizes=wanted,
+        supports=supports,
+        objective=objective,
+        lower_bound=np.minimum(lower, objective),
+        proved=found.proved[at] | alone,
+        open_nodes=[],
+    )
+
+
 def _constrained_sizes(
     problem: SparseRidgeProblem,
     sizes: ArrayLike | None,
-    warm_starts: Iterable[ArrayLike],
+    warm_starts: list[NDArray[np.intp]],
     limits: Limits,
 ) -> BestSubsets:
     """Every size under constraints: one tree, and then one tree for each size that is left."""
-    first = limits.share(4.0).within(nodes=HANDOVER)
-    tree = best_subsets(problem, sizes=sizes, warm_starts=warm_starts, limits=first)
+    first, starts = limits.share(4.0).within(nodes=HANDOVER), [*warm_starts]
+    if problem.constraints.n_units > TREE_ONLY:
+        wanted = checked_sizes(problem, sizes).tolist()
+        starts += UnitSteps(problem).supports(wanted, limits=limits.share(8.0)).values()
+    tree = best_subsets(problem, sizes=sizes, warm_starts=starts, limits=first)
     left = np.flatnonzero(~tree.proved).tolist()
     statuses, nodes = [], tree.n_nodes
     # The largest sizes have the smallest trees, and leave their time to the others.

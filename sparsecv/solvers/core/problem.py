@@ -187,14 +187,16 @@ class SparseRidgeProblem:
         rules = ColumnRules(
             include, exclude, column_groups, heredity, positive, bounds, penalty_factors
         )
-        named = [str(name) for name in names] if names is not None else None
-        resolved = rules.resolve(X.shape[1], named)
-        rows, constraints = np.column_stack([X, y]), resolved.constraints
+        rows, constraints = np.column_stack([X, y]), Constraints.none(X.shape[1])
         self._step: PenaltyStep | None = None
-        if (resolved.factors != 1.0).any():
-            low, high = constraints.lower, constraints.upper
-            self._step = PenaltyStep.of(rows, resolved.factors)._replace(low=low, high=high)
-            rows, constraints = self._step.apply(rows), constraints.scaled(self._step.roots)
+        if rules.asked:
+            named = [str(name) for name in names] if names is not None else None
+            found = rules.resolve(X.shape[1], named)
+            constraints, factors = found.constraints, found.factors
+            if (factors != 1.0).any():
+                low, high = constraints.lower, constraints.upper
+                self._step = PenaltyStep.of(rows, factors)._replace(low=low, high=high)
+                rows, constraints = self._step.apply(rows), constraints.scaled(self._step.roots)
         self._data = _Rows(rows)
         if self._step is not None and self._step.free.size:
             self._data.before = self._step.lengths

@@ -1,11 +1,14 @@
-"""This script runs PySINDy's own tests of its optimizers with sparsecv in the place of MIOSR.
+"""This script runs PySINDy's own tests with sparsecv in the place of its optimizers.
 
-    pip install pysindy pytest
+    pip install pysindy pytest gurobipy
     pip download --no-deps --no-binary :all: pysindy==2.1.0
     python -m experiments.solvers.pysindy_own_tests pysindy-2.1.0.tar.gz [options of pytest]
 
-Neither Gurobi nor a licence is needed. Tests of SBR, an optimizer that needs numpyro, are left out
-where numpyro is not installed. This module is also the plugin of pytest that replaces MIOSR.
+The tests of optimizers run with sparsecv in the place of MIOSR, which needs neither Gurobi nor a
+licence. The tests of models that name no optimizer run three times: with PySINDy's default, with
+sparsecv as the default, and with MIOSR as the default where Gurobi is installed. For each run the
+script prints how many tests passed. Tests of SBR, an optimizer that needs numpyro, are left out
+where numpyro is not installed. This module is also the plugin of pytest that replaces optimizers.
 """
 
 from __future__ import annotations
@@ -21,17 +24,25 @@ from typing import Any
 
 from experiments.common import ROOT
 
-TESTS = "test/test_optimizers/test_optimizers.py"
+OPTIMIZERS = "test/test_optimizers/test_optimizers.py"
+MODELS = ["test/test_pysindy.py", "test/test_sindyc.py"]
+DEFAULT = "SPARSECV_PYSINDY_DEFAULT"  # the variable that names the default optimizer of a run
 
 
 def pytest_configure(config: Any) -> None:
-    """Replace MIOSR before PySINDy's tests import it."""
+    """Replace MIOSR, or the default optimizer, before PySINDy's tests import them."""
     import pysindy
-    from pysindy import optimizers
+    from pysindy import _core, optimizers
 
     from sparsecv.integrations.pysindy import SparseRidgeOptimizer
 
-    optimizers.MIOSR = pysindy.MIOSR = SparseRidgeOptimizer
+    default = os.environ.get(DEFAULT, "")
+    if default == "":
+        optimizers.MIOSR = pysindy.MIOSR = SparseRidgeOptimizer
+    elif default == "sparsecv":
+        _core.STLSQ = SparseRidgeOptimizer
+    elif default == "MIOSR":
+        _core.STLSQ = optimizers.MIOSR
     if find_spec("numpyro") is None:
 
         class SBR(optimizers.STLSQ):  # type: ignore[misc]
@@ -47,22 +58,39 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
         items[:] = [item for item in items if "sbr" not in item.name.lower()]
 
 
+def passed(folder: Path, tests: list[str], default: str, options: list[str]) -> tuple[int, str]:
+    """The exit status of a run of pytest, and its last line."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", __spec__.name, *tests, *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path, DEFAULT: default},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines()
+    failed = [line.partition(" - ")[0] for line in lines if line.startswith("FAILED")]
+    return done.returncode, "\n".join([*(f"  {line}" for line in failed), lines[-1]])
+
+
 def main() -> None:
     if len(sys.argv) < 2:
         sys.exit((__doc__ or "").strip())
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(sys.argv[1]) as archive:
             archive.extractall(folder, filter="data")
-        (tests,) = Path(folder).glob("*/" + TESTS)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", __spec__.name, str(tests)]
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        done = subprocess.run(
-            [*command, *sys.argv[2:]],
-            cwd=tests.parents[2],
-            env=os.environ | {"PYTHONPATH": path},
-            check=False,
-        )
-    sys.exit(done.returncode)
+        (found,) = Path(folder).glob("*/" + OPTIMIZERS)
+        root = found.parents[2]
+        status, said = passed(root, [OPTIMIZERS], "", sys.argv[2:])
+        print(f"optimizers, sparsecv for MIOSR: {said}", flush=True)
+        for default in ("PySINDy's own", "sparsecv", "MIOSR"):
+            if default == "MIOSR" and find_spec("gurobipy") is None:
+                print("models, default MIOSR: gurobipy is not installed")
+                continue
+            said = passed(root, MODELS, default, sys.argv[2:])[1]
+            print(f"models, default {default}: {said}", flush=True)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

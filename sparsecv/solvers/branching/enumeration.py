@@ -28,6 +28,11 @@ class EnumerationSettings(NamedTuple):
     # Supports visited between two looks at the clock: some 20 ms. Doubled, a search may overrun its
     # time limit by twice as much.
     chunk_supports: int = 2_000_000
+    # Nanoseconds that a support takes, and that a row of supports with all but the last column in
+    # common takes besides; measured. They tell how long enumeration takes. Doubled, other ways of
+    # proving an optimum are tried for longer before enumeration.
+    support_nanoseconds: float = 0.4
+    row_nanoseconds: float = 70.0
     # A size counts as proved up to this gap, a share of the best objective; with every support
     # visited, only rounding leaves any. Doubled, less precise results count as proved.
     proved_relative_gap: float = 1e-6
@@ -41,6 +46,12 @@ def few_supports(
 ) -> bool:
     """Whether there are at most ``most`` supports of these sizes; the problem's τ is not used."""
     return sum(comb(problem.p, int(size)) for size in sizes) <= most
+
+
+def expected_seconds(p: int, size: int) -> float:
+    """How long the enumeration of every support of a size is expected to take."""
+    rows = comb(p, size) * size / p  # a row has p/size supports on average
+    return 1e-9 * (SETTINGS.support_nanoseconds * comb(p, size) + SETTINGS.row_nanoseconds * rows)
 
 
 class _Enumerator:

@@ -20,7 +20,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
 from ..leaps.all_sizes import MAX_COLUMNS, best_subsets
 from ..supports.beam import heuristic_support
-from .enumeration import enumerated, few_supports
+from .enumeration import enumerated, expected_seconds, few_supports
 
 
 class DependenceSettings(NamedTuple):
@@ -31,9 +31,10 @@ class DependenceSettings(NamedTuple):
     # the share, 1e-10, leaves it six digits. Doubled, XᵀX is distrusted, and this module's slower
     # ways taken, for more problems.
     lost_share: float = 1e-5
-    # Problems with at most so many supports of τ columns are enumerated at once: about five
-    # seconds. Doubled, twice the time may go to enumeration before a tree is tried.
-    first_supports: float = 5e8
+    # Problems with at most so many supports of τ columns are enumerated at once, in two to ten
+    # seconds: a tree for so few supports of many columns ends later, if at all. Doubled, twice the
+    # time may go to enumeration before a tree is tried.
+    first_supports: float = 2e9
     # With more columns than this, this module's ways are not taken even where supports are few, as
     # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` they
     # may always be taken. Doubled, the matrices take four times as much.
@@ -45,6 +46,12 @@ class DependenceSettings(NamedTuple):
     # If the tree does not end, up to this many supports are enumerated, in about a minute; with
     # more supports the result stays unproved. Doubled, that may take two minutes.
     most_supports: float = 5e9
+    # Where the relaxation keeps its digits, its tree gets this many times the seconds that
+    # enumeration is expected to take, and at least ``tree_seconds``; enumeration follows if the
+    # tree has not ended by then. Doubled, the worst case takes longer, and fewer problems whose
+    # tree would soon have ended are enumerated.
+    tree_share: float = 2.0
+    tree_seconds: float = 2.0
     # Heuristic search for the first support takes at most this many seconds, or a fifth of the time
     # left where that is less. Doubled, a better first support may be found, later.
     search_seconds: float = 0.2
@@ -70,6 +77,15 @@ def nearly_dependent(problem: SparseRidgeProblem) -> bool:
     ridge = problem.gamma / 2.0
     lost = left + ridge < SETTINGS.lost_share**2 * (squares + ridge)
     return bool((lost & (squares > 0.0)).any())
+
+
+def before_enumeration(problem: SparseRidgeProblem, limits: Limits) -> Limits:
+    """The limits of the relaxation's tree, after which few supports are enumerated."""
+    few = few_supports(problem, [problem.tau], SETTINGS.first_supports)
+    if limits.node_limit is not None or not few or problem.p > SETTINGS.most_columns:
+        return limits
+    expected = SETTINGS.tree_share * expected_seconds(problem.p, problem.tau)
+    return limits.within(max(SETTINGS.tree_seconds, expected))
 
 
 def solve_nearly_dependent(

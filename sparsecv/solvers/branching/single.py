@@ -18,7 +18,12 @@ from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.beam import LocalSearch
-from .nearly_dependent import keeps_digits, nearly_dependent, solve_nearly_dependent
+from .nearly_dependent import (
+    before_enumeration,
+    keeps_digits,
+    nearly_dependent,
+    solve_nearly_dependent,
+)
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .search_settings import SETTINGS
@@ -75,8 +80,10 @@ def branch_and_bound(
     limits = limits or Limits()
     if nearly_dependent(problem):
         return solve_nearly_dependent(problem, warm_starts, tol, limits)
-    proof = _branched(problem, warm_starts, tol, limits, gram, n_jobs)
-    if proof.status is not Status.PRECISION or not keeps_digits(problem):
+    first = before_enumeration(problem, limits)
+    proof = _branched(problem, warm_starts, tol, first, gram, n_jobs)
+    stopped = proof.status is Status.TIME_LIMIT and limits.reached(0) is None
+    if not stopped and (proof.status is not Status.PRECISION or not keeps_digits(problem)):
         return proof
     return solve_nearly_dependent(problem, [proof.support], tol, limits, proof)
 

@@ -20,7 +20,9 @@ det ≥ 4ekη, no pivot is lost in rounding, and the elimination is exact for a 
 Any other support is computed afresh from the columns themselves, by modified Gram–Schmidt, which
 is as stable as Householder's QR (Björck 1967): what it says of S is exact for columns off by η of
 their length, so that |r| is off by at most η(|y| + Σ|β_j|). The least value of |r| less that error
-is kept: its square bounds every objective from below.
+is kept: its square bounds every objective from below. A support whose
+|r|, less η(1 + 4√(ek/det))|y| and what the last difference loses, is above that least value is
+passed over before its last column is computed (:func:`hopeless`).
 """
 
 from __future__ import annotations
@@ -54,8 +56,7 @@ E_TIMES_4 = 4.0 * math.e
 class Enumeration(NamedTuple):
     """Columns, and what is kept of the current picks; level ℓ holds what ℓ picks leave."""
 
-    X: Array  # (r, p): unit columns
-    X_columns: Array  # (p, r): X, a column per row
+    X: Array  # (p, r): unit columns, one per row
     y: Array  # (r,)
     C: Array  # (levels, p, p), above the diagonal
     d: Array  # (levels, p): the diagonal of C
@@ -67,7 +68,7 @@ class Enumeration(NamedTuple):
     det: Array  # (levels + 1,): product of the picks' pivots
     picks: NDArray[np.int64]  # (k + 1,)
     found: NDArray[np.int64]  # (k,): the incumbent; -1 in front where there is none
-    P: Array  # (r, p): the columns with all but the last two picks projected out
+    P: Array  # (p, r): the columns with all but the last two picks projected out
     projected: NDArray[np.int64]  # (1,): whether P belongs to the current picks
     length: Array  # (p,): squared lengths of the columns of P
     row: Array  # (p,)
@@ -101,8 +102,7 @@ def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) ->
         dependent=dependent * dependent,
     )
     return Enumeration(
-        X=np.ascontiguousarray(X),
-        X_columns=np.ascontiguousarray(X.T),
+        X=np.ascontiguousarray(X.T),
         y=np.ascontiguousarray(y),
         C=C,
         d=d,
@@ -114,7 +114,7 @@ def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) ->
         det=det,
         picks=picks,
         found=np.full(k, -1, dtype=np.int64),
-        P=np.zeros((r, p)),
+        P=np.zeros((p, r)),
         projected=np.zeros(1, dtype=np.int64),
         length=np.zeros(p),
         row=np.zeros(p),
@@ -154,7 +154,7 @@ def direction(work, level, i):  # type: ignore[no-untyped-def]
     """
     q = work.Q[level]
     for t in range(q.shape[0]):
-        q[t] = work.X_columns[i, t]
+        q[t] = work.X[i, t]
     for a in range(level):
         work.triangle[a, level] = dot(work.Q[a], q, q.shape[0])
         subtract(q, q, work.Q[a], work.triangle[a, level])
@@ -190,32 +190,23 @@ def eliminate(work, level, i):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def along(P, q, row):  # type: ignore[no-untyped-def]
-    """row_j = Σ_t q_t P_tj."""
-    for j in range(row.shape[0]):
-        row[j] = 0.0
-    for t in range(q.shape[0]):
-        for j in range(row.shape[0]):
-            row[j] += q[t] * P[t, j]
+def along(P, q, first, row):  # type: ignore[no-untyped-def]
+    """row_j = qᵀP_j for the columns from ``first`` on."""
+    for j in range(first, row.shape[0]):
+        row[j] = dot(q, P[j], q.shape[0])
 
 
 @kernel(inner=True)
 def project(work, level, first):  # type: ignore[no-untyped-def]
     """Columns from ``first`` on with the picks above ``level`` projected out, in P."""
-    P, row = work.P[:, first:], work.row[first:]
-    for t in range(P.shape[0]):
-        for j in range(P.shape[1]):
-            P[t, j] = work.X[t, first + j]
-    for a in range(level):
-        q = work.Q[a]
-        along(P, q, row)
-        for t in range(P.shape[0]):
-            subtract(P[t], P[t], row, q[t])
-    for j in range(P.shape[1]):
-        work.length[first + j] = 0.0
-    for t in range(P.shape[0]):
-        for j in range(P.shape[1]):
-            work.length[first + j] += P[t, j] * P[t, j]
+    r = work.y.shape[0]
+    for j in range(first, work.X.shape[0]):
+        column = work.P[j]
+        for t in range(r):
+            column[t] = work.X[j, t]
+        for a in range(level):
+            subtract(column, column, work.Q[a], dot(work.Q[a], column, r))
+        work.length[j] = dot(column, column, r)
 
 
 @kernel(inner=True)
@@ -237,7 +228,7 @@ def reach(work, k, j):  # type: ignore[no-untyped-def]
     """|y| + Σ|β| of the picks, j the last of them."""
     T, r = work.triangle, work.y.shape[0]
     for a in range(k - 2):
-        T[a, k - 1] = dot(work.Q[a], work.X_columns[j], r)
+        T[a, k - 1] = dot(work.Q[a], work.X[j], r)
     total = np.sqrt(work.now[0].yy)
     for a in range(k - 1, -1, -1):
         beta = dot(work.Q[a], work.left[a], r)
@@ -270,7 +261,7 @@ def evaluate(work, k, j):  # type: ignore[no-untyped-def]
     else:
         q, before = work.Q[k - 1], work.Q[k - 2]
         for t in range(q.shape[0]):
-            q[t] = work.P[t, j] - work.row[j] * before[t]
+            q[t] = work.P[j, t] - work.row[j] * before[t]
         square = normalised(work, k - 1)
         work.triangle[k - 2, k - 1], work.triangle[k - 1, k - 1] = work.row[j], np.sqrt(square)
     if square <= now.dependent:
@@ -289,10 +280,32 @@ def evaluate(work, k, j):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
+def hopeless(work, k, j, rest, square):  # type: ignore[no-untyped-def]
+    """Whether j as the last pick is clearly worse than the incumbent, however rounding falls.
+
+    The root of the objective is known up to η(|y| + Σ|β|), as where :func:`evaluate` computes it.
+    Here the difference ``square`` takes another η·d/square of the objective, d what the picks but
+    two leave of the squared length of j.
+
+    rest: What the other picks leave of x_jᵀy. square: What they leave of the squared length of j.
+    """
+    now = work.now[0]
+    loss = 8.0 * now.off * work.length[j]
+    if square <= now.dependent or loss > 0.01 * square:
+        return False
+    left = work.objective[k - 1] - rest * rest / square - loss / square * work.objective[k - 2]
+    if left <= 0.0:
+        return False
+    spread = np.sqrt(2.0 * E_TIMES_4 * k / (work.det[k - 1] * square))
+    lost = now.off * np.sqrt(now.yy) * (1.0 + spread)
+    return np.sqrt(left) - lost >= min(now.least_root, np.sqrt(now.objective))
+
+
+@kernel(inner=True)
 def last_picks(work, level, i):  # type: ignore[no-untyped-def]
     """Visit the supports of the picks above ``level``, column i and one after it."""
     now, k = work.now[0], level + 2
-    d, c, row = work.d[level], work.c[level], work.row[i + 1 :]
+    d, c, row = work.d[level], work.c[level], work.row
     square = max(d[i], now.dependent)
     weight = c[i] / square
     margin = 2.0 * E_TIMES_4 * k * now.off * now.yy / (work.det[level] * square)
@@ -306,7 +319,7 @@ def last_picks(work, level, i):  # type: ignore[no-untyped-def]
     # from the columns themselves
     if work.projected[0] == 0:
         project(work, level, i)
-        along(work.P[:, i:], work.left[level], work.along_y[i:])
+        along(work.P, work.left[level], i, work.along_y)
         work.projected[0] = 1
     square = direction(work, level, i)
     if square <= now.dependent:
@@ -314,20 +327,21 @@ def last_picks(work, level, i):  # type: ignore[no-untyped-def]
         return
     work.det[level + 1] = work.det[level] * square
     explain(work, level)
-    along(work.P[:, i + 1 :], work.Q[level], row)
+    along(work.P, work.Q[level], i + 1, row)
     ci = work.along_y[i] / np.sqrt(square)
     margin = E_TIMES_4 * k * now.off * now.yy / work.det[level + 1]
-    for j in range(i + 1, work.X.shape[1]):
-        rest = work.along_y[j] - ci * row[j - i - 1]
+    for j in range(i + 1, row.shape[0]):
+        rest = work.along_y[j] - ci * row[j]
         need = needed(work, level + 1)
-        if rest * rest + margin >= need * (work.length[j] - row[j - i - 1] * row[j - i - 1]):
+        square = work.length[j] - row[j] * row[j]
+        if rest * rest + margin >= need * square and not hopeless(work, k, j, rest, square):
             evaluate(work, k, j)
 
 
 @kernel
 def advance(work, k, budget):  # type: ignore[no-untyped-def]
     """Visit at least ``budget`` more supports; whether none is left."""
-    now, p = work.now[0], work.X.shape[1]
+    now, p = work.now[0], work.X.shape[0]
     stop = now.visited + budget
     if k == 1:
         for j in range(p):

@@ -309,7 +309,7 @@ def selectable(design: Design) -> str:
     """How many features can be chosen, in words; a group counts once."""
     number, rules = design.n_units, design.rules
     groups = rules is not None and rules.constraints.grouped
-    return f"{number} feature{'s' * (number != 1)}" + " (a group counts once)" * groups
+    return f"{number} feature{'s' * (number != 1)}" + ", a group counting once" * groups
 
 
 def within_constraints(design: Design) -> str:

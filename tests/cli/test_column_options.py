@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.commands import Capture, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
-from tests.support.commands import Capture, run_json
 
 QUICK = ("--gamma", "1", "--no-nested", "--rule", "minimum")
 
@@ -57,7 +57,7 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame, capsys: Capture) 
     assert main(["cv", "t.csv", "--one-hot", *QUICK]) == 0
     out = capsys.readouterr()
     assert "columns that enter together and count once: town (4 columns)" in out.out
-    assert "of 5 features (a group counts once)" in " ".join(out.out.split())
+    assert "of 5 features, a group counting once (τ =" in " ".join(out.out.split())
     assert "town enter together and count once (--split-factors" in out.err
 
 
@@ -178,3 +178,15 @@ def test_the_python_model_with_factors_is_saved_with_its_columns(frame: pd.DataF
     X = table(frame)
     lines = Path("p.csv").read_text().split()
     np.testing.assert_allclose([float(v) for v in lines[1:]], model.predict(X), rtol=1e-9)
+
+
+def test_a_checkpoint_is_of_its_constraints(frame: pd.DataFrame, capsys: Capture) -> None:
+    common = ["cv", "t.csv", "--one-hot", *QUICK]
+    for words in ([], ["--positive"], ["--bounds", "a:-0.1:0.1"], ["--penalty-factors", "b:0"]):
+        plain = run_json(*common, *words)
+        for again in (False, True):
+            capsys.readouterr()
+            kept = run_json(*common, *words, "--checkpoint", "kept")
+            assert ("taken over" in capsys.readouterr().err) == again
+            assert kept["results"][0]["incumbent"] == plain["results"][0]["incumbent"]
+            assert kept["model"] == plain["model"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.constrained import Rules, best_of_every_size, random_rules
 
 from sparsecv import SparseRidgeCV
-from tests.support.constrained import Rules, best_of_every_size, random_rules
 
 # What is asked, alone and together.
 ASKED = (

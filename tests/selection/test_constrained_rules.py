@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.constrained import Rules, best_of_every_size, random_rules
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
@@ -17,7 +18,6 @@ from sparsecv.selection.learner import SparseRidgeLearner
 from sparsecv.selection.rules import RULES
 from sparsecv.solvers.core.column_rules import ColumnRules
 from sparsecv.solvers.core.constraints import Constraints
-from tests.support.constrained import Rules, best_of_every_size, random_rules
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ALL = ("include", "groups", "strong", "positive", "bounds", "factors")

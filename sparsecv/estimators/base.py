@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Design, Protocol, Summary, make_design
 from ..design.fold_models import FoldModels
+from ..design.missing import checked_fill, fill, filled
 from ..design.model import FittedModel
 from ..design.saved import SavedModel
 from ..design.sql import sql_expression
@@ -71,7 +72,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     standardize: bool
     gamma: float
     tau_: Any
+    missing: str | None = None
     _saved_: SavedModel
+    _fills_: Array  # What missing values of X are filled with, shape (p,).
     status_: Any
 
     def predict(self, X: ArrayLike) -> Array:
@@ -105,7 +108,12 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             if given is not None and fitted is not None:
                 # older scikit-learn cannot read the names of every frame library
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = validate_data(self, X, reset=False, dtype=np.float64)
+            finite = "allow-nan" if hasattr(self, "_fills_") else True
+            checks = {"dtype": np.float64, "ensure_all_finite": finite}
+            values = validate_data(self, X, reset=False, **checks)
+        if hasattr(self, "_fills_"):
+            values = np.array(values)
+            fill(values, self._fills_)
         if given is not None and fitted is not None and given != list(fitted):
             raise InputError("the feature names should match those passed to fit, in their order")
         return np.asarray(values)
@@ -113,6 +121,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = self.missing is not None
         return tags
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
@@ -201,6 +210,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         tau, gamma = self.tau_, self.gamma_ if hasattr(self, "gamma_") else self.gamma
         kept: dict[str, Any] = {"named": names is not None, "tau": tau, "gamma": gamma}
         kept["intervals"] = self._intervals() if intervals else None
+        kept["fills"] = getattr(self, "_fills_", None)
         return SavedModel.of(model, list(features), **kept)
 
     def _intervals(self) -> FoldModels:
@@ -235,6 +245,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         model.status_ = "optimal" if saved.proved else "not proved"
         model.tau_ = len(saved.support) if saved.tau is None else saved.tau
         model.gamma_ = np.nan if saved.gamma is None else saved.gamma
+        if saved.fills:
+            model._fills_ = np.array([saved.fills[name] for name in saved.features])
         if saved.fold_models is not None:
             model._fold_models_ = saved.fold_models
         return model
@@ -256,7 +268,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             self.feature_names_in_ = np.array(given, dtype=object)
         names = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
+        checked_fill(self.missing)
         for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
+            if self.missing and not (np.isinf(X[:, j]).any() or np.isnan(X[:, j]).all()):
+                continue
             found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"
             raise InputError(f"Input X contains {found}: drop or impute those rows")
         if not np.isfinite(y).all():
@@ -266,7 +281,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
         asked = self._asked(X.shape[1], None if names is None else labels)
-        design = make_design(Summary.of(X, y, weights), self._protocol(), labels, asked=asked)
+        whole, fills = filled(X, self.missing, weights)
+        if self.missing:
+            self._fills_ = fills
+        design = make_design(Summary.of(whole, y, weights), self._protocol(), labels, asked=asked)
         return CheckedRows(X, y, weights, groups, design)
 
     def _asked(self, p: int, names: Sequence[str] | None) -> ResolvedRules | None:

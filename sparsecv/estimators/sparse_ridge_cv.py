@@ -111,6 +111,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     client : distributed.Client, str or None
         Dask cluster whose workers do the work, or the address of its scheduler; the answer is the
         same. Where the estimator is cloned, as in a grid search, give the address.
+    missing : {"mean", "median"} or None
+        X may hold NaN. Each fold fills the NaN of a column with the mean or median of its training
+        rows, so that no error has seen the rows it is measured on; ``predict`` fills with those of
+        all rows. With None NaN is an error.
     include, exclude : list of str or int, or None
         Columns that are in every model, and columns that are in none, by name or position; the name
         of a group stands for its columns.
@@ -241,6 +245,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         nested: bool | int = False,
         n_best: int | None = None,
         client: Any = None,
+        missing: str | None = None,
         include: Any = None,
         exclude: Any = None,
         column_groups: Any = None,
@@ -268,6 +273,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         self.nested = nested
         self.n_best = n_best
         self.client = client
+        self.missing = missing
         self.include = include
         self.exclude = exclude
         self.column_groups = column_groups
@@ -374,12 +380,14 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
 
         def table(t: int) -> tuple[Design, FoldData]:
             design, y = rows.design.of_response(t), rows.y.reshape(n, -1)[:, t]
-            return design, RowFolds.of(design, rows.X, y, folds, rows.weights)
+            return design, RowFolds.of(design, rows.X, y, folds, rows.weights, self.missing)
 
         return rows.q, map(table, range(rows.q))
 
     def _lazy_folds(self, X: Any, y: Any, weights: Any, groups: Any) -> tuple[int, Tables]:
         """Rows that Dask holds: in memory where they fit, else the moments of every fold."""
+        if self.missing is not None:
+            raise InputError("missing needs rows in memory: pass X.compute()")
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
         source = LazySource(X, y)

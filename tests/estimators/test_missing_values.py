@@ -1,0 +1,72 @@
+"""SparseRidgeCV(missing=...) fills NaN inside the folds, and in the rows it predicts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+
+from sparsecv import SparseRidgeCV
+from sparsecv.errors import InputError
+from sparsecv.tables.sources import open_table
+
+
+def holed(n: int = 60) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 3)) + 1.0
+    y = X @ [2.0, 1.0, 0.5] + 0.3 * rng.standard_normal(n)
+    X[[3, 9, 40], 0] = np.nan
+    X[[3, 20], 2] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+def test_errors_and_predictions_by_hand(tmp_path: Path, how: Any) -> None:
+    X, y = holed()
+    common: dict[str, Any] = {"gammas": [0.5], "taus": [3], "standardize": False}
+    model = SparseRidgeCV(missing=how, nested=5, **common).fit(X, y)
+    pipeline = make_pipeline(SimpleImputer(strategy=how), Ridge(0.25))
+    folds = KFold(5, shuffle=True, random_state=0)
+    expected = np.mean((y - cross_val_predict(pipeline, X, y, cv=folds)) ** 2)
+    assert model.cv_error_ == pytest.approx(expected, rel=1e-9)
+    assert model.nested_error_ == pytest.approx(expected, rel=1e-9)
+    wanted = pipeline.fit(X, y).predict(X)
+    np.testing.assert_allclose(model.predict(X), wanted, rtol=1e-9)
+    assert np.isnan(X[3, 0])  # The caller's rows stay as they are.
+    model.save(tmp_path / "m.json")
+    again = SparseRidgeCV.load(tmp_path / "m.json")
+    np.testing.assert_allclose(again.predict(X), wanted, rtol=1e-9)
+    assert clone(model).missing == how
+
+
+def test_reading_and_fitting_together(tmp_path: Path) -> None:
+    X, y = holed()
+    pd.DataFrame(X).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    source = open_table(tmp_path / "t.csv", missing="mean")
+    read = SparseRidgeCV(missing="mean", gammas=[0.5]).fit(*source.load())
+    given = SparseRidgeCV(missing="mean", gammas=[0.5]).fit(X, y)
+    assert read.cv_error_ == pytest.approx(given.cv_error_, rel=1e-12)
+
+
+def test_what_is_refused() -> None:
+    X, y = holed()
+    with pytest.raises(InputError, match="contains NaN"):
+        SparseRidgeCV().fit(X, y)
+    with pytest.raises(InputError, match="missing must be one of mean, median"):
+        SparseRidgeCV(missing="zero").fit(X, y)
+    X[:, 1] = np.nan
+    with pytest.raises(InputError, match="x1"):
+        SparseRidgeCV(missing="mean").fit(X, y)
+    X[:, 1] = np.inf
+    with pytest.raises(InputError, match="inf in column 'x1'"):
+        SparseRidgeCV(missing="mean").fit(X, y)
+    X, y = holed()
+    y[2] = np.nan
+    with pytest.raises(ValueError, match="Input y"):
+        SparseRidgeCV(missing="mean").fit(X, y)

@@ -17,6 +17,8 @@ from ..cv.results import mean_over_folds
 from ..cv.settings import PROVING_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
+from ..errors import InputError
+from ..solvers.core.constraints import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.leaps.n_best import RankedSupports, n_best_subsets
@@ -26,6 +28,15 @@ from .sizes import SizeModels, own_columns
 from .study import Study
 
 Errors = tuple[Array, Array]
+
+
+def refuse_n_best(constraints: Constraints) -> None:
+    """Raise an InputError where constraints are asked for, which the n best subsets do not know."""
+    if not constraints.plain:
+        raise InputError(
+            "the n best subsets of each size are found without constraints on columns alone: leave "
+            "out n_best, or include, exclude, column_groups, heredity, positive and bounds"
+        )
 
 
 def ranked_by_size(

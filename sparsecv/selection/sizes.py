@@ -20,6 +20,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.supports.greedy import forward_order
+from ..solvers.supports.unit_steps import UnitSteps
 from .choice import CHOOSERS, Choice, criterion_of_pairs
 from .study import Study
 
@@ -175,23 +176,25 @@ def subsets_by_size(study: Study, choice: Choice) -> SizeModels:
 def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels) -> dict[str, Any]:
     """Forward selection beside the best known support of every size, at that size's γ.
 
-    Objectives are those of eq. (1) of the main paper on all rows.
+    Objectives are those of eq. (1) of the main paper on all rows. Under constraints a step takes a
+    unit with what the unit needs.
 
     problem: All rows; its γ and τ are not used.
-    Raises InputError: The problem has constraints, which forward selection does not know.
     Returns: Arrays and lists with an entry for every size: "tau", "gamma", the "columns" that
         forward selection takes, its "objective", the "best" objective known, "excess", which is
         objective / best − 1, the columns it "missed", and whether the best is "proved".
     """
-    problem.refuse_constraints("forward selection")
     rows, p = problem._short, problem.p
-    most, orders = int(sizes.tau.max()), dict[float, NDArray[np.intp]]()
+    most, orders = int(sizes.tau.max()), dict[float, dict[int, NDArray[np.intp]]]()
     columns, missed, values = [], [], []
     for tau, gamma, model in zip(sizes.tau, sizes.gamma, sizes.models, strict=True):
-        if gamma not in orders:
-            orders[gamma] = forward_order(rows[:, :p], rows[:, p], most, float(gamma))
-        taken, best = np.sort(orders[gamma][:tau]), own_columns(problem, design, model.support)
         at = problem.replace(gamma=float(gamma))
+        if gamma not in orders and problem.constraints.plain:
+            order = forward_order(rows[:, :p], rows[:, p], most, float(gamma))
+            orders[gamma] = {int(one): np.sort(order[:one]) for one in sizes.tau}
+        elif gamma not in orders:  # Without time there are forward steps and no swaps.
+            orders[gamma] = UnitSteps(at).supports(sizes.tau.tolist(), limits=Limits(0.0))
+        taken, best = orders[gamma][int(tau)], own_columns(problem, design, model.support)
         values.append((at.objective(taken), at.objective(best)))
         columns.append(design.kept[problem.given(taken, np.zeros(p))[0]])
         missed.append(np.setdiff1d(model.support, columns[-1]))

@@ -180,3 +180,41 @@ def test_what_has_no_path_says_so(tmp_path: Any) -> None:
     assert "path_" not in before  # A new fit forgets it.
     model.save(tmp_path / "m.json")
     assert not hasattr(SparseRidge.load(tmp_path / "m.json"), "path_")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"include": [4]}, {"positive": True}, {"column_groups": ["a", "a", "b", "c", "c", "d"]}],
+)
+def test_sizes_and_forward_steps_know_constraints(options: dict[str, Any]) -> None:
+    X, y = made()
+    model = SparseRidgeCV(gammas=GAMMAS, **options).fit(X, y)
+    steps, path = model.forward_steps_, model.path_
+    np.testing.assert_array_equal(steps["tau"], path["tau"])
+    assert (steps["excess"] >= 0.0).all()
+    for columns, taken in zip(path["columns"], steps["columns"], strict=True):
+        for some in (columns, taken):
+            assert 4 in some or "include" not in options
+            assert (0 in some) == (1 in some) or "column_groups" not in options
+    assert (path["coef"] >= 0.0).all() or "positive" not in options
+    np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
+    with pytest.raises(InputError, match="leave out n_best"):
+        model.set_params(n_best=2).fit(X, y)
+    with pytest.raises(InputError, match="leave out n_best"):
+        SparseRidge(tau=2, n_best=2, **options).fit(X, y)
+
+
+def test_columns_without_a_penalty_are_in_every_subset() -> None:
+    X, y = made()
+    model = SparseRidgeCV(gammas=GAMMAS, penalty_factors=[0, 1, 2, 1, 1, 1], n_best=2).fit(X, y)
+    plain = SparseRidge(tau=6, gamma=1.0).fit(X, y).criteria_
+    assert all(0 in columns for columns in model.alternatives_["columns"])
+    for t, columns in enumerate(model.criteria_["columns"]):
+        rss = subset_criteria(X, y, columns, 1.0)["rss"]
+        assert model.criteria_["rss"][t] == pytest.approx(rss)
+    for name in ("rss", "aic", "bic", "cp"):
+        assert model.criteria_[name][-1] == pytest.approx(plain[name][-1])
+    first = model.alternatives_["rank"] == 1
+    best = [c for c, one in zip(model.alternatives_["columns"], first, strict=True) if one]
+    for columns, others in zip(best, model.path_["columns"], strict=True):
+        np.testing.assert_array_equal(columns, others)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import SparseRidgeProblem
+from .problem import DEPENDENT_SHARE, SparseRidgeProblem
 from .result import Proof
 
 Support = NDArray[np.intp]
@@ -57,7 +57,7 @@ def reduced(problem: SparseRidgeProblem) -> Reduced | None:
         return None
     rows, k = problem._base, included.size
     table = np.vstack([rows, np.zeros((k, problem.p + 1))])
-    table[rows.shape[0] + np.arange(k), included] = np.sqrt(problem.gamma / 2.0)
+    table[rows.shape[0] + np.arange(k), included] = np.sqrt(problem.given_gamma / 2.0)
     lengths = np.linalg.norm(table, axis=0)
     lengths[lengths == 0.0] = 1.0
     left, least = table[:, np.append(kept, problem.p)], 1.0
@@ -65,7 +65,8 @@ def reduced(problem: SparseRidgeProblem) -> Reduced | None:
         basis, values, _ = np.linalg.svd(
             table[:, included] / lengths[included], full_matrices=False
         )
-        least = float(values[-1])
+        independent = values > DEPENDENT_SHARE * values[0]
+        basis, least = basis[:, independent], float(values[independent].min(initial=1.0))
         for _ in range(2):  # The second projection takes off what rounding has left of the first.
             left = left - basis @ (basis.T @ left)
     inner = SparseRidgeProblem.from_rows(
@@ -73,6 +74,12 @@ def reduced(problem: SparseRidgeProblem) -> Reduced | None:
     )
     inner.n = None if problem.n is None else problem.n + k
     inner._data.lost = max(inner._data.lost, problem._data.lost)
-    if k:
-        inner._data.before = lengths[np.append(kept, problem.p)] / min(max(least, 1e-300), 1.0)
+    before = lengths.copy()
+    if problem._data.before is not None:  # Unpenalised columns were projected out already.
+        before = np.maximum(before, problem._data.before)
+    if k:  # What included columns are off by spreads to the others.
+        worst = float((before / lengths)[included].max()) / max(least, 1e-300)
+        inner._data.before = before[np.append(kept, problem.p)] * max(worst, 1.0)
+    elif problem._data.before is not None:
+        inner._data.before = before[np.append(kept, problem.p)]
     return Reduced(inner, kept, included)

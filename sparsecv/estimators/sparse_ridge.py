@@ -199,6 +199,8 @@ class SparseRidge(EverySize):
         if self.total is not None and self.backend not in ("auto", "native"):
             raise InputError(f"total goes with the native backend alone; got {self.backend!r}")
         settings = Settings(backend=self.backend, **checked)
+        if self.tol is None:  # The cross-validation takes None for its own default.
+            raise InputError("tol must lie in [0, 1); got None")
         if limit in (0, "auto"):
             raise InputError(f"time_limit must be None or seconds > 0; got {limit!r}")
         design, q = table.design, table.q

@@ -147,6 +147,18 @@ class Constraints:
         asked = self.include.any() or self.exclude.any() or self.parents.size
         return not (self.grouped or asked or self.bounded)
 
+    @property
+    def kinds(self) -> list[str]:
+        """What is asked, in words."""
+        asked = {
+            "included columns": self.include.any(),
+            "excluded columns": self.exclude.any(),
+            "groups of columns": self.grouped,
+            "heredity": self.parents.size > 0,
+            "signs or bounds": self.bounded,
+        }
+        return [words for words, there in asked.items() if there]
+
     @cached_property
     def columns(self) -> tuple[Index, ...]:
         """The columns of every unit, in increasing order."""

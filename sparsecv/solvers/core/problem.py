@@ -437,9 +437,10 @@ class SparseRidgeProblem:
             The problem has constraints.
         """
         if not self.constraints.plain:
+            asked = ", ".join(self.constraints.kinds)
+            alone = ", with --split-factors for text columns" * self.constraints.grouped
             raise InputError(
-                f"{what} serves no constraints on columns (include, exclude, groups, heredity, "
-                "signs, bounds): use the native solver"
+                f"{what} serves no constraints on columns ({asked}): go without{alone}"
             )
 
     def compressed(self) -> SparseRidgeProblem:

@@ -78,8 +78,8 @@ def abess(X: np.ndarray, y: np.ndarray, Z: np.ndarray) -> Fitted:
 
 
 def l0learn(X: np.ndarray, y: np.ndarray, Z: np.ndarray) -> Fitted:
-    _, predicted, columns = of_least_error(PATHS["L0Learn"], X, y, Z, (), 0)[0]
-    return predicted, columns
+    best = of_least_error(PATHS["L0Learn"], X, y, Z, (), 0)[0]
+    return best.predicted, best.columns
 
 
 # The fits by name, each with its package as it is installed and as it is imported.

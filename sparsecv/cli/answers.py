@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Any)
 PANEL = "What else to find out"
-# A subset counts as good if its CV error exceeds the least of all subsets by at most this share.
+# A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
+# share, and its own that of the best subset of its size.
 # Doubled, more subsets count, and the shares of the columns come closer to each other.
 GOOD = 0.02
 COUNTS = (
@@ -134,7 +135,7 @@ def after_folds(study: Study, choice: Choice, wanted: Wanted) -> dict[str, Any]:
         found["forward_steps_"] = forward_steps(full, design, subsets)
     if wanted.n_best is not None:
         found["alternatives_"] = alternatives(study, subsets, wanted.n_best)
-        found["column_table"] = column_table(study, found["alternatives_"], GOOD)
+        found["column_table"] = column_table(study, subsets, found["alternatives_"], GOOD)
     return found
 
 
@@ -273,7 +274,7 @@ def _print_columns(console: Console, names: list[str], found: dict[str, Any], wh
 
     heads = ("feature", "in good subsets", "in folds")
     console.print(
-        f"\nshare of the {found['n_good']} subsets within {100 * GOOD:g} % of the least CV error, "
+        f"\nshare of the {found['n_good']} subsets within {100 * GOOD:g} % of the best CV errors, "
         f"and of {found['n_folds']} models of folds, that have a feature",
         style="italic",
     )

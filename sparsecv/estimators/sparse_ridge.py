@@ -109,8 +109,9 @@ class SparseRidge(EverySize):
     alternatives_ : dict, one entry per subset, by size and then in order of objective
         With ``n_best`` alone, for one response: "tau", "rank" (1 is the best), "gamma", "columns",
         "objective", "proved": no subset of this size that is not listed, or is listed later, has a
-        smaller objective at this γ. Where ``time_limit`` (else 60 s) ends the search, or beyond 168
-        columns, good subsets stand there that are not proved. "cv_error", "std_error" are NaN here.
+        smaller objective at this γ. Where ``time_limit`` (else 60 s) ends the search, good subsets
+        stand there that are not proved, and beyond 168 columns those known besides. "cv_error" and
+        "std_error" are NaN here.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where X had column names.

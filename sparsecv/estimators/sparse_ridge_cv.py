@@ -488,8 +488,9 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Parameters
         ----------
         within : float
-            A subset of ``alternatives_`` is good if its CV error exceeds the least of all by at
-            most this share.
+            A subset of ``alternatives_`` is good if the CV error of its size exceeds the least of
+            all sizes by at most this share, and its own CV error that of the best subset of its
+            size. (Own CV errors of different sizes are not compared: they fall with the size.)
 
         Returns
         -------
@@ -521,7 +522,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
             raise InputError(f"within must be >= 0; got {within!r}")
         found = self.alternatives_
         self._needs_rows()
-        return column_table(self._run_[0], found, float(within))
+        return column_table(self._run_[0], self._subsets(), found, float(within))
 
     def _findings(self) -> Findings:
         found = super()._findings()

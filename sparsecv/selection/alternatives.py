@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..solvers.core.constraints import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.leaps.all_sizes import MAX_COLUMNS
 from ..solvers.leaps.n_best import RankedSupports, n_best_subsets
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
@@ -40,14 +41,23 @@ def refuse_n_best(constraints: Constraints) -> None:
 
 
 def ranked_by_size(
-    problem: SparseRidgeProblem, design: Design, sizes: SizeModels, n: int, seconds: float | None
+    problem: SparseRidgeProblem,
+    design: Design,
+    sizes: SizeModels,
+    n: int,
+    seconds: float | None,
+    others: Sequence[NDArray[np.intp]] = (),
 ) -> list[RankedSupports]:
     """The n best supports of every size at that size's γ, in columns of the problem.
 
     One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
     PROVING_SECONDS where there is no limit; what they have not proved by then is said.
+
+    others: More supports that may be good, in columns of the problem. They are ranked where there
+        are too many columns for a tree.
     """
     known = [own_columns(problem, design, model.support) for model in sizes.models]
+    known += others if problem.p > MAX_COLUMNS else ()
     limits = Limits(PROVING_SECONDS if seconds is None else seconds)
     found: dict[int, RankedSupports] = {}
     gammas = np.unique(sizes.gamma)
@@ -93,7 +103,8 @@ def alternatives_table(
 def alternatives(study: Study, sizes: SizeModels, n: int) -> dict[str, Any]:
     """The n best subsets of every size on all rows, with their CV errors on the study's folds."""
     full, p = study.data.full(), study.data.p
-    ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest(p))
+    others = study.surface.by_gamma[0].supports  # those of all folds, γ and sizes
+    ranked = ranked_by_size(full, study.design, sizes, n, study.settings.longest(p), others)
     rows = [(float(g), one.supports) for g, one in zip(sizes.gamma, ranked, strict=True)]
     tasks = [(j,) for j in range(study.data.folds.k)]
     sums = study.run("other subsets", fold_errors, (study.data, rows), tasks)
@@ -119,19 +130,28 @@ def fold_errors(
     return np.concatenate(found)
 
 
-def column_table(study: Study, found: dict[str, Any], within: float) -> dict[str, Any]:
+def column_table(
+    study: Study, sizes: SizeModels, found: dict[str, Any], within: float
+) -> dict[str, Any]:
     """How often every column is in a good subset, and how often folds select it.
 
-    found: What :func:`alternatives` returned.
-    within: A subset is good if its CV error exceeds the least CV error of all subsets in ``found``
-        by at most this share.
+    A subset is good if the CV error of its size, whose folds search for columns of their own, is
+    near the least of all sizes, and if its own CV error is near that of the best subset of its
+    size. Own CV errors of different sizes are not compared: they fall with the size, as larger
+    subsets fit the held-out rows that they were found with.
+
+    sizes, found: What :func:`alternatives` was given and returned.
+    within: Near means larger by at most this share.
     Returns: Arrays with an entry for every raw column that varies: "column", "in_good", the share
         of the good subsets that have the column, and "in_folds", the share of the folds of all
         partitions whose model, at the pair (τ, γ) of least CV error of the partition, has it. And
         the numbers "n_good" and "n_folds" that these shares are of.
     """
     design, full = study.design, study.data.full()
-    good = np.flatnonzero(found["cv_error"] <= found["cv_error"].min() * (1.0 + within))
+    near, own = 1.0 + within, found["cv_error"]
+    first = np.flatnonzero(found["rank"] == 1)[np.searchsorted(sizes.tau, found["tau"])]
+    of_size = sizes.cv_error[np.searchsorted(sizes.tau, found["tau"])]
+    good = np.flatnonzero((of_size <= sizes.cv_error.min() * near) & (own <= own[first] * near))
     in_good, in_folds, n_folds = np.zeros(design.p_raw), np.zeros(design.p_raw), 0
     for i in good:
         in_good[found["columns"][i]] += 1.0

@@ -18,8 +18,10 @@ import time
 
 import numpy as np
 
-from experiments.common import machine
-from tests.support.attacks import FOLDS, SOLVERS
+from experiments.common import ROOT, machine
+
+sys.path.insert(0, str(ROOT / "tests"))  # another package may bring a folder named tests
+from support.attacks import FOLDS, SOLVERS
 
 ATTACKS = {**SOLVERS, **FOLDS}
 PROBLEMS = {

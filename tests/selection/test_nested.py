@@ -93,9 +93,9 @@ def test_held_out_rows_leave_no_trace(rule: str, monkeypatch: pytest.MonkeyPatch
     inside = nested._fitted
 
     def kept(*args: Any) -> Any:
-        model = inside(*args)
-        models.append(np.append(model.coef, model.intercept))
-        return model
+        found = inside(*args)
+        models.append(np.append(found[0].coef, found[0].intercept))
+        return found
 
     monkeypatch.setattr(nested, "_fitted", kept)
     held = make_folds(3, 30, seed=0).split(1)[1]

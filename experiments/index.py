@@ -1,4 +1,4 @@
-"""Write experiments/README.md: the first sentence of every script, folder by folder.
+"""Write experiments/README.md: every script's first sentence, and the papers' numbers beside ours.
 
 python experiments/index.py [--print]
 """
@@ -31,6 +31,14 @@ writes this page from the first sentences of the scripts.
 """
 
 
+# Tables of the papers: the summary in results/ that stands below each heading of
+# paper/differences.md, by the heading's text.
+SUMMARIES = {
+    "Tables 3 and 4 of the first paper": "tables_three_four.txt",
+    "Tables 1 and 4 of the stability paper": "stability_tables.txt",
+}
+
+
 def first_sentence(script: Path) -> str:
     """The first sentence of a script's docstring."""
     text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
@@ -47,6 +55,13 @@ def page() -> str:
                 name = script.relative_to(HERE).as_posix()
                 lines.append(f"- [{name}]({name}): {first_sentence(script)}")
         lines.append("")
+    lines += ["## The papers' numbers beside ours", ""]
+    text = (HERE / "paper" / "differences.md").read_text(encoding="utf-8")
+    for part in text.split("### ")[1:]:
+        heading, _, words = part.partition("\n")
+        lines += [f"### {heading}", "", words.strip(), ""]
+        summary = (HERE / "results" / SUMMARIES[heading]).read_text(encoding="utf-8").rstrip()
+        lines += ["```text", *(line.rstrip() for line in summary.splitlines()), "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

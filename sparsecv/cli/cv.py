@@ -350,6 +350,7 @@ def _report(run: Run, html: Path | None) -> None:
         study=run.study,
         choice=choice,
         expected=run.expected,
+        alternatives=run.answers.get("alternatives_"),
         remarks=tuple(remarks),
     )
     write(html, whole_report(found))

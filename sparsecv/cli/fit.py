@@ -92,7 +92,7 @@ def fit(
     if json_file is not None:
         document = documents.fit_document(ready, model, tau, gamma, solution, found)
         shared.write_json(json_file, document)
-    _report(ready, model, tau, gamma, limit, html)
+    _report(ready, model, tau, gamma, limit, html, found)
     if note:
         console.print(f"[bold]interrupted[/]: {note}")
     report.print_fit(console, ready, model, tau, gamma)
@@ -122,8 +122,13 @@ def _report(
     gamma: float,
     limit: float | None,
     html: Path | None,
+    found: dict[str, Any],
 ) -> None:
-    """Write the page that the option --html asks for; ``limit`` is the seconds for other sizes."""
+    """Write the page that the option --html asks for.
+
+    limit: Seconds for other sizes.
+    found: What the user asked for besides, such as the n best subsets.
+    """
     if html is None:
         return
     from ..plots.findings import Findings, whole_report
@@ -134,4 +139,5 @@ def _report(
     sizes = models_at_gamma(problem, ready.design, tau, model, limit)
     title = f"{source.name}: {model.support.size} of {ready.design.p} columns"
     known = title, ready.names, source.target_name, ready.total, ready.design, model, gamma, sizes
-    write(html, whole_report(Findings(*known)))
+    other = found.get("alternatives_")
+    write(html, whole_report(Findings(*known, alternatives=other)))

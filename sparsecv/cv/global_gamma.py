@@ -227,7 +227,7 @@ def global_minimum(
     >>> made = make_synthetic(n=20, p=3, tau_true=1)
     >>> found = global_minimum(RowFolds(made.X, made.y, make_folds("loo", 20), False), [1, 2, 3])
     >>> found.certified, found.tau
-    (True, 1)
+    (True, 3)
     """
     data.full().refuse_constraints("a certified minimum over a range of gamma")
     sizes = checked_taus(taus, data.p)

@@ -169,8 +169,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         >>> import numpy as np
         >>> from sparsecv import SparseRidge
         >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
-        >>> SparseRidge(tau=1, gamma=0).fit(X, 2.0 * X[:, 0] + 1.0).to_sql()
-        '1.0 + 2.0 * "x0"'
+        >>> sql = SparseRidge(tau=1, gamma=0).fit(X, 2.0 * X[:, 0] + 1.0).to_sql()
+        >>> import sqlite3
+        >>> table = sqlite3.connect(":memory:").execute
+        >>> table(f"SELECT round({sql}, 6) FROM (SELECT 5.0 AS x0, 1.0 AS x1)").fetchone()
+        (11.0,)
         """
         return sql_expression(self._saved("SQL gives"))
 

@@ -162,3 +162,12 @@ def test_a_model_without_intervals_says_so(
     assert main(["fit", table[1], "--tau", "1", "--save", model, "--quiet"]) == 0
     assert main(["predict", model, table[1], "--coverage", "0.9"]) == 2
     assert "--intervals does" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["cv", "--gamma", "1", "--no-nested"], ["fit", "--tau", "3"]])
+def test_the_page_shows_the_best_subsets_that_were_asked_for(
+    command: list[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    main([command[0], "diabetes", *command[1:], "--quiet", "--n-best", "3", "--html", str(page)])
+    assert "Alternatives" in page.read_text(encoding="utf-8")

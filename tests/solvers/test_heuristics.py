@@ -117,3 +117,13 @@ def test_many_columns_are_narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None
     y = X[:, [100, 7, 55]] @ np.array([5.0, -4.0, 3.0]) + 0.1 * rng.standard_normal(50)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=3)
     assert heuristic_support(problem).tolist() == [7, 55, 100]
+
+
+def test_an_equal_gain_below_zero_is_no_better_support(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches went on for ever where rounding had made every gain of a support negative."""
+    problem = correlated(0, 12, 6, 3)
+    search = LocalSearch(problem.G, problem.b, problem.gamma / 2.0, 3)
+    monkeypatch.setattr(heuristics, "swap_search", lambda *_: -1e100)
+    start = np.arange(3)
+    assert search.enter(start)
+    assert not search.enter(start)

@@ -20,6 +20,7 @@ from sparsecv.solvers import (
     heuristic_support,
     perspective_relaxation,
     support_path,
+    supports_along_gamma,
 )
 from sparsecv.solvers.branching import driver, multi_problem_kernels, node, single
 from sparsecv.solvers.branching import search as search_module
@@ -245,3 +246,14 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
     assert solved.objective == pytest.approx(best, rel=1e-9)
     assert solved.lower_bound <= best * (1.0 + 1e-12)
     assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
+
+
+@pytest.mark.parametrize("kind", ["plain"])
+def test_supports_along_gamma_equal_enumeration(kind: str) -> None:
+    given = problem(kind, 1.0)
+    along = supports_along_gamma(given, 0.5, 2.0, sizes=[1, 2])
+    for gamma in (0.5, 1.0, 2.0):
+        here = given.replace(gamma=gamma)
+        for size in (1, 2):
+            found = [here.objective(support) for support in along.at(gamma, size)]
+            assert min(found) == pytest.approx(least(here, size), rel=1e-9)

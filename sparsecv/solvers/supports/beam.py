@@ -195,7 +195,8 @@ class LocalSearch:
         gain = float(swap_search(self.swaps, self.ridge, self.tau, first, swaps))
         if allowed is not None and gain < self.gain:
             gain = float(swap_search(self.swaps, self.ridge, self.tau, self.anywhere, swaps))
-        if gain > self.gain * (1.0 + 1e-12):
+        # Gains are negative where double precision has lost every digit of a dependent support.
+        if gain - self.gain > 1e-12 * abs(gain):
             self.best, self.gain = np.sort(support), gain
             return True
         return False

@@ -18,7 +18,7 @@ from sphinx.util import logging
 import sparsecv
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for site_tools
+sys.path.insert(0, str(HERE))  # The module site_tools stands beside this file.
 from site_tools import add_theorems, escape_bars, link_objects  # noqa: E402
 
 project, author = "sparsecv", "The sparsecv developers"

@@ -72,7 +72,7 @@ def glmnet(X: np.ndarray, y: np.ndarray, Z: np.ndarray) -> Fitted:
 def abess(X: np.ndarray, y: np.ndarray, Z: np.ndarray) -> Fitted:
     from abess.linear import LinearRegression
 
-    varied = np.ptp(X, axis=0) > 0.0  # it refuses other columns
+    varied = np.ptp(X, axis=0) > 0.0  # abess refuses columns that do not vary.
     model = LinearRegression(cv=5).fit(X[:, varied], y)
     return model.predict(Z[:, varied]), np.count_nonzero(model.coef_)
 

@@ -134,7 +134,7 @@ def others(X: np.ndarray, y: np.ndarray, Z: np.ndarray, seed: int) -> Iterator[T
     if find_spec("abess"):
         from abess.linear import LinearRegression
 
-        varied = np.ptp(X, axis=0) > 0.0  # it refuses other columns
+        varied = np.ptp(X, axis=0) > 0.0  # abess refuses columns that do not vary.
         X, Z = X[:, varied], Z[:, varied]
         most = min(X.shape[1], X.shape[0] // 2)
         for size in (None, *(size for size in SIZES if size <= most)):

@@ -345,7 +345,9 @@ def _alternatives(found: Findings) -> str:
     heads = ("rank", "training objective", "CV error", "proved", "columns, against the best")
     words = (
         f"The best {len(at)} sets of {tau} columns, in order of their training objective. They are "
-        "close to each other where columns stand in for one another."
+        "close to each other where columns stand in for one another. Their CV errors are those of "
+        "given columns, which were found with all rows, the held-out ones too: they are mostly too "
+        "small, and are not to be quoted."
     )
     table = page.table(heads, rows, left=heads[-1:])
     return page.section("Alternatives", table, page.paragraph(words, "muted"))

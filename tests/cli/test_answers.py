@@ -170,4 +170,6 @@ def test_the_page_shows_the_best_subsets_that_were_asked_for(
 ) -> None:
     page = tmp_path / "page.html"
     main([command[0], "diabetes", *command[1:], "--quiet", "--n-best", "3", "--html", str(page)])
-    assert "Alternatives" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "Alternatives" in text
+    assert "not to be quoted" in text

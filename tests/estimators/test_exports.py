@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import xml.etree.ElementTree as xml
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +62,46 @@ def test_onnx_runs_the_pipeline(rule: str) -> None:
     )
     (found,) = session.run(None, {"X": X})
     np.testing.assert_allclose(found.ravel(), model.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "averaged"])
+def test_orbital_turns_the_pipeline_into_sql(rule: str) -> None:
+    orbital = pytest.importorskip("orbital", reason="the extra test brings orbital")
+    X, y = made()
+    table = pd.DataFrame(X, columns=["a", "b_2", "C", "select", "e"])
+    model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(table, y)
+    kinds = {name: orbital.types.DoubleColumnType() for name in table.columns}
+    parsed = orbital.parse_pipeline(model.to_sklearn(), features=kinds)
+    with sqlite3.connect(":memory:") as database:
+        table.to_sql("t", database, index=False)
+        query = orbital.export_sql("t", parsed, dialect="sqlite")
+        answer = pd.read_sql(query, database)
+    found = answer["variable"]  # The other columns are those that the model does not use.
+    np.testing.assert_allclose(found, model.predict(table), rtol=1e-12)
+
+
+def test_sklearn2pmml_writes_the_pipeline(tmp_path: Path) -> None:
+    """The coefficients in the PMML file predict what the model predicts."""
+    converter = pytest.importorskip("sklearn2pmml", reason="the extra test brings sklearn2pmml")
+    X, y = made()
+    table = pd.DataFrame(X, columns=["a", "two words", "c", "-- d", "ä"])
+    model = SparseRidge(tau=3).fit(table, y)
+    pipeline = converter.make_pmml_pipeline(
+        model.to_sklearn(), active_fields=list(table.columns), target_fields=["y"]
+    )
+    np.testing.assert_allclose(pipeline.predict(table), model.predict(table), rtol=1e-12)
+    if shutil.which("java") is None:
+        pytest.skip("sklearn2pmml needs Java to write the file")
+    file = tmp_path / "model.pmml"
+    try:
+        converter.sklearn2pmml(pipeline, str(file))
+    except RuntimeError:
+        pytest.skip("this sklearn2pmml does not know this version of scikit-learn")
+    (equation,) = xml.parse(file).iterfind(".//{*}RegressionTable")
+    found = np.full(len(table), float(equation.attrib["intercept"]))
+    for term in equation.iterfind("{*}NumericPredictor"):
+        found += float(term.attrib["coefficient"]) * table[term.attrib["name"]].to_numpy()
+    np.testing.assert_allclose(found, model.predict(table), rtol=1e-12)
 
 
 def in_sqlite(table: pd.DataFrame, expression: str) -> list[float | None]:

@@ -38,6 +38,11 @@ def criteria(
         ebic = bic + 2 log C(p, k)                      Chen and Chen 2008, with their weight 1
         cp = RSS / s² − n + 2 q                         leaps' Cp
 
+    Other conventions differ by terms that all subsets share, so that they choose alike: R's
+    ``extractAIC`` is ours − n log(2π) − n − 2, the BIC of leaps is ours − n log(2π TSS/n) − n −
+    log(n) with TSS the sum of squares about the mean, and the Cp of textbooks, (RSS + 2 q s²)/n, is
+    s² (1 + ours/n). Weights count as copies of rows; ``lm`` takes weights as precisions instead.
+
     The criteria do not know that the subset was chosen: a search over many subsets makes each of
     the four too small, EBIC least.
 

@@ -2,11 +2,12 @@
 
     SPARSECV_DATA=folder python -m experiments.selection.criteria [--r]
 
-For every size of Hitters (logarithms of salaries), diabetes and the prostate data, ``regsubsets`` of R's
-package leaps finds the best subset of least squares, and R computes its criteria: ``AIC`` and
-``BIC`` of ``lm``, and ``cp`` and ``bic`` of ``summary(regsubsets)``. R has no EBIC of linear models:
-it is computed in R from ``BIC(lm)`` and ``lchoose``. R's numbers stand in results/criteria.csv,
-where tests read them; ``--r`` computes that file anew, which needs R with the package leaps.
+For every size of Hitters (logarithms of salaries), diabetes and the prostate data, ``regsubsets``
+of R's package leaps finds the best subset of least squares, and R computes its criteria: ``AIC``
+and ``BIC`` of ``lm``, and ``cp`` and ``bic`` of ``summary(regsubsets)``. R has no EBIC of linear
+models: it is computed in R from ``BIC(lm)`` and ``lchoose``. R's numbers stand in
+results/criteria.csv, where a test reads them; ``--r`` computes that file anew, which needs R with
+the package leaps.
 
 The script prints the largest difference from ``SparseRidge(tau=p, gamma=0).criteria_``, relative to
 R's number or to 1, and in how many sizes the subsets are the same.

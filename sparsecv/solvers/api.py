@@ -22,11 +22,13 @@ from .core.reduction import reduced
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets
+from .leaps.unit_sizes import fits_memory
 
 Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
-# Columns up to which the tree of all sizes answers one size, too: it is the faster way there.
-# Doubled, problems of 36 to 70 columns would take a tree that may grow without end.
+# Columns (or groups of columns) up to which the tree of all sizes answers one size, too: it is the
+# faster way there. Doubled, problems of 36 to 70 columns would take a tree that may grow without
+# end.
 MAX_COLUMNS_BY_TREE = 35
 
 
@@ -197,14 +199,14 @@ def _native(
         options: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs, **limited}
         return free.proof(problem, _native(free.problem, warm_starts=starts, **options))
     plain = problem.constraints.plain
-    if plain and active_columns(problem).size > MAX_COLUMNS_BY_TREE:
+    count = active_columns(problem).size if plain else asked.n_units
+    if count > MAX_COLUMNS_BY_TREE or not (plain or fits_memory(problem)):
         proof = branch_and_bound(
             problem, warm_starts=warm_starts, tol=tol, limits=limits, n_jobs=n_jobs
         )
     else:
         wanted: dict[str, Any] = {"sizes": [problem.tau], "warm_starts": warm_starts}
-        whole = limits.node_limit is not None or not plain
-        first = limits if whole else limits.within(nodes=HANDOVER)
+        first = limits if limits.node_limit is not None else limits.within(nodes=HANDOVER)
         tree = best_subsets(problem, **wanted, tol=tol, limits=first)
         if tree.status is Status.NODE_LIMIT and limits.node_limit is None:
             wanted["warm_starts"] = tree.supports

@@ -7,8 +7,10 @@ on the column whose exclusion is expected to raise the bound most: by the mean r
 column (strong branching). When the table of nodes may grow no more, the search goes depth first.
 
 For problems that differ by the rows deleted, the same loop takes other steps at a node
-(``multi_problem_kernels``), and the record ``family`` says which problems a node is open for. For
-single problems ``family`` is None, and numba compiles none of the branches on ``family``.
+(``multi_problem_kernels``), and the record ``family`` says which problems a node is open for. Under
+constraints on columns the loop decides units of columns, which the record ``units`` holds, by the
+steps of ``unit_nodes``; ``nt``, what Newton steps work on, is then None. Where a record is None
+numba compiles none of the branches that need it, and it compiles all branches on other records.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from .node import (
     try_rounding,
 )
 from .search_settings import SETTINGS
+from .unit_nodes import close_units, relax_child
 
 # What :func:`explore` returns: no node is open; the nodes allowed are used up; the table has no
 # free rows.
@@ -126,7 +129,9 @@ def pop(open_nodes):  # type: ignore[no-untyped-def]
 def copy_node(from_state, from_beta, state, beta):  # type: ignore[no-untyped-def]
     """Copy a node's decisions and coefficients between the table, the current node and buffers."""
     for i in range(state.shape[0]):
-        state[i], beta[i] = from_state[i], from_beta[i]
+        state[i] = from_state[i]
+    for i in range(beta.shape[0]):
+        beta[i] = from_beta[i]
 
 
 @kernel(inner=True)
@@ -223,16 +228,20 @@ def load_child(st, ch, at, i, value):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def indicator(st, i):  # type: ignore[no-untyped-def]
-    """z_i = min(1, |β_i|√(w_i/λ)) of the current node's relaxation."""
-    size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
-    if size >= s:
-        return 1.0 if size > 0.0 else 0.0
-    return size / s
+def indicator(st, nt, units, i):  # type: ignore[no-untyped-def]
+    """z_i = min(1, |β_i|√(w_i/λ)) of the current node's relaxation, or the share of unit i."""
+    z = 0.0
+    if units is not None:
+        z = st.share[i]
+    if nt is not None:
+        size, s = st.root_w[i] * abs(st.beta[i]), st.lam[0]
+        if size > 0.0:
+            z = 1.0 if size >= s else size / s
+    return z
 
 
 @kernel(inner=True)
-def most_expected(st, ch, n, mean):  # type: ignore[no-untyped-def]
+def most_expected(st, nt, ch, units, n, mean):  # type: ignore[no-untyped-def]
     """The largest raise of the bound expected of excluding a free column, and that column.
 
     Columns tried at this node do not count. n: Number of free columns. mean: Raise for each unit of
@@ -244,17 +253,17 @@ def most_expected(st, ch, n, mean):  # type: ignore[no-untyped-def]
         if ch.tried[i] == 1:
             continue
         each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
-        value = each * indicator(st, i)
+        value = each * indicator(st, nt, units, i)
         if value > most:
             most, which = value, i
     return most, which
 
 
 @kernel(inner=True)
-def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
+def choose(st, nt, ch, units, n, k, bound, target):  # type: ignore[no-untyped-def]
     """The column to branch on, and the bound of its exclusion, whose node is left in buffer 1.
 
-    n, k: Numbers of free columns and of columns still to choose.
+    n, k: Numbers of free columns (or units) and of columns still to choose.
     bound, target: The current node's bound, and the bound that closes a node.
     """
     total, trials = 0.0, 0
@@ -266,16 +275,20 @@ def choose(st, nt, ch, n, k, bound, target):  # type: ignore[no-untyped-def]
     mean = total / trials if total > 0.0 else 1.0
     best, chosen, raised = -1.0, -1, bound
     for _ in range(SETTINGS.max_columns_tried):
-        expected, i = most_expected(st, ch, n, mean)
+        expected, i = most_expected(st, nt, ch, units, n, mean)
         if i < 0 or (chosen >= 0 and expected < SETTINGS.min_expected_share * best):
             break
         ch.tried[i] = 1
         known = ch.trials[i] >= SETTINGS.trials_until_known
         if known and expected <= best:
             continue
-        z = indicator(st, i)
-        load_child(st, ch, 0, i, OUT)
-        value = max(bound, solve(st, nt, ch, 0, k, target))
+        z = indicator(st, nt, units, i)
+        value = bound
+        if units is not None:
+            value = max(bound, relax_child(st, ch, units, 0, i, OUT, target))
+        if nt is not None:
+            load_child(st, ch, 0, i, OUT)
+            value = max(bound, solve(st, nt, ch, 0, k, target))
         gain = min(value, target) - bound
         if z > 1e-3:  # Raises divided by a smaller z would outweigh all others.
             ch.gain[i] += gain / z
@@ -385,7 +398,7 @@ def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-unty
         load_child(st, ch, 1, i, OUT)
         raised = bound
     else:
-        i, raised = choose(st, nt, ch, n, k, bound, target)
+        i, raised = choose(st, nt, ch, None, n, k, bound, target)
     add(st, open_nodes, ch, family, 1, raised, rough)
     load_child(st, ch, 0, i, IN)
     most = SETTINGS.enumerated_unsolved_nodes
@@ -396,11 +409,21 @@ def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-unty
 
 
 @kernel
-def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-untyped-def]
+def branch_on_unit(st, nt, ch, open_nodes, family, units, n, k, bound):  # type: ignore[no-untyped-def]
+    """Let both children of the current node wait, as :func:`branch`; n free units, k to choose."""
+    target = st.now[0].upper * (1.0 - st.now[0].tolerance)
+    i, raised = choose(st, nt, ch, units, n, k, bound, target)
+    add(st, open_nodes, ch, family, 1, raised, False)
+    raised = max(bound, relax_child(st, ch, units, 0, i, IN, target))
+    add(st, open_nodes, ch, family, 0, raised, False)
+
+
+@kernel
+def explore(st, nt, ch, open_nodes, family, units, most_nodes):  # type: ignore[no-untyped-def]
     """Search on until about ``most_nodes`` more nodes have been bounded.
 
-    An open node is kept, and not branched on, if the search only relaxes nodes or, in a tree of
-    many problems, if the node is open for few problems.
+    An open node is kept, and not branched on, if the search only relaxes nodes; in a tree of many
+    problems, if the node is open for few problems; and under constraints, if it is one support.
 
     Returns: DONE, PAUSED or FULL.
     """
@@ -420,14 +443,17 @@ def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-unty
             continue
         copy_node(open_nodes.state[row], open_nodes.beta[row], st.state, st.beta)
         st.lam[0] = open_nodes.lam[row]
-        if family is None:
-            unsolved = open_nodes.unsolved[row] > 0
+        unsolved = open_nodes.unsolved[row] > 0
+        closed, keep, n, k = True, False, 0, 0
+        if units is not None:
+            closed, keep, n, k, bound = close_units(st, units, bound, target, unsolved)
+        if family is not None:
+            closed, keep, n, k = close_for_all(st, ch.sweeps, family, row)
+        elif nt is not None:
             closed, m, n, k, bound = close(st, nt, ch, tau, bound, target, unsolved)
             keep = not closed and now.only_relax > 0
             if not closed:
                 try_rounding(st, m, k, n)
-        else:
-            closed, keep, n, k = close_for_all(st, ch.sweeps, family, row)
         if keep:  # The row gets the coefficients that the node's last bound came from.
             copy_node(st.state, st.beta, open_nodes.state[row], open_nodes.beta[row])
             open_nodes.lam[row], open_nodes.bound[row] = st.lam[0], bound
@@ -435,5 +461,8 @@ def explore(st, nt, ch, open_nodes, family, most_nodes):  # type: ignore[no-unty
         if closed or keep:
             continue
         now.branched += 1
-        branch(st, nt, ch, open_nodes, family, n, k, bound)
+        if units is not None:
+            branch_on_unit(st, nt, ch, open_nodes, family, units, n, k, bound)
+        if nt is not None:
+            branch(st, nt, ch, open_nodes, family, n, k, bound)
     return DONE

@@ -38,6 +38,7 @@ class Tree:
     """
 
     family: Any = None  # In a tree of many problems, the problems that every node is open for.
+    units: Any = None  # Under constraints on columns, the units of columns.
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.problem, self.tol = gram, problem, tol
@@ -45,7 +46,7 @@ class Tree:
         p = gram.b.size
         self.nt = newton_work(p, SETTINGS.max_factored_columns)
         self.ch = _children(self.st, gram.scaled)
-        self.open = _rows(min(SETTINGS.first_rows, self._most()), p)
+        self.open = open_rows(self._first_rows(), p, p)
         # Numpy reads named fields of plain arrays faster than those of record arrays.
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
@@ -151,7 +152,8 @@ class Tree:
 
         Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
-        code = int(driver.explore(self.st, self.nt, self.ch, self.open, self.family, nodes))
+        here = (self.st, self.nt, self.ch, self.open, self.family, self.units)
+        code = int(driver.explore(*here, nodes))
         rows = self.open.state.shape[0]
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
@@ -175,6 +177,10 @@ class Tree:
     def bytes_per_node(self) -> float:
         """Memory of one row of the table: 9 bytes for each column, and 48 for numbers and lists."""
         return 9.0 * self.gram.b.size + 48.0
+
+    def _first_rows(self) -> int:
+        """Rows that the table begins with."""
+        return min(SETTINGS.first_rows, self._most())
 
     def _most(self) -> int:
         """Most rows that the table may have; a search depth first needs at most 4p + 64 rows."""
@@ -360,9 +366,10 @@ def _children(st: node.SearchState, scaled: bool) -> driver.Children:
     )
 
 
-def _rows(rows: int, p: int) -> driver.OpenNodes:
+def open_rows(rows: int, m: int, p: int) -> driver.OpenNodes:
+    """A table with room for so many nodes of m columns or units and p coefficients."""
     return driver.OpenNodes(
-        state=np.zeros((rows, p), dtype=np.int8),
+        state=np.zeros((rows, m), dtype=np.int8),
         beta=np.zeros((rows, p)),
         lam=np.zeros(rows),
         bound=np.zeros(rows),
@@ -377,8 +384,8 @@ def _rows(rows: int, p: int) -> driver.OpenNodes:
 
 def _grown(table: driver.OpenNodes, rows: int) -> driver.OpenNodes:
     """The nodes of a table, in a table with more rows."""
-    old, p = table.state.shape
-    new = _rows(rows, p)._replace(counts=table.counts)
+    old, m = table.state.shape
+    new = open_rows(rows, m, table.beta.shape[1])._replace(counts=table.counts)
     for name, value in table._asdict().items():
         if name not in ("counts", "spare"):
             getattr(new, name)[:old] = value

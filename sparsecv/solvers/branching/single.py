@@ -27,6 +27,8 @@ from .nearly_dependent import (
 from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 from .search_settings import SETTINGS
+from .unit_search import Found as FoundUnits
+from .unit_search import search_units
 
 # A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
 # this number or the gap asked for, whichever is larger, is no proof: its status is "precision
@@ -51,7 +53,7 @@ def branch_and_bound(
     ----------
     problem : SparseRidgeProblem
     warm_starts : supports
-        Of at most τ columns.
+        Of at most τ columns or, where columns are grouped, τ groups.
     tol : float
         Relative gap at which the search stops.
     limits : Limits, optional
@@ -76,8 +78,10 @@ def branch_and_bound(
     >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
     (array([1, 3]), 5.333, True)
     """
-    problem.refuse_constraints("branch_and_bound")
     limits = limits or Limits()
+    if not problem.constraints.plain:
+        found = search_units(problem, warm_starts, tol, limits, n_jobs)
+        return _proof(problem, found, found.bound, found.status, found.work, tol)
     if nearly_dependent(problem):
         return solve_nearly_dependent(problem, warm_starts, tol, limits)
     first = before_enumeration(problem, limits)
@@ -256,7 +260,7 @@ class _BelowRoot:
 
 def _proof(
     problem: SparseRidgeProblem,
-    incumbent: Incumbent,
+    incumbent: Incumbent | FoundUnits,
     bound: float,
     status: Status,
     work: Work,

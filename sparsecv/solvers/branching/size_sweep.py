@@ -47,7 +47,7 @@ def solve_sizes(
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
 
-    Up to 45 columns this is :func:`best_subsets`. Where its tree is large, as for large γ and many
+    Up to 45 columns (or groups of columns) this is :func:`best_subsets`. Where its tree is large, as for large γ and many
     columns that are worth nearly the same, every size is first tried alone by branch and bound.
     With more columns the all-sizes tree is cut short: the tree proves the sizes near p and gives
     every other size an incumbent, and each size left is solved alone by branch and bound, started
@@ -74,19 +74,21 @@ def solve_sizes(
     >>> [support.tolist() for support in solve_sizes(problem, sizes=[1, 2]).supports]
     [[1], [1, 3]]
     """
-    limits, few = (limits or Limits()).within(), problem.p <= TREE_ONLY
-    if not problem.constraints.plain:
-        problem, starts = problem.at_unit_length(), [np.asarray(s) for s in warm_starts]
-        free = reduced(problem.replace(tau=problem.constraints.max_size))
-        if free is None:
-            return _constrained_sizes(problem, sizes, starts, limits)
-        return _reduced_sizes(problem, free, checked_sizes(problem, sizes), starts, limits)
-    problem = problem.at_unit_length()
+    limits, problem = (limits or Limits()).within(), problem.at_unit_length()
+    asked, starts = problem.constraints, [np.asarray(s) for s in warm_starts]
+    few = asked.n_units <= TREE_ONLY
+    if not asked.plain:
+        wanted = checked_sizes(problem, sizes)
+        free = reduced(problem.replace(tau=asked.max_size))
+        if free is not None:
+            return _reduced_sizes(problem, free, wanted, starts, limits)
+        if not few:
+            starts += UnitSteps(problem).supports(wanted.tolist(), starts, limits.share(8.0)).values()
     first: int | None = HANDOVER if few else FIRST_NODES
-    if problem.p <= MAX_COLUMNS_OF_SMALL_TREES:
+    if asked.n_units <= MAX_COLUMNS_OF_SMALL_TREES:
         first = None
     share = (limits if few else limits.share(4.0)).within(nodes=first)
-    tree = best_subsets(problem, sizes=sizes, warm_starts=warm_starts, limits=share)
+    tree = best_subsets(problem, sizes=sizes, warm_starts=starts, limits=share)
     if tree.proved.all() or first is None or limits.reached(0) is not None:
         return tree
     tree = _each_alone(problem, tree, limits, MAX_NODES_OF_TRIAL if few else None)
@@ -146,41 +148,6 @@ def _reduced_sizes(
     )
 
 
-def _constrained_sizes(
-    problem: SparseRidgeProblem,
-    sizes: ArrayLike | None,
-    warm_starts: list[NDArray[np.intp]],
-    limits: Limits,
-) -> BestSubsets:
-    """Every size under constraints: one tree, and then one tree for each size that is left."""
-    first, starts = limits.share(4.0).within(nodes=HANDOVER), [*warm_starts]
-    if problem.constraints.n_units > TREE_ONLY:
-        wanted = checked_sizes(problem, sizes).tolist()
-        starts += UnitSteps(problem).supports(wanted, limits=limits.share(8.0)).values()
-    tree = best_subsets(problem, sizes=sizes, warm_starts=starts, limits=first)
-    left = np.flatnonzero(~tree.proved).tolist()
-    statuses, nodes = [], tree.n_nodes
-    # The largest sizes have the smallest trees, and leave their time to the others.
-    for done, i in enumerate(reversed(left)):
-        found = best_subsets(
-            problem,
-            sizes=[int(tree.sizes[i])],
-            warm_starts=tree.supports[max(i - 1, 0) : i + 2],
-            limits=limits.share(float(len(left) - done)),
-        )
-        _enter(tree, i, found.supports[0], float(found.objective[0]), float(found.lower_bound[0]))
-        tree.proved[i] = found.proved[0]
-        statuses.append(found.status)
-        nodes += found.n_nodes
-    return replace(
-        tree,
-        status=worst(statuses),
-        n_nodes=nodes,
-        seconds=limits.elapsed(),
-        n_trees=1 + len(left),
-    )
-
-
 def _enter(
     tree: BestSubsets, i: int, support: NDArray[np.intp], objective: float, bound: float
 ) -> None:
@@ -199,7 +166,8 @@ def _each_alone(
     most: Nodes for each size; then sizes are given up after some failures in a row.
     """
     todo = np.flatnonzero(~tree.proved).tolist()
-    gram = GramForm.of(problem, limits=limits) if wants_gram(problem) else None
+    plain = problem.constraints.plain
+    gram = GramForm.of(problem, limits=limits) if plain and wants_gram(problem) else None
     n_left, nodes, failures = len(todo), tree.n_nodes, 0
     statuses: dict[int, Status] = {}
     while todo:
@@ -219,7 +187,9 @@ def _each_alone(
                 gram=gram,
             )
             nodes += found.n_nodes
-            support = pad_support(found.support, size, problem.p)
+            support = found.support
+            if plain:
+                support = pad_support(support, size, problem.p)
             _enter(tree, i, support, found.objective, found.lower_bound)
             statuses[i] = found.status
             tree.proved[i] = found.status is Status.OPTIMAL

@@ -10,6 +10,7 @@ import numpy as np
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import EPS, dot
+from ..kernels.worth import most_worth
 
 # Share of the curvature of the objective that makes up for slopes that a fit has left, which are of
 # the size of rounding errors; the rest bounds what dropping units adds. Doubled, dropping units
@@ -104,15 +105,6 @@ def slopes(tree, m):  # type: ignore[no-untyped-def]
     return dot(y, y, p + 1), size
 
 
-@kernel(inner=True)
-def most_gained(slope, room, w):  # type: ignore[no-untyped-def]
-    """The largest 2·slope·d − w·d² over 0 ≤ d ≤ room."""
-    if slope <= 0.0:
-        return 0.0
-    d = min(slope / w, room)
-    return d * (2.0 * slope - w * d)
-
-
 @kernel
 def fit_inside(tree, m, curvature):  # type: ignore[no-untyped-def]
     """Fit ``tree.columns[:m]`` within the bounds on coefficients, from ``tree.coef`` on.
@@ -155,8 +147,8 @@ def fit_inside(tree, m, curvature):  # type: ignore[no-untyped-def]
         square = dot(tree.columns_of[i], tree.columns_of[i], i + 1)
         off = 2.0 * (p + 8.0) * EPS * size * np.sqrt(square)
         w = LACKING_SHARE * max(ridge, curvature * square)
-        up = most_gained(tree.slope[i] + off, tree.upper[i] - coef[i], w)
-        lacking += max(up, most_gained(off - tree.slope[i], coef[i] - tree.lower[i], w))
+        below, above = tree.lower[i] - coef[i], tree.upper[i] - coef[i]
+        lacking += most_worth(tree.slope[i], off, w, below, above)
     return loss, max(loss - lacking, 0.0)
 
 

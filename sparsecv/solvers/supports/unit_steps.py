@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
+from ..kernels.worth import unit_worths
 
 Support = NDArray[np.intp]
 
@@ -141,15 +142,13 @@ class UnitSteps:
             V = sla.solve_triangular(L, self.H[support], trans="T")
             w = sla.solve_triangular(L, self.b[support], trans="T")
             c, d = c - V.T @ w, d - np.einsum("ij,ij->j", V, V)
-        d = np.maximum(d, 1e-12 * np.diag(self.H) + 1e-300)
+        d, gains = np.maximum(d, 1e-12 * np.diag(self.H) + 1e-300), np.zeros(self.asked.n_units)
         if self.asked.bounded:
             coef = np.zeros(self.problem.p)
             coef[support] = self.problem.fit(support).coef
             slope = self.b - self.H @ coef
-            step = np.clip(slope / d, self.asked.lower, self.asked.upper)
-            promised = np.bincount(self.asked.unit, step * (2.0 * slope - d * step))
-            return np.asarray(promised, dtype=np.float64)
-        gains = np.zeros(self.asked.n_units)
+            unit_worths(self.asked.unit, slope, d, self.asked.lower, self.asked.upper, gains)
+            return gains
         alone = self.single >= 0
         gains[alone] = c[self.single[alone]] ** 2 / d[self.single[alone]]
         for u in self.several:

@@ -1,0 +1,228 @@
+"""Branch and bound for one problem with constraints on columns, at fixed (γ, τ).
+
+The tree of ``search`` decides units of columns here: groups that enter together and count once, or
+single columns. Every support is fitted by the problem itself, within the bounds on coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..core.result import Status, Work
+from ..kernels.linalg import Array, record
+from ..relaxation.dual_bound import EXTRA
+from ..relaxation.gram import TOLERANCE
+from ..relaxation.unit_form import UnitForm, UnitRelaxer, largest_trace
+from ..supports.unit_steps import UnitSteps
+from . import driver, node
+from .search import Search, Tree, open_rows
+from .unit_nodes import UnitState
+
+Support = NDArray[np.intp]
+
+
+class UnitSearchSettings(NamedTuple):
+    """Tuning numbers of the tree over units: choices that decide time, not what is proved."""
+
+    # Forward steps and swaps take at most this share of the seconds left, before the tree begins;
+    # they are left out where a support of τ units is given.
+    # Doubled, first supports are better where time is short, and the tree has less time.
+    share_of_steps: float = 0.2
+    # A relaxation at a node ends after so many rounds, a round being one dual bound and up to five
+    # passes over the active units. Doubled, bounds of nodes get tighter and dearer.
+    rounds: int = 20
+    # It ends as well where the relaxation's value exceeds the bound by at most this share of the
+    # value. Doubled, bounds of nodes get a little looser.
+    gap: float = 1e-5
+    # Or where the value is below the bound that would close the node, and exceeds the bound by at
+    # most this share of what the bound lacks. Doubled, relaxations end earlier.
+    shortfall_share: float = 0.1
+    # A relaxation rounded to a support whose objective is at most this multiple of the incumbent's
+    # has its support improved by swaps. With twice the excess over 1, more time goes to swaps.
+    max_swapped_ratio: float = 1.02
+    # Swaps of a rounded support end after this many seconds. Doubled, better supports are found in
+    # problems of many units, and a search may overrun its time limit by twice as much.
+    swap_seconds: float = 0.2
+
+
+SETTINGS = UnitSearchSettings()
+
+
+class UnitTree(Tree):
+    """The open nodes of one thread, the incumbent, and the work space of the thread's search.
+
+    form: The problem's Gram form over units.
+    """
+
+    def __init__(self, form: UnitForm, problem: SparseRidgeProblem, tol: float) -> None:
+        self.gram, self.form, self.problem, self.tol = form, form, problem, tol
+        m, p, tau, ridge = form.units.size, form.b.size, problem.tau, problem.gamma / 2.0
+        now = {"upper": np.inf, "least": np.inf, "pruned": np.inf, "ridge": ridge}
+        self.st = UnitState(
+            Q=form.quadratic(),
+            terms=form.terms(ridge),
+            support=np.zeros(m, dtype=np.int64),
+            now=record(node.NOW, tolerance=max(tol, TOLERANCE), scaled=form.cone, **now),
+            state=np.zeros(m, dtype=np.int8),
+            beta=np.zeros(p),
+            g=np.zeros(p),
+            lam=np.zeros(1),
+            top=np.zeros(tau + EXTRA),
+            columns=np.zeros(m, dtype=np.int64),
+            tau=np.array([tau]),
+            share=np.zeros(m),
+            rho=np.zeros(p),
+        )
+        self.ch = driver.Children(
+            state=np.zeros((2, m), dtype=np.int8),
+            beta=np.zeros((2, p)),
+            g=np.zeros(p),
+            lam=np.zeros((2, 1)),
+            gain=np.zeros(m),
+            trials=np.zeros(m, dtype=np.int64),
+            tried=np.zeros(m, dtype=np.int8),
+            top=np.zeros(tau + EXTRA),
+            sweeps=None,
+        )
+        self.nt, self.steps = None, UnitSteps(problem)
+        self.units = form.arrays(SETTINGS.gap, SETTINGS.rounds, SETTINGS.shortfall_share)
+        self.open = open_rows(self._first_rows(), m, p)
+        self.now = self.st.now.view(np.ndarray)
+        self.counts = self.open.counts.view(np.ndarray)
+        self.tried: set[bytes] = set()
+
+    def columns(self, inside: NDArray[np.bool_]) -> Support:
+        """The problem's columns of units of the tree."""
+        return self.problem.constraints.columns_of(self.form.units[inside])
+
+    def enter(self, support: Support, swaps: int = 0) -> None:
+        """Make an allowed support the incumbent if it is better; ``swaps`` is not used."""
+        objective = self.problem.objective(support)
+        if objective < float(self.now["upper"][0]):
+            self.now["upper"] = objective
+            inside = np.isin(self.form.units, self.problem.constraints.units(support))
+            self.st.support[:] = inside
+
+    def advance(self, nodes: int) -> int:
+        """Search on for about so many nodes, and fit the supports that the nodes came down to."""
+        code = super().advance(nodes)
+        for row in self.kept.tolist():
+            self.enter(self.columns(self.open.state[row] == node.IN))
+            self.open.spare[int(self.counts["spare"][0])] = row
+            self.counts["spare"] += 1
+        self.counts["kept"] = 0
+        if code == driver.PAUSED and self.n_open > 0:
+            self.round_best()
+        return code
+
+    def round_best(self) -> None:
+        """Round the relaxation of the open node of least bound, and improve the support."""
+        row = int(self.waiting[np.argmin(self.open.bound[self.waiting])])
+        self.offer(self.open.state[row], self.open.beta[row])
+
+    def offer(self, state: NDArray[np.int8], beta: Array) -> None:
+        """Enter the support of the units of largest coefficients beside those that are in.
+
+        beta: (p,), coefficients of the relaxation of a node in this state.
+        """
+        asked, upper = self.problem.constraints, float(self.now["upper"][0])
+        size = np.add.reduceat(self.st.terms.w * beta**2, self.form.first[:-1])
+        worth = np.full(asked.n_units, -1.0)
+        worth[self.form.units] = np.where(state == node.IN, np.inf, size)
+        worth[self.form.units[state == node.OUT]] = -0.5
+        chosen = asked.closed(np.empty(0, dtype=np.intp), worth)
+        for u in np.argsort(-worth, kind="stable").tolist():
+            if worth[u] <= 0.0 or chosen.size >= self.problem.tau:
+                break
+            more = asked.closed(np.append(chosen, u), worth)
+            if more.size <= self.problem.tau:
+                chosen = more
+        support = asked.padded(asked.columns_of(chosen), self.problem.tau, worth)
+        if support.tobytes() in self.tried:
+            return
+        self.tried.add(support.tobytes())
+        objective = self.problem.objective(support)
+        if objective <= upper * SETTINGS.max_swapped_ratio:
+            support = self.steps.swapped(support, objective, Limits(SETTINGS.swap_seconds))
+        self.enter(support)
+
+
+class Found(NamedTuple):
+    """A support, a lower bound on the least objective, and how the search ended."""
+
+    support: Support
+    objective: float
+    bound: float
+    status: Status
+    work: Work
+
+
+def search_units(
+    problem: SparseRidgeProblem,
+    warm_starts: Sequence[Support],
+    tol: float,
+    limits: Limits,
+    n_jobs: int | None = None,
+) -> Found:
+    """Search for the best allowed support of at most τ units.
+
+    warm_starts: Allowed supports of at most τ units.
+    """
+    asked, tau = problem.constraints, problem.tau
+    starts = [asked.padded(s, tau) for s in warm_starts if asked.allowed(s)]
+    if not any(asked.units(s).size == tau for s in warm_starts):
+        steps = limits.share(1.0 / SETTINGS.share_of_steps)
+        starts += UnitSteps(problem).supports([tau], starts, steps).values()
+    form = UnitForm.of_units(problem, limits)
+    tree, beta, lam, bound = _root(problem, form, starts, tol, limits)
+    target = float(tree.now["upper"][0]) * (1.0 - max(tol, TOLERANCE))
+    status: Status | None = Status.OPTIMAL
+    nodes, branched, history = 1, 0, ()
+    if bound < target:
+        tree.add(tree.form.include[None], beta[None], lam, bound, unsolved=1)
+        search = Search(tree, n_jobs)
+        status = search.run(limits)
+        bound = max(bound, search.bound)
+        tree = search._best
+        nodes, branched = 1 + search.n_nodes, search.n_branched
+        history = tuple(search.history)
+    work = Work(nodes, limits.elapsed(), branched, history)
+    support = tree.columns(tree.st.support > 0)
+    return Found(support, problem.objective(support), bound, status or Status.TIME_LIMIT, work)
+
+
+def _root(
+    problem: SparseRidgeProblem,
+    form: UnitForm,
+    starts: list[Support],
+    tol: float,
+    limits: Limits,
+) -> tuple[UnitTree, Array, Array, float]:
+    """The tree with the better of two diagonals, and the root's coefficients, √λ and bound."""
+    best: tuple[UnitTree, Array, Array, float] | None = None
+    for trial in (form, None):
+        if trial is None:
+            if limits.reached(0) is not None:
+                break
+            trial = largest_trace(problem, form)
+            if trial is form:
+                break
+        k = problem.tau - int(trial.include.sum())
+        root = UnitRelaxer(trial, problem.gamma / 2.0, trial.include, k)
+        tree = UnitTree(trial, problem, tol)
+        for support in starts:
+            tree.enter(support)
+        bound = root.relax(float(tree.now["upper"][0]))
+        tree.offer(trial.include, root.beta)
+        if best is None or bound > best[3]:
+            best = tree, root.beta, root.lam, bound
+        if bound >= float(tree.now["upper"][0]):
+            break
+    assert best is not None
+    return best

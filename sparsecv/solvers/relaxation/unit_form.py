@@ -1,0 +1,202 @@
+"""The Gram form of a problem with constraints on columns, for the dual bound over units.
+
+The columns of a group without bounds may be rotated: a model with the group has the same fits, and
+the penalty (γ/2)|β|² the same value, when the group's columns are replaced by their principal
+components. Within a group the components are orthogonal, so that a diagonal of XᵀX is a block of it
+for every group, and components without length are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
+from ..kernels.linalg import EPS, Array, record
+from .descent import LIMITS
+from .diagonal import SETTINGS as DIAGONAL
+from .diagonal import largest_diagonal
+from .dual_bound import EXTRA, relative_rounding
+from .gram import GramForm, extraction
+from .unit_relaxation import Units, relax_units
+
+# Principal components of a group that are shorter than this share of the group's length are left
+# out, and count as rounding of the data. Doubled, components twice as long are left out, and
+# bounds of problems that have such components lose one binary digit more.
+COMPONENT_SHARE = 1e-14
+# Rotating k columns moves each of them by at most this many units of rounding for each of the k, as
+# a share of the group's length: a singular value decomposition and a product are exact for such
+# columns (Higham 2002, Section 3.5, with a constant of 1 for each). Doubled, bounds are lower.
+ROTATION_UNITS = 16.0
+RULES = np.dtype([("strong", "i8")], align=True)
+
+
+@dataclass(frozen=True)
+class UnitForm(GramForm):
+    """The Gram form of rotated columns, sorted by unit, and what is asked of the units.
+
+    The lengths that rounding is measured by are those of the groups (``before``).
+
+    units: Units of the problem that are not excluded, shape (m,); all other numbers of units here
+        are places in this array.
+    first, shape (m + 1,): Columns of the u-th unit are first[u] … first[u+1] − 1.
+    lower, upper, shape (q,): Bounds on the coefficients.
+    parents: For every unit the units that it needs, all of them if ``strong``.
+    include, shape (m,): 1 for units that must be in.
+    """
+
+    units: NDArray[np.intp] = None  # type: ignore[assignment]
+    first: NDArray[np.int64] = None  # type: ignore[assignment]
+    lower: Array = None  # type: ignore[assignment]
+    upper: Array = None  # type: ignore[assignment]
+    parents: tuple[tuple[int, ...], ...] = ()
+    strong: bool = True
+    include: NDArray[np.int8] = None  # type: ignore[assignment]
+
+    @classmethod
+    def of_units(cls, problem: SparseRidgeProblem, limits: Limits | None = None) -> UnitForm:
+        """The form of a problem's constraints, in O(np²) operations."""
+        asked, rows = problem.constraints, problem._short
+        left = np.flatnonzero(~asked.exclude)
+        place = np.full(asked.n_units, -1)
+        place[left] = np.arange(left.size)
+        blocks, squares, low, high, first, off = [], [], [], [], [0], 0.0
+        for u in left.tolist():
+            columns = asked.columns[u]
+            X, lower, upper = rows[:, columns], asked.lower[columns], asked.upper[columns]
+            square = np.einsum("ij,ij->j", X, X)
+            if columns.size > 1 and not np.isfinite(np.append(lower, upper)).any():
+                X, lost = _components(X)
+                square, off = np.full(X.shape[1], square.sum()), max(off, lost)
+                lower = upper = np.full(X.shape[1], np.inf)
+                lower = -lower
+            blocks.append(X)
+            squares.append(square)
+            low.append(lower)
+            high.append(upper)
+            first.append(first[-1] + X.shape[1])
+        X = np.column_stack(blocks)
+        G = np.asarray(X.T @ X)
+        above = asked.parents_of
+        parents = tuple(
+            tuple(int(place[a]) for a in above.get(int(u), []) if place[a] >= 0) for u in left
+        )
+        own = cls(
+            G,
+            X.T @ rows[:, problem.p],
+            problem.yy,
+            np.zeros(G.shape[0]),
+            relative_rounding(rows.shape[0], G.shape[0], problem.distortion + off),
+            (np.concatenate(squares), problem.yy),
+            left,
+            np.array(first, dtype=np.int64),
+            np.concatenate(low),
+            np.concatenate(high),
+            parents,
+            asked.strong,
+            asked.include[left].astype(np.int8),
+        )
+        if limits is not None and not limits.affords(2.0 * G.shape[0] ** 3):
+            return own
+        return replace(own, D=own.extracted(problem.rank_bound))
+
+    def extracted(self, rank: int) -> Array:
+        """A diagonal D with G − D ⪰ 0, in units of the columns' squared lengths.
+
+        rank: Below the number of columns XᵀX is singular, and D is 0.
+        """
+        squares, scale = np.diag(self.G), (self.before or (np.diag(self.G), 0.0))[0]
+        if not (squares > 0.0).all():
+            return np.zeros(squares.size)
+        # What G is off by is a share of the groups' lengths and not of the components' lengths.
+        return extraction(self.G, rank, self.eps * float((scale / squares).mean()))
+
+    @property
+    def cone(self) -> bool:
+        """Whether multiples of the residual give bounds: D = 0, and no bound is a number above 0."""
+        ends = np.append(-self.lower, self.upper)
+        return self.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
+
+    def arrays(self, gap: float, rounds: int, shortfall_share: float) -> Units:
+        """The units for kernels; the numbers limit a relaxation as in ``descent.LIMITS``."""
+        m, p = self.units.size, self.b.size
+        stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
+        return Units(
+            first=self.first,
+            lower=self.lower,
+            upper=self.upper,
+            spread=self.spread(),
+            parent_at=np.cumsum([0, *(len(some) for some in self.parents)]).astype(np.int64),
+            parents=np.array([a for some in self.parents for a in some], dtype=np.int64),
+            rules=record(RULES, strong=self.strong),
+            listed=np.zeros(m, dtype=np.int64),
+            active=np.zeros(m, dtype=np.int64),
+            worth=np.zeros(m),
+            share=np.zeros(m),
+            size=np.zeros(m),
+            least_share=np.zeros(m),
+            ones=np.ones(m),
+            scratch=np.zeros(m),
+            theta=np.zeros(p),
+            limits=record(LIMITS, target=np.inf, scaled=self.cone, **stops),
+        )
+
+    def spread(self) -> Array:
+        """Σ |Q_jc| over the columns c of column j's unit."""
+        Q, found = self.quadratic(), np.zeros(self.b.size)
+        for begin, end in zip(self.first[:-1], self.first[1:], strict=True):
+            found[begin:end] = np.abs(Q[begin:end, begin:end]).sum(axis=1)
+        return found
+
+
+def _components(X: Array) -> tuple[Array, float]:
+    """A group's principal components with a length, and what their products are off by.
+
+    The second number is a share of the product of two groups' lengths.
+    """
+    _, values, V = sla.svd(X, full_matrices=False)
+    kept = values > COMPONENT_SHARE * np.linalg.norm(X)
+    kept[0] = True
+    lost = ROTATION_UNITS * X.shape[1] * EPS + 2.0 * COMPONENT_SHARE * float(not kept.all())
+    return X @ V[kept].T, lost
+
+
+class UnitRelaxer:
+    """Coefficients of the relaxation of a node, with the arrays that its kernels improve.
+
+    state: (m,), free (0), included (1) and excluded (2) units.
+    """
+
+    def __init__(
+        self,
+        form: UnitForm,
+        ridge: float,
+        state: NDArray[np.int8],
+        k: int,
+        gap: float = 1e-5,
+        rounds: int = 200,
+    ) -> None:
+        self.form, self.terms, self.state, self.k = form, form.terms(ridge), state, k
+        self.Q, self.units = form.quadratic(), form.arrays(gap, rounds, 0.0)
+        q = form.b.size
+        self.beta, self.g, self.lam = np.zeros(q), form.b.copy(), np.zeros(1)
+        self.top, self.rho = np.zeros(k + EXTRA), np.zeros(q)
+
+    def relax(self, target: float) -> float:
+        """The best bound found; the search ends where it reaches the target."""
+        self.units.limits["target"] = target
+        here = (self.state, self.k, self.beta, self.g, self.lam, self.form.cone, self.top)
+        best, _ = relax_units(self.Q, self.terms, self.units, *here, self.rho)
+        return float(best)
+
+
+def largest_trace(problem: SparseRidgeProblem, form: UnitForm) -> UnitForm:
+    """The form with a diagonal of nearly the largest trace, where columns are few enough."""
+    squares = (form.before or (np.diag(form.G), 0.0))[0]
+    if problem.rank_bound < form.b.size or form.b.size > DIAGONAL.max_columns:
+        return form
+    eps = form.eps * float(squares.sum() / np.trace(form.G))
+    return replace(form, D=largest_diagonal(form.G, problem.gamma / 2.0, eps))

@@ -15,14 +15,14 @@ numba compiles none of the branches that need it, and it compiles all branches o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from ..relaxation.descent import Sweeps, relax
+from ..relaxation.descent import relax
 from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
 from .multi_problem_kernels import close_for_all, inherit
@@ -83,7 +83,7 @@ class Children(NamedTuple):
     gain: Array  # (p,) sum of bounds' raises by excluding a column, each divided by the column's z
     trials: NDArray[np.int64]  # (p,) how many raises were added up
     tried: NDArray[np.int8]  # (p,) 1 where a column's exclusion was relaxed at this node
-    sweeps: Sweeps  # for coordinate descent
+    sweeps: Any  # ``Sweeps`` for coordinate descent; None under constraints
 
 
 @kernel

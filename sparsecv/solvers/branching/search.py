@@ -39,6 +39,8 @@ class Tree:
 
     family: Any = None  # In a tree of many problems, the problems that every node is open for.
     units: Any = None  # Under constraints on columns, the units of columns.
+    st: Any
+    nt: Any
 
     def __init__(self, gram: GramForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.problem, self.tol = gram, problem, tol
@@ -210,13 +212,14 @@ class Search:
         return sum(int(tree.now["branched"][0]) for tree in self.trees)
 
     @property
-    def _best(self) -> Tree:
+    def best(self) -> Any:
+        """The tree with the best incumbent."""
         return min(self.trees, key=lambda tree: float(tree.now["upper"][0]))
 
     @property
     def support(self) -> NDArray[np.int64]:
         """The incumbent."""
-        return self._best.st.support
+        return np.asarray(self.best.st.support)
 
     @property
     def bound(self) -> float:
@@ -267,7 +270,7 @@ class Search:
         ratio = SETTINGS.history_seconds_ratio
         if self.history and seconds < ratio * self.history[-1][0]:
             return
-        upper, bound = float(self._best.now["upper"][0]), self.bound
+        upper, bound = float(self.best.now["upper"][0]), self.bound
         gap = relative_gap(upper, min(bound, upper))
         ratio = SETTINGS.history_gap_ratio
         if not self.history or gap < ratio * relative_gap(*self.history[-1][1:]):
@@ -289,7 +292,7 @@ class Search:
         """Give every tree the best incumbent, and a tree without nodes half of another tree's."""
         if len(self.trees) == 1:
             return
-        best = self._best
+        best = self.best
         for tree in self.trees:
             tree.take_incumbent(best)
         for idle in self.trees:

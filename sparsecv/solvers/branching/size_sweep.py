@@ -47,11 +47,11 @@ def solve_sizes(
 ) -> BestSubsets:
     """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
 
-    Up to 45 columns (or groups of columns) this is :func:`best_subsets`. Where its tree is large, as for large γ and many
-    columns that are worth nearly the same, every size is first tried alone by branch and bound.
-    With more columns the all-sizes tree is cut short: the tree proves the sizes near p and gives
-    every other size an incumbent, and each size left is solved alone by branch and bound, started
-    from the support of the size below.
+    Up to 45 columns (or groups of columns) this is :func:`best_subsets`. Where its tree is large,
+    as for large γ and many columns that are worth nearly the same, every size is first tried alone
+    by branch and bound. With more columns the all-sizes tree is cut short: the tree proves the
+    sizes near p and gives every other size an incumbent, and each size left is solved alone by
+    branch and bound, started from the support of the size below.
 
     Parameters
     ----------
@@ -83,7 +83,9 @@ def solve_sizes(
         if free is not None:
             return _reduced_sizes(problem, free, wanted, starts, limits)
         if not few:
-            starts += UnitSteps(problem).supports(wanted.tolist(), starts, limits.share(8.0)).values()
+            starts += (
+                UnitSteps(problem).supports(wanted.tolist(), starts, limits.share(8.0)).values()
+            )
     first: int | None = HANDOVER if few else FIRST_NODES
     if asked.n_units <= MAX_COLUMNS_OF_SMALL_TREES:
         first = None

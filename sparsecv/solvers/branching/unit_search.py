@@ -7,6 +7,7 @@ single columns. Every support is fitted by the problem itself, within the bounds
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,9 @@ from ..core.result import Status, Work
 from ..kernels.linalg import Array, record
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE
-from ..relaxation.unit_form import UnitForm, UnitRelaxer, largest_trace
+from ..relaxation.unit_diagonal import SETTINGS as DIAGONAL
+from ..relaxation.unit_diagonal import fit_units, fits
+from ..relaxation.unit_form import UnitForm, UnitRelaxer
 from ..supports.unit_steps import UnitSteps
 from . import driver, node
 from .search import Search, Tree, open_rows
@@ -52,6 +55,16 @@ class UnitSearchSettings(NamedTuple):
 
 
 SETTINGS = UnitSearchSettings()
+
+
+class Found(NamedTuple):
+    """A support, a lower bound on the least objective, and how the search ended."""
+
+    support: Support
+    objective: float
+    bound: float
+    status: Status
+    work: Work
 
 
 class UnitTree(Tree):
@@ -126,6 +139,21 @@ class UnitTree(Tree):
         row = int(self.waiting[np.argmin(self.open.bound[self.waiting])])
         self.offer(self.open.state[row], self.open.beta[row])
 
+    @property
+    def target(self) -> float:
+        """The bound that closes a node."""
+        return float(self.now["upper"][0] * (1.0 - self.now["tolerance"][0]))
+
+    def taking(self, other: UnitTree) -> UnitTree:
+        """This tree with the incumbent of another tree of the same problem."""
+        self.take_incumbent(other)
+        return self
+
+    def found(self, bound: float, status: Status, work: Work) -> Found:
+        """The incumbent, with what a search says of it."""
+        support = self.columns(self.st.support > 0)
+        return Found(support, self.problem.objective(support), bound, status, work)
+
     def offer(self, state: NDArray[np.int8], beta: Array) -> None:
         """Enter the support of the units of largest coefficients beside those that are in.
 
@@ -153,16 +181,6 @@ class UnitTree(Tree):
         self.enter(support)
 
 
-class Found(NamedTuple):
-    """A support, a lower bound on the least objective, and how the search ended."""
-
-    support: Support
-    objective: float
-    bound: float
-    status: Status
-    work: Work
-
-
 def search_units(
     problem: SparseRidgeProblem,
     warm_starts: Sequence[Support],
@@ -179,50 +197,23 @@ def search_units(
     if not any(asked.units(s).size == tau for s in warm_starts):
         steps = limits.share(1.0 / SETTINGS.share_of_steps)
         starts += UnitSteps(problem).supports([tau], starts, steps).values()
-    form = UnitForm.of_units(problem, limits)
-    tree, beta, lam, bound = _root(problem, form, starts, tol, limits)
-    target = float(tree.now["upper"][0]) * (1.0 - max(tol, TOLERANCE))
-    status: Status | None = Status.OPTIMAL
-    nodes, branched, history = 1, 0, ()
-    if bound < target:
-        tree.add(tree.form.include[None], beta[None], lam, bound, unsolved=1)
-        search = Search(tree, n_jobs)
-        status = search.run(limits)
-        bound = max(bound, search.bound)
-        tree = search._best
-        nodes, branched = 1 + search.n_nodes, search.n_branched
-        history = tuple(search.history)
-    work = Work(nodes, limits.elapsed(), branched, history)
-    support = tree.columns(tree.st.support > 0)
-    return Found(support, problem.objective(support), bound, status or Status.TIME_LIMIT, work)
-
-
-def _root(
-    problem: SparseRidgeProblem,
-    form: UnitForm,
-    starts: list[Support],
-    tol: float,
-    limits: Limits,
-) -> tuple[UnitTree, Array, Array, float]:
-    """The tree with the better of two diagonals, and the root's coefficients, √λ and bound."""
-    best: tuple[UnitTree, Array, Array, float] | None = None
-    for trial in (form, None):
-        if trial is None:
-            if limits.reached(0) is not None:
-                break
-            trial = largest_trace(problem, form)
-            if trial is form:
-                break
-        k = problem.tau - int(trial.include.sum())
-        root = UnitRelaxer(trial, problem.gamma / 2.0, trial.include, k)
-        tree = UnitTree(trial, problem, tol)
-        for support in starts:
-            tree.enter(support)
-        bound = root.relax(float(tree.now["upper"][0]))
-        tree.offer(trial.include, root.beta)
-        if best is None or bound > best[3]:
-            best = tree, root.beta, root.lam, bound
-        if bound >= float(tree.now["upper"][0]):
-            break
-    assert best is not None
-    return best
+    form, ridge = UnitForm.of_units(problem, limits), problem.gamma / 2.0
+    tree = UnitTree(form, problem, tol)
+    for start in starts:
+        tree.enter(start)
+    root = UnitRelaxer(form, ridge, form.include, tau - int(form.include.sum()))
+    bound = root.relax(tree.target)
+    tree.offer(form.include, root.beta)
+    if bound < tree.target and fits(form, problem.rank_bound):
+        D, root, bound = fit_units(form, root, bound, tree.target, DIAGONAL.rounds, limits)
+        tree = UnitTree(replace(form, D=D), problem, tol).taking(tree)
+        tree.offer(form.include, root.beta)
+    if bound >= tree.target:
+        return tree.found(bound, Status.OPTIMAL, Work(1, limits.elapsed()))
+    tree.add(form.include[None], root.beta[None], root.lam, bound)
+    search = Search(tree, n_jobs)
+    status = search.run(limits) or Status.TIME_LIMIT
+    bound, nodes = max(bound, search.bound), 1 + search.n_nodes
+    work = Work(nodes, limits.elapsed(), search.n_branched, tuple(search.history))
+    best: UnitTree = search.best
+    return best.found(bound, status, work)

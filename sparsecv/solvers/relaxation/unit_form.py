@@ -9,6 +9,7 @@ for every group, and components without length are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
@@ -17,9 +18,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array, record
 from .descent import LIMITS
-from .diagonal import SETTINGS as DIAGONAL
-from .diagonal import largest_diagonal
-from .dual_bound import EXTRA, relative_rounding
+from .dual_bound import EXTRA, OUT, relative_rounding
 from .gram import GramForm, extraction
 from .unit_relaxation import Units, relax_units
 
@@ -34,7 +33,7 @@ ROTATION_UNITS = 16.0
 RULES = np.dtype([("strong", "i8")], align=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UnitForm(GramForm):
     """The Gram form of rotated columns, sorted by unit, and what is asked of the units.
 
@@ -48,13 +47,13 @@ class UnitForm(GramForm):
     include, shape (m,): 1 for units that must be in.
     """
 
-    units: NDArray[np.intp] = None  # type: ignore[assignment]
-    first: NDArray[np.int64] = None  # type: ignore[assignment]
-    lower: Array = None  # type: ignore[assignment]
-    upper: Array = None  # type: ignore[assignment]
-    parents: tuple[tuple[int, ...], ...] = ()
-    strong: bool = True
-    include: NDArray[np.int8] = None  # type: ignore[assignment]
+    units: NDArray[np.intp]
+    first: NDArray[np.int64]
+    lower: Array
+    upper: Array
+    parents: tuple[tuple[int, ...], ...]
+    strong: bool
+    include: NDArray[np.int8]
 
     @classmethod
     def of_units(cls, problem: SparseRidgeProblem, limits: Limits | None = None) -> UnitForm:
@@ -91,13 +90,13 @@ class UnitForm(GramForm):
             np.zeros(G.shape[0]),
             relative_rounding(rows.shape[0], G.shape[0], problem.distortion + off),
             (np.concatenate(squares), problem.yy),
-            left,
-            np.array(first, dtype=np.int64),
-            np.concatenate(low),
-            np.concatenate(high),
-            parents,
-            asked.strong,
-            asked.include[left].astype(np.int8),
+            units=left,
+            first=np.array(first, dtype=np.int64),
+            lower=np.concatenate(low),
+            upper=np.concatenate(high),
+            parents=parents,
+            strong=asked.strong,
+            include=asked.include[left].astype(np.int8),
         )
         if limits is not None and not limits.affords(2.0 * G.shape[0] ** 3):
             return own
@@ -116,7 +115,7 @@ class UnitForm(GramForm):
 
     @property
     def cone(self) -> bool:
-        """Whether multiples of the residual give bounds: D = 0, and no bound is a number above 0."""
+        """Whether multiples of the residual give bounds: D = 0, and bounds are 0 or infinite."""
         ends = np.append(-self.lower, self.upper)
         return self.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
 
@@ -180,10 +179,24 @@ class UnitRelaxer:
         rounds: int = 200,
     ) -> None:
         self.form, self.terms, self.state, self.k = form, form.terms(ridge), state, k
+        self.ridge, self.inside = (
+            ridge,
+            np.flatnonzero(np.repeat(state != OUT, np.diff(form.first))),
+        )
         self.Q, self.units = form.quadratic(), form.arrays(gap, rounds, 0.0)
         q = form.b.size
         self.beta, self.g, self.lam = np.zeros(q), form.b.copy(), np.zeros(1)
         self.top, self.rho = np.zeros(k + EXTRA), np.zeros(q)
+
+    def start(self, other: UnitRelaxer) -> UnitRelaxer:
+        """Go on from the coefficients and √λ of another relaxation; returns itself."""
+        self.beta[:], self.lam[:] = other.beta, other.lam
+        return self
+
+    @property
+    def share(self) -> Array:
+        """The share z of every column's unit, shape (p,)."""
+        return np.repeat(self.units.share, np.diff(self.form.first))
 
     def relax(self, target: float) -> float:
         """The best bound found; the search ends where it reaches the target."""
@@ -191,12 +204,3 @@ class UnitRelaxer:
         here = (self.state, self.k, self.beta, self.g, self.lam, self.form.cone, self.top)
         best, _ = relax_units(self.Q, self.terms, self.units, *here, self.rho)
         return float(best)
-
-
-def largest_trace(problem: SparseRidgeProblem, form: UnitForm) -> UnitForm:
-    """The form with a diagonal of nearly the largest trace, where columns are few enough."""
-    squares = (form.before or (np.diag(form.G), 0.0))[0]
-    if problem.rank_bound < form.b.size or form.b.size > DIAGONAL.max_columns:
-        return form
-    eps = form.eps * float(squares.sum() / np.trace(form.G))
-    return replace(form, D=largest_diagonal(form.G, problem.gamma / 2.0, eps))

@@ -172,6 +172,41 @@ def test_exact_cv_of_many_columns() -> None:
         assert missing(shown, result(file, data)) == [], text
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("Bardet (96 × 200)", "TopGear (194 × 373)", "Riboflavin (57 × 4088)"),
+        *("Vessel (144 × 486)", "Permeability (132 × 1107)", "Meats (172 × 100)"),
+        "Housing2 (405 × 91)",
+    ],
+)
+def test_projections_beyond_45_columns(key: str) -> None:
+    stored = result("projection.txt", f"{key.split()[0]} ").replace("(", " ").replace(")", " ")
+    assert missing(" ".join(row("docs/projection.md", key)), stored) == []
+
+
+def test_projections_by_groups_and_sizes() -> None:
+    stored = page("experiments/results/projection.txt")
+    base = stored.split("over that of projected")[1].split("few rows")[0]
+    for way in ("lasso", "elastic net", "relaxed lasso", "MCP", "SCAD", "L0Learn", "abess"):
+        for cell, size in zip(row("docs/projection.md", way, 3), (3, 5, 8), strict=True):
+            line = next(one for one in base.splitlines() if one.startswith(f"{way}@{size} "))
+            assert missing(cell, line.split("@")[1][2:]) == [], (way, size)
+    head = re.search(
+        r"^\| \| (projected .*) \| columns of the lasso \|$", page("docs/projection.md"), re.M
+    )
+    assert head
+    for key, group in (
+        ("20 to 78 rows, at most 25 columns: 14 sets", "few rows"),
+        ("134 to 5,198 rows, at most 25 columns: 10 sets", "many rows"),
+        ("91 to 4,088 columns: 7 sets", "more than 45 columns"),
+    ):
+        part = stored.split(group)[1]
+        for way, cell in zip(head[1].split(" | "), row("docs/projection.md", key), strict=False):
+            line = next(one for one in part.splitlines() if one.startswith(f"{way} "))
+            assert missing(cell, line) == [], (key, way)
+
+
 def test_a_number_that_is_not_stored_is_found() -> None:
     assert missing("0.10 s, 5 h", "0.104 s 5.0 h") == []
     assert missing("0.12 s", "0.104 s 5.0 h") == ["0.12"]

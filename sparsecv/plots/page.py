@@ -64,6 +64,7 @@ CSS = f"""
 .sparsecv th {{ color: var(--muted); font-weight: 600; }}
 .sparsecv td {{ white-space: nowrap; }}
 .sparsecv td.left {{ white-space: normal; min-width: 6rem; overflow-wrap: break-word; }}
+.sparsecv td.left:last-child:not(:has(.bar)) {{ min-width: 18rem; }}
 .sparsecv .left {{ text-align: left; }}
 .sparsecv tr.chosen td {{ font-weight: 700; color: var(--accent); }}
 .sparsecv .bar {{ display: block; height: .7em; margin-top: .4em; background: var(--bar);

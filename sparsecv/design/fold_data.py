@@ -23,7 +23,7 @@ from ..solvers.core.problem import (
     triangle_of_blocks,
 )
 from ..solvers.relaxation.gram import GramForm
-from ..tables.rows import joined
+from ..tables.rows import RowSubset, joined
 from .design import (
     COPY_BYTES,
     Array,
@@ -138,7 +138,8 @@ class RowFolds(FoldData):
     """Folds of rows in memory.
 
     X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to ``scale``. Nothing
-        is copied where both are columns of one array (:func:`sparsecv.tables.rows.joined`).
+        is copied where both are columns of one array (:func:`sparsecv.tables.rows.joined`), or X is
+        a RowSubset of finite numbers.
     refit_intercept: Whether every fold subtracts the means of its own training rows.
     weights, shape (n,), optional: Weights >= 0 of the squared errors, in training and held out: a
         whole number counts as that many copies of a row that stay in one fold.
@@ -154,7 +155,7 @@ class RowFolds(FoldData):
 
     def __init__(
         self,
-        X: Array,
+        X: Array | RowSubset,
         y: Array,
         folds: Folds,
         refit_intercept: bool,
@@ -165,9 +166,12 @@ class RowFolds(FoldData):
     ) -> None:
         # Every fold is centred from the rows as they came. A shift by the mean of all rows would
         # leave rounding errors of the held-out rows in the training rows.
-        self._given, self.missing = joined(X, y), checked_fill(missing)
-        wrong = ~np.isfinite(y).all() or (np.isinf(X).any() if missing else ~np.isfinite(X).all())
-        if wrong:
+        self._given: Array = joined(X, y)
+        self.missing = checked_fill(missing)
+        finite = np.isfinite(y).all()
+        if not isinstance(X, RowSubset):
+            finite &= not (np.isinf(X).any() if missing else ~np.isfinite(X).all())
+        if not finite:
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
         width = self._given.shape[1] - 1
         self.rules = rules or SolvedRules(Constraints.none(width), np.empty(0, dtype=np.intp))
@@ -307,7 +311,7 @@ class RowFolds(FoldData):
             yield self._weighted(rows, some) if weighted else rows, counts
 
     @property
-    def _is_large(self) -> bool:
+    def is_large(self) -> bool:
         """Whether rows are copied in parts, so that only the rows as given are in memory."""
         many = len(self._given) > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p
         return many and self.plain and self._given.nbytes > COPY_BYTES
@@ -339,7 +343,7 @@ class RowFolds(FoldData):
 
     @cached_property
     def _full(self) -> SparseRidgeProblem:
-        if self._is_large:
+        if self.is_large:
             return self._by_blocks(np.arange(len(self._given)))[0]
         rows = self._weighted(self._solved)
         step = self.rules.step(rows)
@@ -363,7 +367,7 @@ class RowFolds(FoldData):
         train, _ = self.folds.split(j)
         if self.weights is not None:
             train = train[self.weights[train] > 0.0]
-        if self._is_large:
+        if self.is_large:
             problem, self._origins[j] = self._by_blocks(train)
             return problem
         rows = self._given[train]
@@ -395,7 +399,7 @@ class RowFolds(FoldData):
             self._made(j)
         _, test = self.folds.split(j)
         origin = self._origins.get(j, _Origin())
-        if self._is_large and test.size > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p:
+        if self.is_large and test.size > MAX_ROWS_PER_COLUMN_UNREDUCED * self.p:
             blocks = (rows for rows, _ in self._blocks(test, origin))
             return _split(triangle_of_blocks(blocks)[0])
         rows = self._weighted(self._moved(test, origin), test)

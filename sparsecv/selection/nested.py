@@ -22,7 +22,7 @@ from ..design.missing import fill, filled
 from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.leaps.all_sizes import TREE_ONLY
-from ..tables.rows import joined
+from ..tables.rows import RowSubset, joined
 from .choice import choose, chosen_model
 from .learner import quiet_design
 from .study import Study
@@ -64,16 +64,24 @@ class NestedError(NamedTuple):
     folds: int
 
 
-# X, y, weights and groups of rows as the user gave them; weights and groups may be None.
-Rows = tuple[Array, Array, Array | None, NDArray[Any] | None]
+class Rows(NamedTuple):
+    """The table [X y] as the user gave it, with weights and groups, which may be None."""
 
+    table: Array
+    weights: Array | None
+    groups: NDArray[Any] | None
 
-def _some(rows: Rows, index: NDArray[np.intp]) -> Rows:
-    """The rows whose numbers are in ``index``, such as those an outer fold trains on."""
-    X, y, *more = rows
-    weights, groups = (None if values is None else values[index] for values in more)
-    table = joined(X, y)[index]  # One array, which the folds of these rows share.
-    return table[:, :-1], table[:, -1], weights, groups
+    def some(self, index: NDArray[np.intp], copied: bool = True) -> tuple[Any, Array, Any, Any]:
+        """X, y, weights and groups of the rows whose numbers are in ``index``.
+
+        copied: With False the rows of X are not copied, but looked up when asked for.
+        """
+        weights, groups = (None if values is None else values[index] for values in self[1:])
+        if not copied:
+            X = RowSubset(self.table, index, self.table.shape[1] - 1)
+            return X, self.table[index, -1], weights, groups
+        own = self.table[index]  # One array, which the folds of these rows share.
+        return own[:, :-1], own[:, -1], weights, groups
 
 
 def refuse_nested(data: FoldData, cv: Any, nested: Any = True) -> None:
@@ -130,13 +138,13 @@ def nested_error(
     assert isinstance(study.data, RowFolds)
     assert study.data.raw is not None
     groups = None if groups is None else np.asarray(groups)
-    rows: Rows = (*study.data.raw, study.data.weights, groups)
+    rows = Rows(joined(*study.data.raw), study.data.weights, groups)
     folds = _outer_folds(rows, cv, nested, study.seed)
     sums, weight = np.empty((2, folds.k))
     for j in range(folds.k):
         train, test = folds.split(j)
         try:
-            model, fills = _fitted(study, cv, _some(rows, train), j, folds.k)
+            model, fills = _fitted(study, cv, rows, train, j, folds.k)
         except InputError as error:
             raise InputError(
                 f"nested, outer fold {j + 1} of {folds.k}, fitted to {train.size} rows: {error}"
@@ -144,36 +152,51 @@ def nested_error(
         except KeyboardInterrupt as interrupt:
             interrupt.partial = study.surface  # type: ignore[attr-defined]
             raise
-        X, y, weights, _ = _some(rows, test)
-        if study.data.missing is not None:
-            fill(X, fills)
-        counts = np.ones(test.size) if weights is None else weights
-        sums[j] = counts @ (y - (X @ model.coef + model.intercept)) ** 2
-        weight[j] = counts.sum()
+        sums[j], weight[j] = _squares(rows, test, model, fills)
     mean, spread = mean_over_folds(sums / study.design.y_scale**2, weight)
     return NestedError(float(mean), float(spread), folds.k)
 
 
+def _squares(
+    rows: Rows, test: NDArray[np.intp], model: FittedModel, fills: Array
+) -> tuple[float, float]:
+    """The sum of a model's weighted squared errors on held-out rows, and the sum of the weights.
+
+    fills, shape (p_raw,): What the model fills missing values with.
+    """
+    X, y, weights, _ = rows.some(test)
+    fill(X, fills)
+    counts = np.ones(test.size) if weights is None else weights
+    return counts @ (y - (X @ model.coef + model.intercept)) ** 2, counts.sum()
+
+
 def _outer_folds(rows: Rows, cv: Any, nested: bool | int, seed: Any) -> Folds:
     """The outer folds, drawn with the study's seed; ``cv`` and ``nested`` as in nested_error."""
-    X, y, _, groups = rows
+    table, _, groups = rows
     if not isinstance(nested, (bool, np.bool_)):
         cv = int(nested)
     elif isinstance(cv, (str, Integral)):
-        units = y.size if groups is None else np.unique(groups).size
+        units = len(table) if groups is None else np.unique(groups).size
         few = units <= NESTED.max_rows_of_ten_folds
         cv = NESTED.outer_folds if few else NESTED.outer_folds_of_more_rows
         cv = units if units <= NESTED.max_rows_left_out_one_by_one else cv
+    X, y = table[:, :-1], table[:, -1]
     return make_folds(cv, y.size, seed=seed, X=X, y=y, groups=groups)
 
 
-def _fitted(study: Study, cv: Any, rows: Rows, j: int, k: int) -> tuple[FittedModel, Array]:
+def _fitted(
+    study: Study, cv: Any, rows: Rows, train: NDArray[np.intp], j: int, k: int
+) -> tuple[FittedModel, Array]:
     """The model of the training rows of outer fold j of k, in an even share of the time left.
+
+    Rows of a large table are not copied, except where a splitter looks at them.
 
     Returns: The model, and what its training rows fill missing values with, shape (p_raw,).
     """
     assert isinstance(study.data, RowFolds)
-    X, y, weights, groups = rows
+    looked_up = study.data.is_large and study.design.protocol.refit_intercept
+    looked_up = looked_up and study.data.missing is None and isinstance(cv, (str, Integral))
+    X, y, weights, groups = rows.some(train, not looked_up)
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
     whole, fills = filled(X, study.data.missing, weights)

@@ -49,12 +49,45 @@ def as_source(rows: Any, start: int) -> "RowSource":
     return ArraySource(X, y, names, target, min_rows=1, first_row=start)
 
 
-def joined(X: FloatArray, y: FloatArray) -> FloatArray:
+class RowSubset:
+    """The first columns of some rows of a table [X y], of which a row is copied when asked for.
+
+    A large table whose folds are fitted anew has no copy for every fold. The object can be indexed
+    as a matrix, and numpy turns it into one.
+
+    table, shape (n, p + 1): The table.
+    numbers, shape (m,): Numbers of the rows.
+    width: Number of columns.
+    """
+
+    def __init__(self, table: FloatArray, numbers: NDArray[np.intp], width: int) -> None:
+        self.table, self.numbers, self.shape = table, numbers, (numbers.size, width)
+        self.nbytes = 8 * numbers.size * width
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, at: Any) -> FloatArray:
+        rows, *columns = at if isinstance(at, tuple) else (at,)
+        found: FloatArray = self.table[self.numbers[rows], : self.shape[1]]
+        return found[(slice(None), *columns)] if columns else found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+    def copy(self) -> FloatArray:
+        """The rows as an array."""
+        return self[:]
+
+
+def joined(X: Any, y: FloatArray) -> Any:
     """[X y] as one array, shape (n, p + 1), or [X Y]; nobody may write to it.
 
     Nothing is copied where X and y are all columns of one array, as :meth:`RowSource.load` returns
-    them.
+    them, or of the same rows of one array (:class:`RowSubset`).
     """
+    if isinstance(X, RowSubset):
+        return RowSubset(X.table, X.numbers, X.table.shape[1])
     table = X.base
     if (
         isinstance(table, np.ndarray)

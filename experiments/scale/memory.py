@@ -23,6 +23,7 @@ COMMANDS = (
     ["cv", "--gamma", "1", "--no-nested"],
     ["cv", "--no-nested"],
     ["cv", "--gamma", "1"],
+    ["cv"],
     ["fit", "--tau", "5"],
 )
 MEASURED = """

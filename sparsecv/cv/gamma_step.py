@@ -65,37 +65,40 @@ class FixedSupports:
         for j, support in enumerate(supports):
             problem = data.training(j)
             few = 4 * support.size < data.p  # A long table is not factored for few columns.
-            base = problem._rows if few else problem._base
+            bases.append(problem._rows if few else problem._base)
             rest.append(held := _at_bounds(problem, gamma, support))
             if held:
                 supports[j] = np.setdiff1d(support, list(held))
-            target = base[:, problem.p] - sum(base[:, c] * value for c, value in held.items())
-            bases.append(np.column_stack([base[:, supports[j]], target]))
         # Rows and columns of zeros give all folds one shape; they only add singular values of 0.
         stack = np.zeros((k, max(base.shape[0] for base in bases), most))
         y = np.zeros(stack.shape[:2])
-        for j, base in enumerate(bases):
-            stack[j, : base.shape[0], : base.shape[1] - 1] = base[:, :-1]
-            y[j, : base.shape[0]] = base[:, -1]
+        for j, (base, support) in enumerate(zip(bases, supports, strict=True)):
+            stack[j, : base.shape[0], : support.size] = base[:, support]
+            y[j, : base.shape[0]] = _without(base[:, data.p], base, rest[j])
         U, s, Vt = np.linalg.svd(stack, full_matrices=False)
         turned = s * np.einsum("jrm,jr->jm", U, y)
         coefs, targets, sizes = [], [], []
         for j, support in enumerate(supports):
             H, t = data.held_out(j)
-            t = t - sum(H[:, c] * value for c, value in rest[j].items())
             coefs.append((H[:, support] @ Vt[j, :, : support.size].T) * turned[j])
-            targets.append(t)
+            targets.append(_without(t, H, rest[j]))
             sizes.append(t.size)
         squares = np.repeat(s * s, sizes, axis=0)
         return cls(np.vstack(coefs), squares, np.concatenate(targets), data.total)
 
+    def along(self, gammas: Array) -> tuple[Array, Array]:
+        """The CV error h(γ) of the fixed supports, and its derivative, at every γ of an array."""
+        errors, slopes = np.empty(gammas.size), np.empty(gammas.size)
+        _errors_and_slopes(self.coef, self.squares, self.targets, gammas, errors, slopes)
+        return errors / self.rows, slopes / self.rows
+
     def error(self, gamma: float) -> float:
         """The CV error h(γ) of the fixed supports."""
-        return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[0]) / self.rows
+        return float(self.along(np.array([gamma]))[0][0])
 
     def slope(self, gamma: float) -> float:
         """The derivative of h(γ) with respect to γ for the fixed supports."""
-        return float(_error_and_slope(self.coef, self.squares, self.targets, gamma)[1]) / self.rows
+        return float(self.along(np.array([gamma]))[1][0])
 
 
 def _at_bounds(
@@ -110,20 +113,26 @@ def _at_bounds(
     return {j: value for j, value in pairs if value in (asked.lower[j], asked.upper[j])}
 
 
+def _without(y: Array, X: Array, held: dict[int, float]) -> Array:
+    """What columns of X with given coefficients leave of y; y itself without such columns."""
+    return y - sum(X[:, c] * value for c, value in held.items()) if held else y
+
+
 @kernel
-def _error_and_slope(coef, squares, targets, gamma):  # type: ignore[no-untyped-def]
-    """Σ_i (t_i − Σ_m c_im/(d_im + γ/2))² and its derivative with respect to γ."""
-    error, slope, half = 0.0, 0.0, 0.5 * gamma
-    for i in range(targets.shape[0]):
-        residual, change = targets[i], 0.0
-        for m in range(coef.shape[1]):
-            inverse = 1.0 / (squares[i, m] + half)
-            part = coef[i, m] * inverse
-            residual -= part
-            change += part * inverse
-        error += residual * residual
-        slope += residual * change
-    return error, slope
+def _errors_and_slopes(coef, squares, targets, gammas, errors, slopes):  # type: ignore[no-untyped-def]
+    """Σ_i (t_i − Σ_m c_im/(d_im + γ/2))² and its derivative with respect to γ, for every γ."""
+    for g in range(gammas.shape[0]):
+        error, slope, half = 0.0, 0.0, 0.5 * gammas[g]
+        for i in range(targets.shape[0]):
+            residual, change = targets[i], 0.0
+            for m in range(coef.shape[1]):
+                inverse = 1.0 / (squares[i, m] + half)
+                part = coef[i, m] * inverse
+                residual -= part
+                change += part * inverse
+            error += residual * residual
+            slope += residual * change
+        errors[g], slopes[g] = error, slope
 
 
 def gamma_step(
@@ -151,7 +160,7 @@ def gamma_step(
     def slope(x: float) -> float:
         return fixed.slope(float(np.exp(x)))
 
-    slopes = [slope(float(x)) for x in at]
+    slopes = fixed.along(np.exp(at))[1].tolist()
     found = {here}
     if slopes[0] >= 0.0:
         found.add(low)
@@ -165,5 +174,6 @@ def gamma_step(
         else:
             continue
         found.add(float(np.clip(np.exp(x), low, high)))
-    error, best = min((fixed.error(gamma), gamma) for gamma in found)
+    gammas = np.array(list(found))
+    error, best = min(zip(fixed.along(gammas)[0].tolist(), gammas.tolist(), strict=True))
     return best, error

@@ -223,12 +223,13 @@ class RowFolds(FoldData):
             self.fold_weight = np.array([counts[test].sum() for _, test in folds.pairs])
         self._origins: dict[int, _Origin] = {}
         self._problems: dict[int, SparseRidgeProblem] = {}
+        self._held_out: dict[int, tuple[Array, Array]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets the rows, and makes again what is derived from the rows."""
         derived = {"raw", "_solved", "_full", "deleted_rows"}
         kept = {name: value for name, value in self.__dict__.items() if name not in derived}
-        return kept | {"_problems": {}}
+        return kept | {"_problems": {}, "_held_out": {}}
 
     def with_folds(self, folds: Folds) -> RowFolds:
         """The same rows in other folds."""
@@ -392,8 +393,11 @@ class RowFolds(FoldData):
         """Held-out rows and targets, about the training means where the intercept is refitted.
 
         A row of weight 0 is a row of zeros. Many rows are reduced to the triangle of their QR
-        factors, which gives the same squared error for every β.
+        factors, which gives the same squared error for every β. The arrays of short tables are
+        kept for the next call: nobody may change them.
         """
+        if j in self._held_out:
+            return self._held_out[j]
         derived = self.refit_intercept or self.missing is not None or self.rules.free.size
         if derived and j not in self._origins:
             self._made(j)
@@ -403,7 +407,10 @@ class RowFolds(FoldData):
             blocks = (rows for rows, _ in self._blocks(test, origin))
             return _split(triangle_of_blocks(blocks)[0])
         rows = self._weighted(self._moved(test, origin), test)
-        return _split(rows if origin.step is None else origin.step.apply(rows))
+        found = _split(rows if origin.step is None else origin.step.apply(rows))
+        if rows.nbytes * self.folds.k <= COPY_BYTES:
+            self._held_out[j] = found
+        return found
 
     def raw_coefficients(self, design: Design, j: int, beta: Array) -> tuple[Array, float]:
         """Map a model of fold j's training problem to raw columns (p_raw,) and an intercept.
@@ -424,6 +431,7 @@ class RowFolds(FoldData):
     def release(self) -> None:
         """Drop what can be computed again from the rows, to free its memory."""
         self._problems.clear()
+        self._held_out.clear()
         for name in ("_solved", "deleted_rows"):
             self.__dict__.pop(name, None)
 

@@ -8,7 +8,6 @@ seeds, answers and fits are compiled, and every γ starts from the supports at t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +32,7 @@ from .leaps.all_sizes import (
 from .leaps.along_gamma import RunnersUp
 from .leaps.leaps_node import wanted_from
 from .relaxation.perspective import Relaxation, perspective_relaxation
-from .ridge_fits import Support, SupportPath, known_path
+from .ridge_fits import Support, SupportPath, fit_supports
 from .supports.path import SupportGrower
 from .supports.rounding import largest, pad_support, stacked
 from .supports.unit_steps import UnitSteps
@@ -94,38 +93,38 @@ def support_path(
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
     wanted = checked_sizes(problem, np.asarray(sizes))
-    values = np.array([problem.replace(gamma=float(g)).given_gamma for g in gammas])
-    found = _Answers(problem, values, wanted, limits or Limits())
+    found = _Answers(problem, gammas, wanted, limits or Limits())
     if solver in ("auto", "exact") and problem.p <= TREE_ONLY and problem.constraints.plain:
         found.by_tree()
-    for g in range(values.size):
+    for g in range(found.gammas.size):
         if not found.done[g]:
             found.alone(g, solver)
     return found.result()
 
 
 class _Answers:
-    """The answers gathered γ by γ."""
+    """The answers gathered γ by γ; ``at`` holds the problem at every γ."""
 
     def __init__(
         self,
         problem: SparseRidgeProblem,
-        gammas: Array,
+        gammas: Sequence[float] | Array,
         sizes: NDArray[np.intp],
         limits: Limits,
     ) -> None:
-        self.problem, self.gammas, self.sizes, self.limits = problem, gammas, sizes, limits
+        self.problem, self.sizes, self.limits = problem, sizes, limits
+        self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
         self.known: list[Support] = []  # at the γ before
-        self.working = np.array([problem.replace(gamma=float(g)).gamma for g in gammas])
-        shape = (gammas.size, sizes.size)
+        self.gammas = np.array([at.given_gamma for at in self.at])
+        self.working = np.array([at.gamma for at in self.at])
+        shape = (len(self.at), sizes.size)
         most = problem.p if problem.constraints.grouped else int(sizes[-1])
         self.supports = np.full((*shape, most), -1, dtype=np.int64)
         self.lower, self.proved = np.zeros(shape), np.zeros(shape, dtype=bool)
         self.searched = np.zeros(shape, dtype=bool)
-        self.n_nodes = np.zeros(gammas.size, dtype=np.int64)
-        self.n_trees = np.zeros(gammas.size, dtype=np.int64)
-        self.done = np.zeros(gammas.size, dtype=bool)
-        self.tie = np.full(gammas.size, np.nan)  # where proved by a tree whose bound is exact
+        self.n_nodes, self.n_trees = np.zeros((2, shape[0]), dtype=np.int64)
+        self.done = np.zeros(shape[0], dtype=bool)
+        self.tie = np.full(shape[0], np.nan)  # where proved by a tree whose bound is exact
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
         self.grower: SupportGrower | None = None
@@ -133,18 +132,19 @@ class _Answers:
     def by_tree(self) -> None:
         """Up to 45 columns: one set of arrays for the trees of all γ."""
         problem, active = self.problem, active_columns(self.problem)
-        base = problem._base[:, np.append(active, problem.p)]
-        inner = np.unique(np.minimum(self.sizes, active.size))
-        p, columns = active.size, np.ascontiguousarray(base.T)
-        triangular = not np.tril(base, -1).any()
+        p, (columns, triangular) = active.size, problem._data.columns
+        if p < problem.p:
+            columns, triangular = columns[np.append(active, problem.p)], False
+        at_size = np.minimum(self.sizes, p)
+        inner, at_size = np.unique(at_size, return_inverse=True)
         state = kernels.new_state(p, inner)
-        tree, counts = state.tree, state.tree.counts[0]
-        work, rank = np.empty((p + 1, base.shape[0])), np.empty(p, dtype=np.int64)
+        tree = state.tree
+        counts, options = tree.counts.view(np.ndarray), tree.options.view(np.ndarray)
+        work, rank = np.empty_like(columns), np.empty(p, dtype=np.int64)
         found = np.full((inner.size, p), -1, dtype=np.int64)
         near = np.empty(inner.size, dtype=np.int64)
         runners = RunnersUp(columns, triangular, inner)
-        known = 0
-        at_size = np.searchsorted(inner, np.minimum(self.sizes, p))
+        known, most = 0, min(p, self.supports.shape[2])
         for g, gamma in enumerate(self.working):
             if self.limits.reached(0) is not None:
                 return
@@ -154,14 +154,14 @@ class _Answers:
             ):
                 self.single(g)  # a single tree may know better
                 continue
-            tie = float(tree.options[0].tie)
+            tie = float(options["tie"][0])
             todo = runners.to_search(gamma, tie, found)
             ended = not todo.any()
             if not ended:
                 tree.next_wanted[:] = wanted_from(inner[todo], p)
-                tree.options[0].margin = runners.margin
+                options["margin"] = runners.margin
                 kernels.enter_incumbents(state, found, inner, known, rank)
-            while not ended and counts.nodes < HANDOVER and self.limits.reached(0) is None:
+            while not ended and counts["nodes"][0] < HANDOVER and self.limits.reached(0) is None:
                 ended = kernels.advance(state, kernels.TREE.nodes_per_look, kernels.SEARCH)
             if todo.any():
                 runners.note(state, gamma, todo)
@@ -172,28 +172,27 @@ class _Answers:
                     np.sort(active[found[i, :s]]).astype(np.intp) for i, s in enumerate(inner)
                 ]
                 self.single(g)
-                self.n_nodes[g] += counts.nodes
+                self.n_nodes[g] += counts["nodes"][0]
                 for support in self.known:
                     local = np.searchsorted(active, np.intersect1d(support, active))
                     found[inner == local.size, : local.size] = local
                 runners.forget()
                 continue
-            at_gamma = problem.replace(gamma=float(gamma))
             for i in np.flatnonzero(todo & (near > 1)).tolist():
-                found[i, : inner[i]] = best_of_tied(state, int(inner[i]), at_gamma, active)
-            for t, (size, at) in enumerate(zip(self.sizes, at_size, strict=True)):
-                chosen = active[found[at, : inner[at]]]
-                if chosen.size < size:
-                    chosen = pad_support(chosen, int(size), problem.p)
-                self.supports[g, t, :size] = chosen
+                found[i, : inner[i]] = best_of_tied(state, int(inner[i]), self.at[g], active)
+            chosen = found[at_size, :most]
+            self.supports[g, :, :most] = np.where(chosen < 0, -1, active[chosen])
+            for t in np.flatnonzero(self.sizes > p).tolist():  # Columns of zeros fill supports up.
+                size = int(self.sizes[t])
+                self.supports[g, t, :size] = pad_support(active, size, problem.p)
             self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
-            self.n_nodes[g], self.n_trees[g] = counts.nodes, int(todo.any())
+            self.n_nodes[g], self.n_trees[g] = counts["nodes"][0], todo.any()
             self.tie[g] = tie
 
     def single(self, g: int) -> None:
         """The tree of one γ, and branch-and-bound where it grows large."""
         found = solve_sizes(
-            self.problem.replace(gamma=float(self.gammas[g])),
+            self.at[g],
             sizes=self.sizes,
             warm_starts=self.known,
             limits=self.limits.within(),
@@ -204,7 +203,7 @@ class _Answers:
 
     def alone(self, g: int, solver: str) -> None:
         """One γ by the solver asked for, heuristic where its limits are reached."""
-        problem = self.problem.replace(gamma=float(self.gammas[g]))
+        problem = self.at[g]
         reached = self.limits.reached(0)
         if reached is not None:
             self.statuses.append(reached)
@@ -267,23 +266,27 @@ class _Answers:
             self.unfinished[g] = found
 
     def result(self) -> SupportPath:
-        path = known_path(self.problem, self.gammas, self.sizes, self.supports)
+        coef, objective = fit_supports(self.problem, self.gammas, self.supports)
         for g in np.flatnonzero(np.isfinite(self.tie)).tolist():
-            at, best = self.problem.replace(gamma=float(self.gammas[g])), path.objective[g]
-            margin = rounding_margin(best, at.yy, float(self.tie[g]))
-            lost = [at.data_loss(float(f), int(s)) for f, s in zip(best, self.sizes, strict=True)]
+            best = objective[g]
+            margin = rounding_margin(best, self.problem.yy, float(self.tie[g]))
+            lost = self.at[g].data_losses(best, self.sizes)
             self.lower[g] = np.maximum(best - margin - lost, 0.0)
         if not self.proved.all():
             self.statuses.append(Status.UNPROVED)
-        return replace(
-            path,
-            lower_bound=np.minimum(self.lower, path.objective),
-            proved=self.proved,
-            searched=self.searched,
-            n_nodes=self.n_nodes,
-            n_trees=self.n_trees,
-            status=worst(self.statuses),
-            unfinished=self.unfinished,
+        return SupportPath(
+            self.gammas,
+            self.sizes,
+            self.supports,
+            coef,
+            objective,
+            np.minimum(self.lower, objective),
+            self.proved,
+            self.searched,
+            self.n_nodes,
+            self.n_trees,
+            worst(self.statuses),
+            self.unfinished,
         )
 
 

@@ -125,26 +125,19 @@ def fit_supports(
     """
     if problem.constraints.bounded:
         return _bounded_fits(problem, gammas, supports)
-    if problem.p > TREE_ONLY:  # each γ has few of the columns, those that share all share a factor
+    if problem.p <= TREE_ONLY:
+        columns, triangular = problem._data.columns
+        inside = supports
+    else:  # Each γ has few of the columns; those that share all of them share a factor.
         same = [0, *(np.flatnonzero((supports[1:] != supports[:-1]).any(axis=(1, 2))) + 1)]
         if len(same) > 1:
             parts = [slice(a, b) for a, b in zip(same, [*same[1:], gammas.size], strict=True)]
             apart = [fit_supports(problem, gammas[part], supports[part]) for part in parts]
             return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
-    holds = np.zeros(problem.p + 1, dtype=bool)
-    holds[supports] = True  # −1, which ends a support, is the last place
-    used = np.flatnonzero(holds[:-1])
-    place = np.full(holds.size, -1, dtype=np.int64)
-    place[used] = np.arange(used.size)
-    inside = place[supports]
-    factor = problem._short if problem.p > TREE_ONLY else problem._base
-    base = factor[:, np.append(used, problem.p)]
-    if problem.p > TREE_ONLY and base.shape[0] > 2 * base.shape[1]:
-        base = np.asarray(np.linalg.qr(base, mode="r"))  # many fits on few columns
-    columns, most = np.ascontiguousarray(base.T), supports.shape[2]
-    triangular = not np.tril(base, -1).any()
+        columns, triangular, inside = _few_columns(problem, supports)
+    most, rows = supports.shape[2], columns.shape[1]
     coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
-    R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, base.shape[0]))
+    R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, rows))
     room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
     for g, gamma in enumerate(gammas):
         failed = fits.ridge_fits(
@@ -156,6 +149,24 @@ def fit_supports(
                 fit = at.fit(row[row >= 0])
                 coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
     return coef, objective
+
+
+def _few_columns(
+    problem: SparseRidgeProblem, supports: NDArray[np.int64]
+) -> tuple[Array, bool, NDArray[np.int64]]:
+    """The columns that supports use, one per row, then y; and the supports in terms of these rows.
+
+    Returns: The columns, whether these are those of an upper triangular matrix, and the supports.
+    """
+    holds = np.zeros(problem.p + 1, dtype=bool)
+    holds[supports] = True  # The number −1, which ends a support, is the last place.
+    used = np.flatnonzero(holds[:-1])
+    place = np.full(holds.size, -1, dtype=np.int64)
+    place[used] = np.arange(used.size)
+    base = problem._short[:, np.append(used, problem.p)]
+    if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
+        base = np.asarray(np.linalg.qr(base, mode="r"))
+    return np.ascontiguousarray(base.T), not np.tril(base, -1).any(), place[supports]
 
 
 def _bounded_fits(

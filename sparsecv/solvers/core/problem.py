@@ -79,6 +79,11 @@ class _Rows:
         return self.rows if self.rows.shape[0] <= self.rows.shape[1] else _triangle(self.rows)
 
     @cached_property
+    def columns(self) -> tuple[Array, bool]:
+        """The columns of ``triangle``, one per row, and whether all below the diagonal is 0."""
+        return np.ascontiguousarray(self.triangle.T), not np.tril(self.triangle, -1).any()
+
+    @cached_property
     def singular(self) -> tuple[Array, Array, Array]:
         """The thin singular value decomposition of X, which every γ shares.
 
@@ -516,6 +521,28 @@ class SparseRidgeProblem:
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
         return added + float(1.01 * off * square)
+
+    def data_losses(self, uppers: Array, sizes: Iterable[int]) -> Array:
+        """:meth:`data_loss` for several objectives, each with the size of its support.
+
+        Parameters
+        ----------
+        uppers : array, shape (m,)
+        sizes : iterable of int
+            m numbers.
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        if (
+            self._data.given is None
+            and self._data.before is None
+            and self.gamma == self.given_gamma
+        ):
+            return np.zeros(len(uppers))
+        pairs = zip(uppers.tolist(), sizes, strict=True)
+        return np.array([self.data_loss(upper, int(size)) for upper, size in pairs])
 
     def _projection_loss(self, upper: float) -> float:
         """What projecting unpenalised columns out may have added to the optimum by rounding.

@@ -103,22 +103,25 @@ class Solution(Proof):
     coef: NDArray[np.float64]
 
 
+# The worst status has the least number.
+_RANK = {
+    Status.FAILED: 0,
+    Status.INTERRUPTED: 1,
+    Status.TIME_LIMIT: 2,
+    Status.NODE_LIMIT: 3,
+    Status.MIO_LIMIT: 4,
+    Status.PRECISION: 5,
+    Status.UNPROVED: 6,
+    Status.OPTIMAL: 7,
+}
+
+
 def worst(statuses: Iterable[Status]) -> Status:
     """How several searches ended taken together: the first of failed, interrupted, … that occurs.
 
     Returns: OPTIMAL where there are none.
     """
-    order = [
-        Status.FAILED,
-        Status.INTERRUPTED,
-        Status.TIME_LIMIT,
-        Status.NODE_LIMIT,
-        Status.MIO_LIMIT,
-        Status.PRECISION,
-        Status.UNPROVED,
-        Status.OPTIMAL,
-    ]
-    return min(statuses, key=order.index, default=Status.OPTIMAL)
+    return min(statuses, key=_RANK.__getitem__, default=Status.OPTIMAL)
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:

@@ -30,10 +30,10 @@ def record(dtype: np.dtype[Any], **values: float) -> Any:
 
     **values: The fields that are not 0, by name.
     """
-    made = np.zeros(1, dtype=dtype).view(np.recarray)
+    made = np.zeros(1, dtype=dtype)
     for name, value in values.items():
         made[name] = value
-    return made
+    return made.view(np.recarray)
 
 
 @kernel(inner=True, reorder=True)

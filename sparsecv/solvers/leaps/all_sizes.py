@@ -126,8 +126,8 @@ def best_subsets(
         status = limits.reached(0) or Status.NODE_LIMIT
     objective = np.array([problem.objective(s) for s in supports])
     lower = np.minimum(objective, bound)
-    lost = [problem.data_loss(float(f), s.size) for f, s in zip(objective, supports, strict=True)]
-    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - np.array(lost), 0.0)
+    lost = problem.data_losses(objective, (s.size for s in supports))
+    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - lost, 0.0)
     # A size is proved if no open node's bound is below the incumbent, or if no node is open.
     proved = np.asarray(
         (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)

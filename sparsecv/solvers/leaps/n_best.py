@@ -101,9 +101,9 @@ def _ranked(
     group = np.cumsum(steps > 1e-12 * np.abs(values[order]))
     order = order[np.lexsort((order, group))][:n]
     kept = objective[order]
-    lost = [problem.data_loss(float(f), supports[i].size) for i, f in zip(order, kept, strict=True)]
+    lost = problem.data_losses(kept, (supports[i].size for i in order))
     proved = (bound > kept * (1.0 + RELATIVE_ROUNDING)) & (
-        np.array(lost) <= MAX_LOST_SHARE * kept + MAX_LOST_SHARE**2 * problem.yy
+        lost <= MAX_LOST_SHARE * kept + MAX_LOST_SHARE**2 * problem.yy
     )
     count = int(np.logical_and.accumulate(proved).sum())
     return RankedSupports([supports[i] for i in order], np.maximum.accumulate(kept), count)

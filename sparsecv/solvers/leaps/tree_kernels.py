@@ -117,6 +117,8 @@ def new_state(
     t = np.empty(0) if targets is None else targets
     n, problems = t.size, max(t.size, 1)
     ties = (TREE.ties_per_deleted_row if n else TREE.ties) + n_best - 1
+    levels, problem_of = np.arange(p), np.empty((p, problems), dtype=np.int64)
+    problem_of[:] = np.arange(problems)
     return State(
         tree=new_tree(p, sizes, problems, ties, tolerance, n_best),
         best=np.empty((p + 2, problems)),
@@ -126,13 +128,13 @@ def new_state(
         loss=np.zeros((p, problems)),
         child_loss=np.empty(problems),
         n_open=np.full(p, problems, dtype=np.int64),
-        problem_of=np.tile(np.arange(problems, dtype=np.int64), (p, 1)),
+        problem_of=problem_of,
         parent_place_of=np.zeros(problems, dtype=np.int64),
         Z=Z,
         t=t,
         V=np.empty((p, n)),
         W=np.empty((p * (p + 1) // 2, n)),
-        offset=np.concatenate([[0], np.cumsum(np.arange(p, 1, -1))]).astype(np.int64),
+        offset=levels * (2 * p + 1 - levels) // 2,
         one_minus_leverage=np.empty((p, n)),
         deleted_residual=np.empty((p, n)),
     )

@@ -75,11 +75,13 @@ def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
     rows, shape (n, m): Their means become 0.
     weights, shape (n,), optional: Weights of the rows in a weighted mean.
     """
-    mean = np.average(rows, axis=0, weights=weights)
-    rows -= mean
-    rest = np.average(rows, axis=0, weights=weights)
-    rows -= rest
-    return mean, rest
+    parts = []
+    for _ in range(2):
+        unweighted = weights is None
+        mean = rows.mean(axis=0) if unweighted else np.average(rows, axis=0, weights=weights)
+        rows -= mean
+        parts.append(mean)
+    return parts[0], parts[1]
 
 
 # Rows with their weights, or with None where rows have no weights.
@@ -389,7 +391,8 @@ def _varying(
         listed = ", ".join(repr(names[c]) for c in dropped[:8])
         plural, more = "s" * (dropped.size > 1), ", …" * (dropped.size > 8)
         warn_caller(f"{what} column{plural} dropped: {listed}{more}", ConstantColumnWarning)
-    for t in np.flatnonzero(constant[p:] & (protocol.refit_intercept and warn)) + p:
+    told = protocol.refit_intercept and warn
+    for t in (np.flatnonzero(constant[p:]) + p).tolist() if told else ():
         text = f"is {summary.low[t]:g} in every row: there is nothing to explain"
-        warn_caller(f"{_called(names, summary, int(t))} {text}", ConstantColumnWarning)
+        warn_caller(f"{_called(names, summary, t)} {text}", ConstantColumnWarning)
     return np.flatnonzero(~useless[:p]).astype(np.intp)

@@ -272,7 +272,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         names = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
         checked_fill(self.missing)
-        for j in np.flatnonzero(~np.isfinite(X).all(axis=0)):
+        for j in [] if np.isfinite(X).all() else np.flatnonzero(~np.isfinite(X).all(axis=0)):
             if self.missing and not (np.isinf(X[:, j]).any() or np.isnan(X[:, j]).all()):
                 continue
             found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"

@@ -230,13 +230,14 @@ class SparseRidge(EverySize):
         self._run_ = AllRows(problems[0], design, table.total)
         if q > 1:
             self._join(models)
-        gap = float(np.max(self.gap_))
+        gap = None
         if self.total is not None:
             self.total_objective_ = float(np.sum(self.objective_))
             self.total_lower_bound_ = min(shared.lower_bound, self.total_objective_)
             self.total_gap_ = gap = relative_gap(self.total_objective_, self.total_lower_bound_)
             self.total_status_, self.n_nodes_ = str(status), shared.n_nodes
         if status is not Status.OPTIMAL:
+            gap = float(np.max(self.gap_)) if gap is None else gap
             text = f"{status} reached with a relative gap of {gap:.2g}"
             warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
         self._find_alternatives()

@@ -97,7 +97,7 @@ def sizes_of_responses(tau: Any, total: Any, q: int, p: int, design: Design) -> 
             )
         if rules is not None:
             rules.constraints.checked_size(min(int(asked.min()), varying))
-    sizes = np.broadcast_to(asked, q)
+    sizes = np.full(q, asked)
     if total is not None:
         if q == 1:
             raise InputError("total is a budget of several responses: y is one, which tau limits")

@@ -79,6 +79,13 @@ class _Rows:
         return self.rows if self.rows.shape[0] <= self.rows.shape[1] else _triangle(self.rows)
 
     @cached_property
+    def active(self) -> NDArray[np.intp]:
+        """The columns of X that are not zero; column 0 where every column or y is zero."""
+        used = self.rows.any(axis=0)
+        found = np.flatnonzero(used[:-1])
+        return found if found.size and used[-1] else np.zeros(1, dtype=np.intp)
+
+    @cached_property
     def columns(self) -> tuple[Array, bool]:
         """The columns of ``triangle``, one per row, and whether all below the diagonal is 0."""
         return np.ascontiguousarray(self.triangle.T), not np.tril(self.triangle, -1).any()

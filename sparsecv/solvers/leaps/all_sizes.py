@@ -232,8 +232,7 @@ def active_columns(problem: SparseRidgeProblem) -> NDArray[np.intp]:
 
     Where y or every column is zero, all supports are equally good and column 0 alone is returned.
     """
-    found = np.flatnonzero(problem._rows[:, : problem.p].any(axis=0)).astype(np.intp)
-    return found if found.size and problem._rows[:, problem.p].any() else np.zeros(1, dtype=np.intp)
+    return problem._data.active
 
 
 def prefer(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> int:

@@ -81,7 +81,7 @@ class _Rows:
     @cached_property
     def active(self) -> NDArray[np.intp]:
         """The columns of X that are not zero; column 0 where every column or y is zero."""
-        used = self.rows.any(axis=0)
+        used: NDArray[np.bool_] = np.asarray(self.rows.any(axis=0))
         found = np.flatnonzero(used[:-1])
         return found if found.size and used[-1] else np.zeros(1, dtype=np.intp)
 

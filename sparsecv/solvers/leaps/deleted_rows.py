@@ -277,8 +277,9 @@ def _chosen(
     tied = tree.found_loss[size] <= (state.best[size] * window)[:, None]
     tied &= np.isfinite(tree.found_loss[size])
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
-    masks, inverse = np.unique(tree.found[size][:, :-1][tied], axis=0, return_inverse=True)
-    options = [active[from_mask(mask)] for mask in masks]
+    masks, one_word = tree.found[size][:, :-1][tied], tree.found.shape[3] == 1
+    masks, inverse = np.unique(masks, axis=None if one_word else 0, return_inverse=True)
+    options = [active[from_mask(mask)] for mask in masks.reshape(-1, tree.found.shape[3])]
     order = sorted(range(len(options)), key=lambda m: tuple(options[m]))
     offered = np.zeros((len(options), targets.size), dtype=bool)
     offered[np.argsort(order)[inverse.ravel()], np.nonzero(tied)[0]] = True

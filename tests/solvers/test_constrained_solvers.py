@@ -1,13 +1,23 @@
 """Best subsets under constraints against enumeration: every size, γ and function that searches."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from support.constrained import KINDS, Rules, best_of_every_size, random_rules, value
 
 from sparsecv.errors import InputError
-from sparsecv.solvers import SparseRidgeProblem, best_subsets, solve, solve_sizes, support_path
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    best_subsets,
+    branch_and_bound,
+    solve,
+    solve_sizes,
+    support_path,
+)
 from sparsecv.solvers.budget import solve_budget
 from sparsecv.solvers.core.bounded_fit import bounded_least_squares
+from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
 
 Array = np.ndarray
@@ -65,6 +75,84 @@ def test_every_size_equals_enumeration(kinds: tuple[str, ...]) -> None:
             assert close(found.objective, least[size], yy), (seed, size)
             assert close(value(X, y, gamma, rules.factors, found.coef), found.objective, yy)
             assert ((rules.lower <= found.coef) & (found.coef <= rules.upper)).all()
+
+
+@pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
+def test_the_tree_over_units_equals_enumeration(kinds: tuple[str, ...]) -> None:
+    for seed in range(8):
+        X, y, gamma, rules = drawn(100 + seed, kinds, 12 if seed == 0 else 8)
+        least, yy = least_up_to(X, y, gamma, rules), float(y @ y)
+        sizes = [size for size in least if size > 0]
+        if not sizes:
+            continue
+        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+        for size in sizes:
+            problem = whole.replace(tau=size).at_unit_length()
+            found = branch_and_bound(problem, tol=0.0)
+            assert found.status == "optimal" or found.objective <= 1e-20 * yy
+            assert close(found.objective, least[size], yy), (seed, size)
+            assert found.lower_bound <= least[size] * (1.0 + 1e-12) + 1e-13 * yy
+            assert whole.constraints.allowed(found.support)
+            cut = branch_and_bound(problem, tol=0.0, limits=Limits(node_limit=seed))
+            assert cut.lower_bound <= least[size] * (1.0 + 1e-12) + 1e-13 * yy
+            assert whole.constraints.allowed(cut.support)
+        sums = solve_sizes(whole, sizes=sizes, limits=Limits(10.0))
+        assert sums.proved.all()
+
+
+def asked_units(constraints: Constraints, columns: list[int]) -> Array:
+    """The smallest allowed support with all units of some columns; none where one is excluded."""
+    units = constraints.units(columns)
+    if constraints.exclude[units].any():
+        return np.empty(0, dtype=np.intp)
+    return constraints.columns_of(constraints.closed(units))
+
+
+@pytest.mark.parametrize("limit", [0.0, None])
+def test_many_units_have_a_proof_or_an_interval(limit: float | None) -> None:
+    """Beyond the reach of leaps and bounds, each kind of constraint is proved by the new tree."""
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(200, 80)) + 0.7 * rng.normal(size=(200, 1))
+    y = X[:, :6] @ np.array([2.0, 1.5, -1.0, 1.0, 0.8, -0.6]) + rng.normal(size=200)
+    parents = {j: [j - 40, j - 39] for j in range(40, 80)}
+    asked = [
+        {"positive": True},
+        {"bounds": dict.fromkeys(range(80), (-0.5, 1.0))},
+        {"column_groups": [j // 2 if j < 40 else None for j in range(80)]},
+        {"heredity": ("strong", parents), "include": [50]},
+        {"heredity": ("weak", parents), "exclude": [0]},
+        {"penalty_factors": np.where(np.arange(80) % 3 == 0, 4.0, 1.0), "positive": [0, 2, 9]},
+    ]
+    for rules in asked:
+        problem = SparseRidgeProblem(X, y, gamma=2.0, tau=5, **rules)
+        found = solve(problem, time_limit=limit)
+        assert 0.0 < found.lower_bound <= found.objective
+        if limit is None:
+            assert found.status == "optimal"
+            own = problem.own(found.support)
+            for _ in range(100):  # one unit of the support, or two, are exchanged
+                new = rng.permutation(80)[:2].tolist()
+                units = asked_units(problem.constraints, [*rng.permutation(own)[:4], *new])
+                if units.size and problem.constraints.units(units).size <= 5:
+                    assert problem.objective(units) >= found.objective * (1.0 - 1e-12)
+        else:
+            assert found.gap < 1.0
+
+
+def test_threads_share_a_tree_over_units() -> None:
+    rng = np.random.default_rng(13)
+    X = rng.normal(size=(60, 90)) + rng.normal(size=(60, 1))
+    y = X[:, :8] @ rng.normal(size=8) + 2.0 * rng.normal(size=60)
+    labels = [j // 3 for j in range(90)]
+    problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4, column_groups=labels)
+    alone, shared = (branch_and_bound(problem, tol=0.0, n_jobs=n) for n in (1, 2))
+    assert alone.status == shared.status == "optimal"
+    assert shared.objective == pytest.approx(alone.objective, rel=1e-10)
+    tried = [
+        problem.objective([3 * u + c for u in four for c in range(3)])
+        for four in combinations(range(12), 4)
+    ]
+    assert alone.objective <= min(tried) * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize("kinds", TOGETHER[4:], ids="+".join)

@@ -293,7 +293,11 @@ def attained_at(data: Data, factors: Array, beta: Array) -> Fraction:
 
 
 def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
-    """Constraints of any kinds together on at most seven columns: every size, to the end or not."""
+    """Constraints of any kinds together on at most seven columns: every size, to the end or not.
+
+    The tree over included and excluded units is asked as well, though leaps and bounds would answer
+    problems so small.
+    """
     data = ugly_data(rng)
     gamma = (data.gamma, 0.0, 1e8, data.gamma)[int(rng.integers(4))]
     data = data._replace(gamma=gamma)
@@ -336,6 +340,20 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
             units = whole.constraints.units(support).size
             if not whole.constraints.allowed(support) or units > size:
                 yield f"{kinds}, size {size}: {support} is not allowed"
+        for size in sizes:
+            at = whole.replace(tau=size)
+            branched = branch_and_bound(at.at_unit_length(), tol=0.0, limits=Limits(None, limit))
+            called = f"{kinds}, size {size}, branched, limit {limit}"
+            yield from above(branched.lower_bound, values[size], called)
+            units = whole.constraints.units(branched.support).size
+            if not whole.constraints.allowed(branched.support) or units > size:
+                yield f"{called}: {branched.support} is not allowed"
+            coef = np.zeros(at.p)
+            coef[branched.support] = at.fit(branched.support).coef
+            own = attained_at(data, rules.factors, at.given(branched.support, coef)[1])
+            lost = 4e-6 * float(own) + 1e-13 * float(data.y @ data.y)
+            if branched.status == "optimal" and float(own - values[size]) > lost:
+                yield f"{called}: {float(own)!r} called optimal, not {float(values[size])!r}"
 
 
 def any_gamma(rng: np.random.Generator, number: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ single columns. Every support is fitted by the problem itself, within the bounds
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -49,6 +50,10 @@ class UnitSearchSettings(NamedTuple):
     # A relaxation rounded to a support whose objective is at most this multiple of the incumbent's
     # has its support improved by swaps. With twice the excess over 1, more time goes to swaps.
     max_swapped_ratio: float = 1.02
+    # Relaxations are rounded to supports, and these are swapped, as long as that has taken at most
+    # this share of the seconds of the search. Doubled, better supports are found earlier, and the
+    # bound rises more slowly.
+    share_of_rounding: float = 0.1
     # Swaps of a rounded support end after this many seconds. Doubled, better supports are found in
     # problems of many units, and a search may overrun its time limit by twice as much.
     swap_seconds: float = 0.2
@@ -109,6 +114,7 @@ class UnitTree(Tree):
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
         self.tried: set[bytes] = set()
+        self.searching = self.rounding = 0.0  # seconds
 
     def columns(self, inside: NDArray[np.bool_]) -> Support:
         """The problem's columns of units of the tree."""
@@ -124,15 +130,24 @@ class UnitTree(Tree):
 
     def advance(self, nodes: int) -> int:
         """Search on for about so many nodes, and fit the supports that the nodes came down to."""
+        began = time.perf_counter()
         code = super().advance(nodes)
         for row in self.kept.tolist():
             self.enter(self.columns(self.open.state[row] == node.IN))
             self.open.spare[int(self.counts["spare"][0])] = row
             self.counts["spare"] += 1
         self.counts["kept"] = 0
-        if code == driver.PAUSED and self.n_open > 0:
+        ended = time.perf_counter()
+        self.searching += ended - began
+        if code == driver.PAUSED and self.n_open and self.rounding <= self.allowed_rounding:
             self.round_best()
+            self.rounding += time.perf_counter() - ended
         return code
+
+    @property
+    def allowed_rounding(self) -> float:
+        """Seconds that supports rounded from relaxations may have taken so far."""
+        return SETTINGS.share_of_rounding * self.searching
 
     def round_best(self) -> None:
         """Round the relaxation of the open node of least bound, and improve the support."""

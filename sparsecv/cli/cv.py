@@ -204,13 +204,10 @@ def _evaluated(
 
     Ctrl-C while the last is computed leaves that one out.
     """
-    from ..selection.alternatives import refuse_n_best
     from ..selection.choice import choose, chosen_model
     from ..selection.sizes import choice_of_size
     from . import report
 
-    if wanted.n_best is not None:
-        refuse_n_best(study.data.full().constraints)
     choices = choose(study, compare=compare)
     if wanted.size is not None:
         if nested:

@@ -16,7 +16,6 @@ from ..design.model import FittedModel
 from ..errors import InputError
 from ..plots.findings import Findings, short, whole_report
 from ..plots.page import fragment, write
-from ..selection.alternatives import refuse_n_best
 from ..selection.criteria import criteria
 from ..selection.sizes import SizeModels, forward_steps
 from ..solvers.core.problem import SparseRidgeProblem
@@ -99,11 +98,6 @@ class EverySize(SparseLinearModel):
         """Compute :attr:`alternatives_` at the end of a fit to one response that asks for it."""
         if self.n_best is not None and self.coef_.ndim == 1:
             _ = self.alternatives_
-
-    def _refuse_n_best(self, problem: SparseRidgeProblem) -> None:
-        """Refuse ``n_best`` before anything is searched, where the problem has constraints."""
-        if self.n_best is not None:
-            refuse_n_best(problem.constraints)
 
     def _check_n_best(self) -> None:
         n = self.n_best

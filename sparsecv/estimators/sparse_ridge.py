@@ -210,7 +210,6 @@ class SparseRidge(EverySize):
         sizes = sizes_of_responses(self.tau, self.total, q, table.X.shape[1], design)
         made = design.problems(table.X, table.y, table.weights)
         problems = [m.replace(gamma=gamma, tau=tau) for m, tau in zip(made, sizes, strict=True)]
-        self._refuse_n_best(problems[0])
         proofs: Sequence[Proof]
         if self.total is None:
             try:

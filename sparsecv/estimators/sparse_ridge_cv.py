@@ -355,7 +355,6 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         name: Warnings begin with it; empty for a single response.
         """
         allowed_rule(self.rule, data, settings)
-        self._refuse_n_best(data.full())
         refuse_nested(data, self.cv, self.nested)
         options = {"rule": self.rule, "repeats": self.repeats, "seed": self.random_state}
         study = Study(data, design, gammas, self.taus, settings, progress=told, **options)

@@ -17,27 +17,17 @@ from ..cv.results import mean_over_folds
 from ..cv.settings import PROVING_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
-from ..errors import InputError
-from ..solvers.core.constraints import Constraints
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
 from ..solvers.leaps.n_best import RankedSupports, n_best_subsets
+from ..solvers.leaps.unit_sizes import fits_memory
 from ..solvers.ridge_fits import known_path
 from ..solvers.supports.rounding import stacked
 from .sizes import SizeModels, own_columns
 from .study import Study
 
 Errors = tuple[Array, Array]
-
-
-def refuse_n_best(constraints: Constraints) -> None:
-    """Raise an InputError where constraints are asked for, which the n best subsets do not know."""
-    if not constraints.plain:
-        raise InputError(
-            "the n best subsets of each size are found without constraints on columns alone: leave "
-            "out n_best, or include, exclude, column_groups, heredity, positive and bounds"
-        )
 
 
 def ranked_by_size(
@@ -57,7 +47,8 @@ def ranked_by_size(
         are too many columns for a tree.
     """
     known = [own_columns(problem, design, model.support) for model in sizes.models]
-    known += others if problem.p > MAX_COLUMNS else ()
+    searched = problem.p <= MAX_COLUMNS if problem.constraints.plain else fits_memory(problem)
+    known += () if searched else others
     limits = Limits(PROVING_SECONDS if seconds is None else seconds)
     found: dict[int, RankedSupports] = {}
     gammas = np.unique(sizes.gamma)

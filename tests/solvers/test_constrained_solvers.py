@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.constrained import KINDS, Rules, best_of_every_size, random_rules, value
+from support.constrained import TOGETHER, Rules, best_of_every_size, random_rules, value
 
 from sparsecv.errors import InputError
 from sparsecv.solvers import (
@@ -21,16 +21,6 @@ from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
 
 Array = np.ndarray
-TOGETHER = [
-    *[(kind,) for kind in KINDS],
-    ("groups", "positive"),
-    ("strong", "include"),
-    ("weak", "include"),
-    ("bounds", "groups"),
-    ("groups", "factors", "bounds"),
-    ("strong", "groups", "exclude", "bounds"),
-    ("weak", "groups", "positive", "factors", "include"),
-]
 
 
 def drawn(seed: int, kinds: tuple[str, ...], most: int = 8) -> tuple[Array, Array, float, Rules]:

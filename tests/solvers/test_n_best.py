@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 from support.brute_force import Data, enumerate_all
+from support.constrained import TOGETHER, bounded_ridge, random_rules, value
 
-from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.leaps.leaps_node import pruned_up_to
@@ -112,7 +112,47 @@ def test_supersets_bound_the_rank_where_a_node_is_pruned() -> None:
     assert [pruned_up_to(10, n) for n in (1, 2, 3, 4, 10, 11)] == [11, 10, 10, 9, 9, 8]
 
 
-def test_constraints_are_refused() -> None:
-    problem = SparseRidgeProblem(np.eye(4), np.ones(4), gamma=1.0, tau=2, include=[0])
-    with pytest.raises(InputError, match="n best"):
-        n_best_subsets(problem, [2], 2)
+@pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
+def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...]) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng([seed, *map(len, kinds)])
+        p, rows = int(rng.integers(2, 9)), int(rng.integers(3, 16))
+        X = rng.standard_normal((rows, p))
+        if seed % 3 == 0 and "factors" not in kinds:  # else a column may be projected out to 0
+            X[:, -1] = X[:, 0]
+        y = X @ rng.standard_normal(p) + rng.standard_normal(rows)
+        gamma, n = 10.0 ** float(rng.uniform(-2, 2)), int(rng.choice([1, 2, 3, 7, 40]))
+        rules = random_rules(rng, p, kinds)
+        free = [j for j in range(p) if rules.factors[j] == 0.0]
+        values: dict[int, list[float]] = {}
+        for size in range(1, len(rules.units) + 1):
+            for chosen in combinations(range(len(rules.units)), size):
+                if rules.allows(frozenset(chosen)):
+                    support = tuple(sorted(free + [j for u in chosen for j in rules.units[u]]))
+                    beta = bounded_ridge(X, y, gamma, rules, support)
+                    values.setdefault(size, []).append(value(X, y, gamma, rules.factors, beta))
+        if not values:
+            continue
+        sizes = sorted(values)
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[0], **rules.keywords)
+        for size, found in zip(sizes, n_best_subsets(problem, sizes, n), strict=True):
+            truth, supports = np.sort(values[size])[:n], {tuple(s) for s in found.supports}
+            np.testing.assert_allclose(found.objective, truth, rtol=1e-8, atol=1e-11 * (y @ y))
+            assert len(supports) == truth.size == found.n_proved
+            for support in found.supports:
+                assert problem.constraints.allowed(support)
+                assert problem.constraints.units(support).size == size
+
+
+def test_under_constraints_a_limit_leaves_only_what_is_right() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((40, 20))
+    y = X @ rng.standard_normal(20) + 3.0 * rng.standard_normal(40)
+    labels = [j // 2 for j in range(20)]
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=3, column_groups=labels, positive=[0, 5])
+    (every,) = n_best_subsets(problem, [3], 6)
+    assert every.n_proved == 6
+    for nodes in (1, 5, 20, 60):
+        (found,) = n_best_subsets(problem, [3], 6, limits=Limits(None, nodes))
+        proved = found.objective[: found.n_proved]
+        np.testing.assert_allclose(proved, every.objective[: found.n_proved], rtol=1e-9)

@@ -151,6 +151,18 @@ def best_of_every_size(
 
 KINDS = ("groups", "include", "exclude", "strong", "weak", "positive", "bounds", "factors")
 
+# Each kind by itself, and kinds that may get in each other's way.
+TOGETHER = [
+    *[(kind,) for kind in KINDS],
+    ("groups", "positive"),
+    ("strong", "include"),
+    ("weak", "include"),
+    ("bounds", "groups"),
+    ("groups", "factors", "bounds"),
+    ("strong", "groups", "exclude", "bounds"),
+    ("weak", "groups", "positive", "factors", "include"),
+]
+
 
 def random_rules(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Rules:
     """Rules of the kinds named that some model of p columns obeys."""

@@ -250,6 +250,23 @@ def enter_support(tree, size, i, loss):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
+def loss_of_rank(tree, size, i, rank):  # type: ignore[no-untyped-def]
+    """The ``rank``-th least loss of problem i's list of a size; ∞ where the list is shorter."""
+    losses, n = tree.found_loss[size, i], tree.found_n[size, i]
+    if n < rank:
+        return np.inf
+    last = -1
+    for _ in range(rank):
+        best = -1
+        for t in range(n):
+            after = last < 0 or losses[t] > losses[last] or (losses[t] == losses[last] and t > last)
+            if after and (best < 0 or losses[t] < losses[best]):
+                best = t
+        last = best
+    return losses[last]
+
+
+@kernel(inner=True)
 def factorise(tree, level):  # type: ignore[no-untyped-def]
     """Compute A, β and added losses of the level's node afresh, from the factor of all columns.
 

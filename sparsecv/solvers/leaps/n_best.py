@@ -17,6 +17,7 @@ from ..supports.rounding import pad_support
 from .all_sizes import MAX_COLUMNS, active_columns, open_loss, root_state, run, seed
 from .open_nodes import RELATIVE_ROUNDING
 from .tree_kernels import TREE
+from .unit_sizes import fits_memory, search_units
 
 # A rank counts as proved where rounding, and what a working γ above 0 adds where the given γ is 0,
 # are at most this share of the objective. Doubled, ranks of objectives twice as close are proved.
@@ -48,26 +49,39 @@ def n_best_subsets(
 ) -> list[RankedSupports]:
     """The n best supports of every size, or all where there are fewer, from one tree.
 
-    Up to 168 columns the tree prunes by the n-th best support of a size. Where a limit ends the
-    search, a support is proved to be among the best if no open node can hold a better one. With
-    more columns nothing is searched, and the known supports are ranked.
+    Up to 168 columns (with constraints, as long as a tree's matrices fit into memory) the tree
+    prunes by the n-th best support of a size. Where a limit ends the search, a support is proved to
+    be among the best if no open node can hold a better one. With more columns nothing is searched,
+    and the known supports are ranked.
 
-    problem: Its τ is not used. Columns that are zero in every row never enter.
+    problem: Its τ is not used. Columns that are zero in every row never enter, but with constraints
+        or to fill a support up to its size. Under constraints a size is a number of units, columns
+        or groups of columns, and only supports that obey the constraints count.
     known: Good supports of any size.
     Returns: For every size, in the order of :func:`checked_sizes`; of supports whose objectives are
         equal the lexicographically first comes first.
-    Raises InputError: The problem has constraints.
     """
-    problem.refuse_constraints("the search for the n best supports")
     limits = (limits or Limits()).within()
     problem = problem.at_unit_length()
-    wanted, active = checked_sizes(problem, sizes), active_columns(problem)
+    wanted, active, asked = (
+        checked_sizes(problem, sizes),
+        active_columns(problem),
+        problem.constraints,
+    )
     inner = np.minimum(wanted, active.size)
     candidates: list[set[tuple[int, ...]]] = [
-        {tuple(s.tolist()) for s in known if s.size == size} for size in wanted
+        {tuple(s.tolist()) for s in known if asked.units(s).size == size and asked.allowed(s)}
+        for size in wanted
     ]
     bound = np.zeros(wanted.size)
-    if active.size <= MAX_COLUMNS:
+    if not asked.plain:
+        if fits_memory(problem):
+            starts = [s for s in known if asked.allowed(s)]
+            units = search_units(problem, wanted, starts, limits, max(n, 2))
+            for found, more in zip(candidates, units.candidates, strict=True):
+                found.update(tuple(s.tolist()) for s in more)
+            bound = units.bound if units.status is not Status.OPTIMAL else bound + np.inf
+    elif active.size <= MAX_COLUMNS:
         state = root_state(problem, active, np.unique(inner), n_best=n)
         seed(state, active, [s for s in known if 0 < s.size <= inner.max()], int(inner.max()))
         status = run(state, limits, TREE.nodes_per_look)

@@ -29,6 +29,7 @@ from .leaps_node import (
     factorise,
     highest_rank,
     interrupt,
+    loss_of_rank,
     mask_child,
     new_tree,
 )
@@ -198,23 +199,6 @@ def loss_of_runner_up(st, size):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def loss_of_rank(st, size, i, rank):  # type: ignore[no-untyped-def]
-    """The ``rank``-th least loss of problem i's list of a size; ∞ where the list is shorter."""
-    losses, n = st.tree.found_loss[size, i], st.tree.found_n[size, i]
-    if n < rank:
-        return np.inf
-    last = -1
-    for _ in range(rank):
-        best = -1
-        for t in range(n):
-            after = last < 0 or losses[t] > losses[last] or (losses[t] == losses[last] and t > last)
-            if after and (best < 0 or losses[t] < losses[best]):
-                best = t
-        last = best
-    return losses[last]
-
-
-@kernel(inner=True)
 def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
     """Enter the child without free member j for every open problem whose incumbents it improves.
 
@@ -238,7 +222,7 @@ def enter_child(st, level, j, size):  # type: ignore[no-untyped-def]
             within = min(least * (1.0 + margin), loss_of_runner_up(st, size) * (1.0 + tie))
             most = max(most, within)
         if options.n_best > 1:
-            most = loss_of_rank(st, size, i, options.n_best) * (1.0 + tie)
+            most = loss_of_rank(tree, size, i, options.n_best) * (1.0 + tie)
         max_loss_kept[size, i] = most
         if tolerance > 0.0:
             full = tree.columns_of[st.V.shape[0], st.V.shape[0]] ** 2

@@ -88,6 +88,7 @@ def new_unit_tree(
     limits: tuple[Array, Array],
     sizes: NDArray[np.intp],
     ties: int,
+    n_best: int = 1,
 ) -> UnitTree:
     """Allocate a tree over units.
 
@@ -99,6 +100,7 @@ def new_unit_tree(
     limits: Least and largest values of the coefficients, shape (p,) each.
     sizes: Numbers of units wanted.
     ties: How many supports are kept for each size.
+    n_best: How many of the best supports of each size are wanted.
     """
     p, m = R.shape[0] - 1, first.size - 1
     words = mask_words(m)
@@ -155,7 +157,7 @@ def new_unit_tree(
         found_n=np.zeros((m + 1, 1), dtype=np.int64),
         support=np.zeros(words, dtype=np.uint64),
         counts=record(COUNTS),
-        options=record(OPTIONS, least_pivot=np.sqrt(ridge)),
+        options=record(OPTIONS, least_pivot=np.sqrt(ridge), n_best=n_best),
         **path,
         **rooms,
     )

@@ -61,8 +61,13 @@ def search_units(
     sizes: NDArray[np.intp],
     starts: Sequence[Support],
     limits: Limits,
+    n_best: int = 1,
 ) -> UnitSizes:
-    """Search for the best allowed support of every size, a number of units."""
+    """Search for the best allowed support of every size, a number of units.
+
+    n_best: With more than 1, this many best supports of exactly every size are among the
+        candidates, and a bound is that of the supports that are not.
+    """
     asked = problem.constraints
     left = np.flatnonzero(~asked.exclude)
     place = np.full(asked.n_units, -1)
@@ -80,7 +85,8 @@ def search_units(
         asked.strong,
         (asked.lower[columns], asked.upper[columns]),
         sizes,
-        SETTINGS.ties,
+        SETTINGS.ties + n_best - 1,
+        n_best,
     )
     full = float(R[-1, -1] ** 2)
     kernels.begin_units(tree, asked.include[left].astype(np.int8))
@@ -99,7 +105,12 @@ def search_units(
         if kernels.advance_units(tree, limits.nodes_left(nodes, nodes_per_look)):
             status = Status.OPTIMAL
             break
-    bound = np.minimum(tree.least_bound[sizes], _open_loss(tree, sizes))
+    bound = _open_loss(tree, sizes)
+    if n_best > 1:
+        found = [[from_mask(mask) for mask in _listed(tree, int(s))] for s in sizes]
+        candidates = [[asked.columns_of(left[units]) for units in some] for some in found]
+        return UnitSizes(candidates, full + bound, 0.0, status, int(tree.counts[0].nodes))
+    bound = np.minimum(tree.least_bound[sizes], bound)
     if asked.bounded:
         bound = np.minimum(bound, np.minimum.accumulate(tree.max_searched)[sizes])
     found = [[asked.columns_of(left[units]) for units in _tied(tree, int(s))] for s in sizes]
@@ -107,6 +118,11 @@ def search_units(
     found = [some or [asked.padded(least, int(s))] for some, s in zip(found, sizes, strict=True)]
     tie = float(tree.options[0].tie)
     return UnitSizes(found, full + bound, tie, status, int(tree.counts[0].nodes))
+
+
+def _listed(tree: UnitTree, size: int) -> NDArray[np.uint64]:
+    """All supports of exactly ``size`` units that are kept, as bit masks of units."""
+    return np.asarray(tree.found[size, 0, : int(tree.found_n[size, 0])])
 
 
 def _tied(tree: UnitTree, size: int) -> list[NDArray[np.intp]]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, dot, order_steps
-from .leaps_node import enter_support
+from .leaps_node import enter_support, loss_of_rank
 from .unit_fit import LACKING_SHARE, fit_inside, outside
 from .unit_node import (
     FIXED,
@@ -87,12 +87,27 @@ def enter_units(tree, state, size, loss):  # type: ignore[no-untyped-def]
     if not enter_support(tree, size, 0, loss):
         return
     tree.best[size] = min(tree.best[size], loss)
-    most = tree.best[size] * (1.0 + tree.options[0].tie)
+    last = tree.best[size]
+    if tree.options[0].n_best > 1:
+        last = loss_of_rank(tree, size, 0, tree.options[0].n_best)
+    most = last * (1.0 + tree.options[0].tie)
     tree.max_kept[size] = most
-    if tree.rules[0].bounded > 0:
-        most = tree.best[size] - TIED_SHARE * (tree.rules[0].full + tree.best[size])
+    if tree.rules[0].bounded > 0 and last < np.inf:
+        most = last - TIED_SHARE * (tree.rules[0].full + last)
+    if tree.options[0].n_best > 1:  # The n-th best of a larger size may be worse.
+        tree.max_searched[size] = most
+        return
     for s in range(size, tree.best.shape[0]):  # A larger size is at least as good.
         tree.max_searched[s] = min(tree.max_searched[s], most)
+
+
+@kernel(inner=True)
+def may_hold_better(tree, bound, low, high):  # type: ignore[no-untyped-def]
+    """Whether supports of this bound with a wanted size from ``low`` to ``high`` may be wanted."""
+    s = tree.next_wanted[low]
+    while tree.options[0].n_best > 1 and s < high and bound > tree.max_searched[s]:
+        s = tree.next_wanted[s + 1]
+    return s <= high and bound <= tree.max_searched[s]
 
 
 @kernel(inner=True)
@@ -247,7 +262,7 @@ def advance_units(tree, max_nodes):  # type: ignore[no-untyped-def]
         state, child = tree.state[level], tree.state[below]
         loss = tree.loss[level] + tree.added[level, unit]
         bound = max(loss, tree.bound[level], tree.own_bound[level] + tree.rise[level, unit])
-        if bound > tree.max_searched[tree.next_wanted[max(tree.n_fixed[level] + j, 1)]]:
+        if not may_hold_better(tree, bound, max(tree.n_fixed[level] + j, 1), m):
             continue
         for u in range(m):
             child[u] = state[u]
@@ -261,13 +276,11 @@ def advance_units(tree, max_nodes):  # type: ignore[no-untyped-def]
             fixed += child[u] == FIXED
         if size < 1:
             continue
-        low = tree.next_wanted[max(fixed, 1)]
-        if low > size:
-            continue
-        if bound > tree.max_searched[low]:
+        low = max(fixed, 1)
+        if not may_hold_better(tree, bound, low, size):
             continue
         descend(tree, level, unit, loss)
-        if fixed < size and low < size and tree.bound[below] <= tree.max_searched[low]:
+        if fixed < size and may_hold_better(tree, tree.bound[below], low, size - 1):
             level = below
     tree.counts[0].level = level
     tree.counts[0].nodes += done

@@ -21,7 +21,7 @@ from .core.problem import EPS, SparseRidgeProblem, checked_support
 from .core.reduction import reduced
 from .core.result import Proof, Solution, Status, Work
 from .core.threads import on_one_thread
-from .leaps.all_sizes import active_columns, best_subsets
+from .leaps.all_sizes import active_columns, best_subsets, support_bound
 from .leaps.unit_sizes import fits_memory
 
 Backend = Callable[..., Proof]  # takes a problem and the keywords of :func:`register_backend`
@@ -192,7 +192,7 @@ def _native(
     if int(asked.include.sum()) == problem.tau:  # Nothing is left to choose.
         only = asked.columns_of(np.flatnonzero(asked.include))
         objective = problem.objective(only)
-        bound = max(objective * (1.0 - 1e-9) - problem.data_loss(objective), 0.0)
+        bound = max(support_bound(problem, only) - problem.data_loss(objective), 0.0)
         return Proof(only, objective, bound, Status.OPTIMAL, Work(0, limits.elapsed()))
     if free is not None:
         starts = [free.inside(start) for start in warm_starts]

@@ -198,10 +198,15 @@ def test_sizes_and_forward_steps_know_constraints(options: dict[str, Any]) -> No
             assert (0 in some) == (1 in some) or "column_groups" not in options
     assert (path["coef"] >= 0.0).all() or "positive" not in options
     np.testing.assert_array_equal(model.at_size(model.tau_).coef_, model.coef_)
-    with pytest.raises(InputError, match="leave out n_best"):
-        model.set_params(n_best=2).fit(X, y)
-    with pytest.raises(InputError, match="leave out n_best"):
-        SparseRidge(tau=2, n_best=2, **options).fit(X, y)
+    found = model.set_params(n_best=2).fit(X, y).alternatives_
+    first = found["rank"] == 1
+    assert first.sum() == path["tau"].size
+    assert found["proved"].all()
+    for columns in found["columns"]:
+        assert 4 in columns or "include" not in options
+        assert (0 in columns) == (1 in columns) or "column_groups" not in options
+    alone = SparseRidge(tau=2, n_best=2, **options).fit(X, y).alternatives_
+    assert alone["proved"].all()
 
 
 def test_columns_without_a_penalty_are_in_every_subset() -> None:

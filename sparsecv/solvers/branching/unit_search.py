@@ -18,6 +18,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, Work
 from ..kernels.linalg import Array, record
+from ..leaps.all_sizes import support_bound
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE
 from ..relaxation.unit_diagonal import SETTINGS as DIAGONAL
@@ -133,7 +134,10 @@ class UnitTree(Tree):
         began = time.perf_counter()
         code = super().advance(nodes)
         for row in self.kept.tolist():
-            self.enter(self.columns(self.open.state[row] == node.IN))
+            support = self.columns(self.open.state[row] == node.IN)
+            self.enter(support)
+            bound = max(float(self.open.bound[row]), support_bound(self.problem, support))
+            self.now["pruned"] = np.minimum(self.now["pruned"], bound)
             self.open.spare[int(self.counts["spare"][0])] = row
             self.counts["spare"] += 1
         self.counts["kept"] = 0

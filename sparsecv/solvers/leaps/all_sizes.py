@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
@@ -294,6 +295,27 @@ def rounding_margin(value: Array, yy: float | Array, tie: float | Array) -> Arra
     return (
         (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
     )
+
+
+def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
+    """The objective of a support, less what rounding can have added to the fit; at least 0.
+
+    The margin is :func:`rounding_margin` with the largest variance inflation factor of the support,
+    and without a limit: where columns nearly depend on each other the bound may be 0.
+    """
+    s, objective = support.size, problem.objective(support)
+    R = problem._augmented_triangle(support)[:s, :s]
+    inverse, failed = sla.lapack.dtrtri(R)
+    inflation = np.inf
+    if not failed and np.isfinite(inverse).all():
+        inflation = float(
+            (np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)).max(initial=1)
+        )
+    tie = 1e-11 + 20.0 * EPS * inflation
+    if not tie < 1.0:
+        return 0.0
+    margin = rounding_margin(np.array(objective), problem.yy, tie)
+    return max(float(objective - margin), 0.0)
 
 
 def _greedy_supports(

@@ -102,13 +102,11 @@ def new_unit_tree(
     ties: How many supports are kept for each size.
     n_best: How many of the best supports of each size are wanted.
     """
-    p, m = R.shape[0] - 1, first.size - 1
-    words = mask_words(m)
+    p, m, words = R.shape[0] - 1, first.size - 1, mask_words(first.size - 1)
     columns_of = np.ascontiguousarray(R.T)
     columns_of[p, p] = 0.0
-    bounded = bool(np.isfinite(limits[0]).any() or np.isfinite(limits[1]).any())
-    levels = m + 1
-    place = np.zeros(p, dtype=np.int64)
+    bounded = bool(np.isfinite(limits).any())
+    levels, place = m + 1, np.zeros(p, dtype=np.int64)
     rooms: dict[str, Any] = {
         "columns": place,
         "dropped": place.copy(),

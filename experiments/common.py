@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ PAPER_SETS = {
 PAPER_GAMMAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
+@lru_cache(maxsize=16)
 def rows(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Raw X and y of a data set, of "ames", or of "synthetic:n,p,tau,rho,nu,seed"."""
+    """Raw X and y of a data set, of "ames", or of "synthetic:n,p,tau,rho,nu,seed"; kept."""
     if name == "ames":
         return ames()
     if name.startswith("synthetic:"):

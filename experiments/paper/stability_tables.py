@@ -1,6 +1,6 @@
 """This script measures stability-regularised CV on 13 data sets: Tables 1, 2 and 4 of its paper.
 
-    python -m experiments.paper.stability_tables [--quick] [--trees] [--splits N] [data set ...]
+    python -m experiments.paper.stability_tables [--quick] [--trees|--again] [--splits N] [SET ...]
 
 Every split keeps 10 % of the rows for the test; the other rows get five folds, which all methods
 share. Sparse ridge has 20 γ over the paper's range ([1e-3, 1e3], 2/γ in the paper's notation) and
@@ -11,10 +11,15 @@ error. The final model has γ·n/n_train, as in the paper. The peers are glmnet,
 L0Learn's algorithm, as experiments/references.py runs them; a peer that is not installed is left
 out. ``--trees`` measures CART and XGBoost instead (Table 2), by coordinate descent from depth 5.
 
-``--quick`` takes two splits of the six smallest sets; the full table of sparse ridge has 20 splits,
-twice the paper's, and that of the trees the paper's 50. Rows are appended to
-results/stability_tables.csv (or stability_trees.csv), and a run that was interrupted goes on. The
-summary beside the paper's numbers has 95 % intervals from 2,000 bootstrap samples of the splits.
+``--again`` computes sparse ridge a second time by other code, for the first ten splits: "rounding"
+rounds the relaxation as the paper does (sets to 200 columns), and "enumerated" is Algorithm 1 in
+plain numpy over all supports (sets to nine columns), which uses nothing of sparsecv.
+
+``--quick`` takes two splits of the six smallest sets; the full table of sparse ridge has 100
+splits, ten times the paper's, with peers in the first ten, and that of the trees the paper's 50.
+Rows are appended to results/stability_tables.csv (or stability_trees.csv), and a run that was
+interrupted goes on. The summary beside the paper's numbers has 95 % intervals from 2,000 bootstrap
+samples of the splits, and what ten splits drawn at random would have given.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -54,15 +61,20 @@ TREES = {"CART": cart, "XGBoost": xgboost}
 # ``candidate`` is the number of the chosen hyperparameters; equal numbers mean an equal choice.
 COLUMNS = ("columns", "cv_error", "test_error", "seconds", "candidate")
 BOOTSTRAP_SAMPLES = 2000
+# Splits in which other packages and the second computations run, too; the paper has as many.
+SPLITS_WITH_PEERS = 10
+# Sets on which sparse ridge is computed a second time, and how.
+AGAIN = {"rounding": (*OVERDETERMINED, "bardet"), "enumerated": ("prostate", "toxicity", "steam")}
+LAMBDAS = (0.0, *np.logspace(-4.0, 4.0, 10).tolist())
 
 
-def sparse_ridge(table: Table, name: str, split: int) -> None:
+def sparse_ridge(table: Table, name: str, split: int, solver: str = "auto") -> None:
     """Add the three choices of sparse ridge, which come from the same fits."""
     X, y, Z, z = train_and_test(name, split, 0.1)
-    n = y.size
+    n, prefix = y.size, "" if solver == "auto" else f"{solver}, "
     started = time.process_time()
     taus = np.arange(1, largest_tau(n, X.shape[1]) + 1)
-    learner = SparseRidgeLearner(X, y, taus, GAMMAS)
+    learner = SparseRidgeLearner(X, y, taus, GAMMAS, solver=solver)
     errors = partial_errors(learner, make_folds(str(K), n, seed=split).label, learner.size)
     nested = select(errors)
     seconds = time.process_time() - started
@@ -79,7 +91,73 @@ def sparse_ridge(table: Table, name: str, split: int) -> None:
         test = float(np.mean((z - predicted[c]) ** 2))
         size = float(taus[c % taus.size])
         found = {"columns": size, "cv_error": error, "test_error": test}
-        table.add(name, split, rule, **found, seconds=seconds, candidate=c)
+        table.add(name, split, f"{prefix}{rule}", **found, seconds=seconds, candidate=c)
+
+
+def all_supports(X: np.ndarray, y: np.ndarray, Z: np.ndarray, most: int, gammas: np.ndarray) -> Any:
+    """Predictions at Z of the best ridge fit of every γ and size, by trying every support.
+
+    Returns: An array (γ, size, rows of Z), γ·size first in the order of ``SparseRidgeLearner``.
+    """
+    mean, spread, level = X.mean(axis=0), X.std(axis=0), y.mean()
+    spread = np.where(X.min(axis=0) < X.max(axis=0), spread, np.inf)
+    A, B, b = (X - mean) / spread, (Z - mean) / spread, y - level
+    least = np.full((gammas.size, most), np.inf)
+    predicted = np.full((gammas.size, most, len(Z)), level)
+    for size in range(1, most + 1):
+        supports = np.array(list(combinations(range(X.shape[1]), size)))
+        gram = (A.T @ A)[supports[:, :, None], supports[:, None, :]]
+        moments = (A.T @ b)[supports]
+        for a, gamma in enumerate(gammas):
+            coef = np.linalg.solve(gram + gamma / 2.0 * np.eye(size), moments[..., None])[..., 0]
+            values = b @ b - np.einsum("si,si->s", moments, coef)
+            best = int(values.argmin())
+            if values[best] < least[a, size - 1]:
+                least[a, size - 1] = values[best]
+                predicted[a, size - 1] = level + B[:, supports[best]] @ coef[best]
+        if size > 1:  # a smaller support may be better where columns have no use
+            worse = least[:, size - 1] > least[:, size - 2]
+            least[worse, size - 1] = least[worse, size - 2]
+            predicted[worse, size - 1] = predicted[worse, size - 2]
+    return predicted.reshape(-1, len(Z))
+
+
+def enumerated(table: Table, name: str, split: int) -> None:
+    """Add the plain and the nested choice by Algorithm 1 in plain numpy, over all supports."""
+    X, y, Z, z = train_and_test(name, split, 0.1)
+    n, started = y.size, time.process_time()
+    most = largest_tau(n, X.shape[1])
+    label = make_folds(str(K), n, seed=split).label
+    losses = {}  # by the folds that are left out: squared errors (candidates, rows)
+    for gone in [(), *((t,) for t in range(K)), *combinations(range(K), 2)]:
+        kept = ~np.isin(label, gone)
+        losses[gone] = np.square(y - all_supports(X[kept], y[kept], X, most, GAMMAS))
+
+    def criteria(gone: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """CV error and stability with an outer fold left out, or none."""
+        rest, rows = [t for t in range(K) if t not in gone], ~np.isin(label, gone)
+        less = [losses[tuple(sorted((*gone, t)))] for t in rest]
+        held = np.mean([e[:, label == t].mean(axis=1) for t, e in zip(rest, less, strict=True)], 0)
+        change = [np.abs(e - losses[gone])[:, rows].mean(axis=1) for e in less]
+        return held, np.max(change, axis=0)
+
+    inner = [criteria((t,)) for t in range(K)]
+    outer = []
+    for weight in LAMBDAS:
+        at = [int(np.argmin(held + weight * change)) for held, change in inner]
+        outer.append(np.mean([losses[(t,)][at[t], label == t].mean() for t in range(K)]))
+    best = int(np.argmin(outer))
+    held, change = criteria(())
+    chosen = {
+        "plain": (int(np.argmin(held)), float(held.min())),
+        "nested": (int(np.argmin(held + LAMBDAS[best] * change)), float(outer[best])),
+    }
+    seconds = time.process_time() - started
+    final = all_supports(X, y, Z, most, GAMMAS * K / (K - 1))
+    for rule, (c, error) in chosen.items():
+        test = float(np.mean((z - final[c]) ** 2))
+        found = {"columns": 1.0 + c % most, "cv_error": error, "test_error": test}
+        table.add(name, split, f"enumerated, {rule}", **found, seconds=seconds, candidate=c)
 
 
 def peer(table: Table, name: str, split: int, way: str) -> None:
@@ -117,12 +195,21 @@ def interval(samples: np.ndarray) -> str:
     return f"[{low:.1f}, {high:.1f}]"
 
 
-def figures(table: Table, names: tuple[str, ...], prefix: str) -> list[str]:
-    """The figures of the paper's text: improvement, agreement and disappointment."""
+def figures(
+    table: Table, names: tuple[str, ...], prefix: str, splits: int | None = None
+) -> list[str]:
+    """The figures of the paper's text: improvement, agreement and disappointment.
+
+    splits: Only so many splits count; None: all.
+    """
     values = {}
     for name in names:
         rules = [f"{prefix}{rule}" for rule in ("plain", "nested")]
-        both = [split for split, known in table.splits(name).items() if known >= set(rules)]
+        both = [
+            split
+            for split, known in table.splits(name).items()
+            if known >= set(rules) and (splits is None or split < splits)
+        ]
         values[name] = np.array(
             [
                 [[table.known[name, split, rule][key] for key in COLUMNS[1:]] for rule in rules]
@@ -152,16 +239,20 @@ def figures(table: Table, names: tuple[str, ...], prefix: str) -> list[str]:
         "nested and plain choose the same": agreement,
     }
     random = np.random.default_rng(0)
-    drawn = [
-        {name: one[random.integers(0, len(one), len(one))] for name, one in values.items()}
-        for _ in range(BOOTSTRAP_SAMPLES)
-    ]
+    drawn, few = (
+        [
+            {name: one[random.integers(0, len(one), size or len(one))] for name, one in pairs}
+            for _ in range(BOOTSTRAP_SAMPLES)
+        ]
+        for size, pairs in ((None, values.items()), (SPLITS_WITH_PEERS, values.items()))
+    )
     lines = []
     for head, figure in asked.items():
         point = figure(values)
         if np.isfinite(point):
             spread = interval(np.array([figure(one) for one in drawn]))
-            lines.append(f"  {head:<46}{point:7.1f} %  {spread}")
+            chance = interval(np.array([figure(one) for one in few]))
+            lines.append(f"  {head:<46}{point:7.1f} %  {spread:<15} ten splits {chance}")
     return lines
 
 
@@ -185,40 +276,84 @@ def summary(table: Table, names: tuple[str, ...], ways: tuple[str, ...], title: 
     return "\n".join(lines)
 
 
+def same_choices(table: Table, prefix: str) -> str:
+    """How often the second computation takes the same candidate, and how far errors differ."""
+    equal, apart = [], [0.0]
+    for (name, split, method), row in table.known.items():
+        if method.startswith(prefix) and not method.endswith("corrected"):
+            other = table.known[name, split, method.removeprefix(prefix)]
+            equal.append(row["candidate"] == other["candidate"])
+            apart.append(abs(row["cv_error"] / other["cv_error"] - 1.0))
+    text = f"the same candidate in {100 * np.mean(equal):.1f} % of {len(equal)} choices"
+    return f"  {text}; errors differ by {100 * np.median(apart):.2g} % (median)"
+
+
+def fill(table: Table, names: tuple[str, ...], splits: int, learners: tuple[str, ...]) -> None:
+    """Add what is missing: of the trees in ``learners``, else of sparse ridge and its peers."""
+    for split in range(splits):
+        for name in names:
+            for way in learners:
+                if not table.has(name, split, f"{way}, nested"):
+                    tree(table, name, split, way)
+            if learners:
+                continue
+            if not table.has(name, split, RULES[-1]):
+                sparse_ridge(table, name, split)
+            for way in PEERS if split < SPLITS_WITH_PEERS else ():
+                if not table.has(name, split, way):
+                    peer(table, name, split, way)
+
+
+def fill_again(table: Table, names: tuple[str, ...], splits: int) -> None:
+    """Add what is missing of the second computations."""
+    for split in range(min(splits, SPLITS_WITH_PEERS)):
+        for solver, among in AGAIN.items():
+            for name in (one for one in names if one in among):
+                if table.has(name, split, f"{solver}, nested"):
+                    continue
+                if solver == "enumerated":
+                    enumerated(table, name, split)
+                else:
+                    sparse_ridge(table, name, split, solver)
+
+
 def main() -> None:
     arguments = sys.argv[1:]
     quick, trees = "--quick" in arguments, "--trees" in arguments
-    splits = 2 if quick else 50 if trees else 20
+    splits = 2 if quick else 50 if trees else 100
     if "--splits" in arguments:
         splits = int(arguments[arguments.index("--splits") + 1])
     names = tuple(one for one in arguments if one in SETS) or (QUICK if quick else SETS)
-    learners = tuple(way for way in TREES if way in arguments) or tuple(TREES)
+    learners = (tuple(way for way in TREES if way in arguments) or tuple(TREES)) if trees else ()
     stem = "stability_trees" if trees else "stability_tables"
     file = RESULTS / f"{stem}{'_quick' if quick else ''}.csv"
     table = Table(file, COLUMNS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for split in range(splits):
-            for name in names:
-                if trees:
-                    for way in learners:
-                        if not table.has(name, split, f"{way}, nested"):
-                            tree(table, name, split, way)
-                    continue
-                if not table.has(name, split, RULES[-1]):
-                    sparse_ridge(table, name, split)
-                for way in PEERS:
-                    if not table.has(name, split, way):
-                        peer(table, name, split, way)
+        if "--again" in arguments:
+            fill_again(table, names, splits)
+        else:
+            fill(table, names, splits, learners)
     if trees:
         ways = tuple(f"{way}, {rule}" for way in learners for rule in RULES[:2])
         text = summary(table, names, ways, "Table 2")
         heads = {f"{way}, ": way for way in learners}
     else:
         text = summary(table, names, (*RULES, *PEERS), "Tables 1 and 4")
+        known = {method.partition(", ")[0] for _, _, method in table.known}
         heads = {"": "sparse ridge"}
+        heads |= {f"{way}, ": f"sparse ridge again, {way}" for way in AGAIN if way in known}
     for prefix, head in heads.items():
-        text += "\n".join(["", f"{head}, with 95 % intervals", *figures(table, names, prefix), ""])
+        among = tuple(
+            n for n in names if any(k[::2] == (n, f"{prefix}nested") for k in table.known)
+        )
+        lines = [f"{head}, with 95 % intervals", *figures(table, among, prefix)]
+        if prefix and not trees:
+            lines.append(same_choices(table, prefix))
+            again = 1 + max(k[1] for k in table.known if k[2].startswith(prefix))
+            with_first = figures(table, among, "", again)
+            lines += ["  the same sets and splits as first computed:", *with_first]
+        text += "\n".join(["", *lines, ""])
     file.with_suffix(".txt").write_text(text, encoding="utf-8")
     print(text)
 

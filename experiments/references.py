@@ -10,9 +10,13 @@ model.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path as File
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,11 +108,18 @@ def glmnet(
 
 def l0learn(weights: Array, X: Array, y: Array, Z: Array, grid: Any) -> tuple[Any, Array, Array]:
     """For every ridge weight and size k, the path's largest model of at most k columns."""
-    import fastsparsegams
-
     A, b, B, mean = scaled(X, y, Z)
     most = min(X.shape[1], MAX_L0LEARN_COLUMNS, y.size // 2) if grid is None else grid
-    coef = np.zeros((X.shape[1], weights.size, most))
+    coef = l0learn_models(weights, A, b, most)
+    return most, mean + B @ coef, np.count_nonzero(coef, axis=0)
+
+
+def l0learn_models(weights: Array, A: Array, b: Array, most: int) -> Array:
+    """Coefficients, shape (p, weights · sizes), of :func:`l0learn` for centred rows."""
+    import fastsparsegams
+
+    p = A.shape[1]
+    coef = np.zeros((p, weights.size, most))
     for number, weight in enumerate(weights):
         path = fastsparsegams.fit(
             np.asfortranarray(A),
@@ -122,14 +133,13 @@ def l0learn(weights: Array, X: Array, y: Array, Z: Array, grid: Any) -> tuple[An
             num_lambda=MODELS_OF_A_PATH,
             intercept=False,
         )
-        found, sizes = path.coeffs[0].toarray()[-X.shape[1] :], np.array(path.support_size[0])
+        found, sizes = path.coeffs[0].toarray()[-p:], np.array(path.support_size[0])
         for size in range(1, most + 1):
             within = np.flatnonzero(sizes <= size)
             if within.size:
                 last = within[sizes[within] == sizes[within].max()][-1]
                 coef[:, number, size - 1] = found[:, last]
-    coef = coef.reshape(X.shape[1], -1)
-    return most, mean + B @ coef, np.count_nonzero(coef, axis=0)
+    return coef.reshape(p, -1)
 
 
 PATHS: dict[str, Path] = {
@@ -171,3 +181,41 @@ def of_least_error(
             of_best = predicted[:, best], int(columns[best]), float(error[best] / y.size)
             found.append(Chosen(size, *of_best))
     return found
+
+
+CV_GLMNET = """
+suppressMessages(library(glmnet))
+read <- function(name) as.matrix(read.csv(name, header = FALSE))
+d <- read("train.csv"); Z <- read("test.csv"); p <- ncol(Z); best <- Inf
+for (alpha in seq(0, 1, .1)) {
+  fit <- cv.glmnet(d[, 1:p], d[, p + 1], foldid = d[, p + 2], alpha = alpha)
+  if (min(fit$cvm) < best) {
+    best <- min(fit$cvm)
+    columns <- fit$nzero[[which.min(fit$cvm)]]
+    predicted <- predict(fit, Z, s = "lambda.min")
+  }
+}
+cat(best, columns, format(predicted, digits = 17), "\\n")
+"""
+
+
+def has_r_glmnet() -> bool:
+    """Whether R and its package glmnet are installed."""
+    if shutil.which("Rscript") is None:
+        return False
+    return subprocess.run(["Rscript", "-e", "library(glmnet)"], capture_output=True).returncode == 0
+
+
+def r_glmnet(X: Array, y: Array, Z: Array, seed: int) -> Chosen:
+    """The model of least error of R's cv.glmnet over α = 0, .1 to 1, on the same five folds."""
+    label = np.zeros(y.size)
+    for number, (_, test) in enumerate(KFold(5, shuffle=True, random_state=seed).split(X)):
+        label[test] = number + 1
+    with tempfile.TemporaryDirectory() as folder:
+        for name, table in (("train", np.column_stack([X, y, label])), ("test", Z)):
+            np.savetxt(File(folder) / f"{name}.csv", table, "%.17g", ",")
+        done = subprocess.run(
+            ["Rscript", "-e", CV_GLMNET], cwd=folder, capture_output=True, text=True, check=True
+        )
+    error, columns, *predicted = map(float, done.stdout.split())
+    return Chosen(None, np.array(predicted), int(columns), error)

@@ -289,19 +289,18 @@ def same_choices(table: Table, prefix: str) -> str:
 
 
 def fill(table: Table, names: tuple[str, ...], splits: int, learners: tuple[str, ...]) -> None:
-    """Add what is missing: of the trees in ``learners``, else of sparse ridge and its peers."""
-    for split in range(splits):
-        for name in names:
-            for way in learners:
-                if not table.has(name, split, f"{way}, nested"):
-                    tree(table, name, split, way)
-            if learners:
-                continue
-            if not table.has(name, split, RULES[-1]):
-                sparse_ridge(table, name, split)
-            for way in PEERS if split < SPLITS_WITH_PEERS else ():
-                if not table.has(name, split, way):
-                    peer(table, name, split, way)
+    """Add what is missing: of the trees in ``learners``, else of sparse ridge, then its peers."""
+    every = [(split, name) for split in range(splits) for name in names]
+    for split, name in every:
+        for way in learners:
+            if not table.has(name, split, f"{way}, nested"):
+                tree(table, name, split, way)
+        if not learners and not table.has(name, split, RULES[-1]):
+            sparse_ridge(table, name, split)
+    for split, name in every[: 0 if learners else SPLITS_WITH_PEERS * len(names)]:
+        for way in PEERS:
+            if not table.has(name, split, way):
+                peer(table, name, split, way)
 
 
 def fill_again(table: Table, names: tuple[str, ...], splits: int) -> None:

@@ -7,9 +7,9 @@ share. Sparse ridge is fitted three times: with the paper's sizes (from 2 to the
 τ log τ ≤ min(n, p)), with every size up to min(n, p), and as ``SparseRidgeCV()`` chooses without
 being told anything but the folds. The first two search ten γ from 1e-4 to 1e4 and alternate
 between γ and τ from the best pair, and take the least CV error (rule "minimum").
-The peers are glmnet (α = 0, .1 to 1), MCP with ncvreg's defaults (skglm) and L0Learn's algorithm
-(fastsparsegams, 10 ridge weights), as experiments/references.py runs them; a peer that is not
-installed is left out.
+The peers are glmnet (α = 0, .1 to 1; its Python port, and cv.glmnet in R), MCP with ncvreg's
+defaults (skglm) and L0Learn's algorithm (fastsparsegams, 10 ridge weights), as
+experiments/references.py runs them; a peer that is not installed is left out.
 ``--quick`` takes two splits of the six smallest sets. Rows are appended to
 results/tables_three_four.csv, and a run that was interrupted goes on; the summary beside the
 paper's numbers is written to results/tables_three_four.txt.
@@ -17,6 +17,7 @@ paper's numbers is written to results/tables_three_four.txt.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -27,7 +28,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from experiments.common import RESULTS, machine, train_and_test
-from experiments.references import PATHS, l0learn, of_least_error
+from experiments.references import PATHS, has_r_glmnet, l0learn, of_least_error, r_glmnet
 from experiments.resumable import Table, geometric, printed_numbers, shown
 from sparsecv import SparseRidgeCV
 from sparsecv.stability import largest_tau
@@ -38,9 +39,12 @@ SETS = (
 )
 QUICK = ("toxicity", "steam", "alcohol2", "prostate", "servo", "hitters_log10")
 OURS = ("paper's sizes", "all sizes", "default")
+L0LEARN_WEIGHTS = np.geomspace(1e-4, 10.0, 10)
 PEERS = {name: PATHS[name] for name in ("MCP", "glmnet") if name in PATHS}
 if "L0Learn" in PATHS:
-    PEERS["L0Learn"] = partial(l0learn, np.geomspace(1e-4, 10.0, 10))
+    PEERS["L0Learn"] = partial(l0learn, L0LEARN_WEIGHTS)
+IN_R = "glmnet (R)"
+PRINTED_AS = {OURS[0]: "MIO", IN_R: "glmnet"}
 COLUMNS = ("columns", "cv_error", "test_error", "seconds", "certified")
 # A fit beyond 45 columns spends at most so many seconds on proofs; its estimates come first.
 # Doubled, a few more cells are proved, and the errors stay as they are.
@@ -78,12 +82,21 @@ def run(table: Table, name: str, split: int) -> None:
             test = float(np.mean((z - best.predicted) ** 2))
             found = {"columns": best.columns, "cv_error": best.cv_error}
             table.add(name, split, way, **found, test_error=test, seconds=seconds, certified=0.0)
+    if not table.has(name, split, IN_R) and has_r_glmnet():
+        started = os.times()
+        best = r_glmnet(X, y, Z, split)
+        ended = os.times()
+        test = float(np.mean((z - best.predicted) ** 2))
+        found = {"columns": best.columns, "cv_error": best.cv_error, "test_error": test}
+        seconds = ended.children_user - started.children_user
+        table.add(name, split, IN_R, **found, seconds=seconds, certified=0.0)
 
 
 def summary(table: Table, names: tuple[str, ...]) -> str:
     """The paper's numbers beside those of the table, and ratios of errors with intervals."""
     lines = [machine(), "", "mean ± standard deviation over the splits; in brackets: the paper", ""]
-    ways = (*OURS, *PEERS)
+    peers = *PEERS, *([IN_R] if any(key[2] == IN_R for key in table.known) else [])
+    ways = *OURS, *peers
     printed = printed_numbers("Tables 3-4, Optimal Cross-Validation")
     ratios: dict[str, dict[str, np.ndarray]] = {way: {} for way in ways}
     for name in names:
@@ -91,19 +104,21 @@ def summary(table: Table, names: tuple[str, ...]) -> str:
         best = table.column(name, "all sizes", "test_error")
         for way in ways:
             cells = {column: table.column(name, way, column) for column in COLUMNS}
-            paper = printed.get((name, "MIO" if way == OURS[0] else way), ("", "", ""))
+            paper = printed.get((name, PRINTED_AS.get(way, way)), ("", "", ""))
             lines.append(
                 f"  {way:<14} CV {shown(cells['cv_error']):<18}{paper[0]:<8} test "
                 f"{shown(cells['test_error']):<18}{paper[1]:<8} columns "
                 f"{cells['columns'].mean():5.1f} {paper[2]:<6} {cells['seconds'].mean():7.2f}s CPU"
             )
             ratios[way][name] = cells["test_error"] / best
-        least = min(PEERS, key=lambda way: table.column(name, way, "cv_error").mean(), default=None)
+        least = min(peers, key=lambda way: table.column(name, way, "cv_error").mean(), default=None)
         if least is not None:
-            difference = table.column(name, "all sizes", "cv_error").mean()
-            difference /= table.column(name, least, "cv_error").mean()
+            other = table.column(name, least, "cv_error")
+            own = table.column(name, "all sizes", "cv_error")
+            low, high = geometric(own / other)[1:]
             lines.append(
-                f"  CV error of all sizes over the least peer's ({least}): {difference:.3f}"
+                f"  CV error of all sizes over the least peer's ({least}): "
+                f"{own.mean() / other.mean():.3f} [{low:.3f}, {high:.3f}]"
             )
         lines.append("")
     lines.append(
@@ -121,8 +136,8 @@ def summary(table: Table, names: tuple[str, ...]) -> str:
                 f"  {way}: all sets {np.exp(np.log(means).mean()):.3f}; " + "; ".join(each)
             )
     ours = sum(table.column(name, way, "seconds").sum() for name in names for way in OURS)
-    peers = sum(table.column(name, way, "seconds").sum() for name in names for way in PEERS)
-    lines += ["", f"CPU seconds in all: sparse ridge {ours:.0f} (three fits), peers {peers:.0f}"]
+    theirs = sum(table.column(name, way, "seconds").sum() for name in names for way in peers)
+    lines += ["", f"CPU seconds in all: sparse ridge {ours:.0f} (three fits), peers {theirs:.0f}"]
     return "\n".join(lines)
 
 

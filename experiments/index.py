@@ -31,11 +31,16 @@ writes this page from the first sentences of the scripts.
 """
 
 
-# Tables of the papers: the summary in results/ that stands below each heading of
-# paper/differences.md, by the heading's text.
-SUMMARIES = {
-    "Tables 3 and 4 of the first paper": "tables_three_four.txt",
-    "Tables 1 and 4 of the stability paper": "stability_tables.txt",
+# The summaries in results/ that stand below each heading of paper/differences.md, by its text.
+SUMMARIES: dict[str, tuple[str, ...]] = {
+    "Confirmed, refuted, undecided": (),
+    "Tables 1 and 2, Figures 2 and 3 of the first paper": ("mio_counts.txt",),
+    "Tables 3 and 4 of the first paper": ("tables_three_four.txt", "l0learn_cells_quick.txt"),
+    "Figures 1 and 2 of the stability paper": ("motivating_example.txt",),
+    "Tables 1 and 4 of the stability paper": ("stability_tables.txt",),
+    "Table 2 of the stability paper": ("stability_trees.txt",),
+    "Tables 1 and 2 of the corrected-CV paper": ("corrected_tables.txt",),
+    "How the time of a fit grows": ("scaling.txt", "global_gamma.txt"),
 }
 
 
@@ -60,8 +65,10 @@ def page() -> str:
     for part in text.split("### ")[1:]:
         heading, _, words = part.partition("\n")
         lines += [f"### {heading}", "", words.strip(), ""]
-        summary = (HERE / "results" / SUMMARIES[heading]).read_text(encoding="utf-8").rstrip()
-        lines += ["```text", *(line.rstrip() for line in summary.splitlines()), "```", ""]
+        for name in SUMMARIES[heading]:
+            summary = (HERE / "results" / name).read_text(encoding="utf-8").rstrip()
+            lines += [f"[{name}](results/{name}):", ""]
+            lines += ["```text", *(line.rstrip() for line in summary.splitlines()), "```", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsecv.plots.curves import save
+from sparsecv.plots.style import GREY, in_style, pyplot
+
 PRINTED = Path(__file__).resolve().parent / "paper" / "printed.csv"
 KEYS = ("dataset", "split", "method")
 Values = dict[str, float]
@@ -96,3 +99,41 @@ def geometric(ratios: np.ndarray) -> tuple[float, float, float]:
     mean = float(logs.mean())
     half = float(t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / np.sqrt(logs.size))
     return float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half))
+
+
+# A mean with the ends of its interval, of every data set.
+Intervals = dict[str, tuple[float, float, float]]
+
+
+@in_style
+def ratios_picture(path: Path, label: str, series: dict[str, Intervals]) -> None:
+    """Draw ratios of test errors with their intervals: a group of bars for each data set.
+
+    label: What is divided by what.
+    series: For every method the ratio of every data set.
+    """
+    names = list(dict.fromkeys(name for one in series.values() for name in one))
+    plt = pyplot()
+    figure, panel = plt.subplots(
+        figsize=(7.0, 1.2 + 0.11 * len(names) * (1 + len(series))), layout="constrained"
+    )
+    for number, (method, found) in enumerate(series.items()):
+        for row, name in enumerate(names):
+            if name not in found:
+                continue
+            mean, low, high = found[name]
+            at = row + 0.8 * (number + 0.5) / len(series) - 0.4
+            colour = f"C{number}"
+            panel.plot([low, high], [at, at], color=colour, linewidth=1.2)
+            first = method if name == names[0] else None
+            panel.plot(mean, at, "o", color=colour, markersize=4, label=first)
+    panel.axvline(1.0, color=GREY, linewidth=0.8)
+    panel.set_xscale("log")
+    panel.set_xlim(0.2, 5.0)
+    panel.set_xticks([0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0], ["¼", "½", ".8", "1", "1.25", "2", "4"])
+    panel.minorticks_off()
+    panel.set_yticks(range(len(names)), names)
+    panel.invert_yaxis()
+    panel.set_xlabel(label)
+    panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    save(figure, str(path))

@@ -35,7 +35,7 @@ from sklearn.metrics.pairwise import sigmoid_kernel
 from sklearn.svm import SVC, SVR
 
 from experiments.common import RESULTS, machine, train_and_test
-from experiments.resumable import Table, geometric, printed_numbers
+from experiments.resumable import Table, geometric, printed_numbers, ratios_picture
 from sparsecv.design.folds import make_folds
 from sparsecv.selection.partial_errors import Learner, PartialErrors
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors
@@ -180,13 +180,16 @@ def summary(table: Table, names: tuple[str, ...], ways: Iterable[str]) -> str:
     for name in names:
         lines.append(f"{name}: {len(table.splits(name))} splits")
         for way in ways:
-            for k in FOLDS:
+            keys = [f"{way}, {k} folds{end}" for k in FOLDS for end in ("", ", corrected")]
+            every = np.array([table.column(name, key, "test_error") for key in keys])
+            if not every.size:
+                continue
+            if (every == every[0]).all():
+                lines.append(f"  {way:<12} any choice {every[0].mean():9.4g}")
+                same[way] += every.size // 2
+                continue
+            for k, plain, corrected in zip(FOLDS, every[::2], every[1::2], strict=True):
                 heads = f"{k} folds", f"{k} folds, corrected"
-                plain, corrected = (
-                    table.column(name, f"{way}, {head}", "test_error") for head in heads
-                )
-                if not plain.size:
-                    continue
                 first, second = (printed.get((name, head), ("", "", ""))[1] for head in heads)
                 text = f"  {way:<12} {k} folds {plain.mean():9.4g} {first:<10} corrected "
                 text += f"{corrected.mean():9.4g} {second:<10} lower in "
@@ -230,6 +233,22 @@ def main() -> None:
                 run(table, name, split, sparse, weights)
     text = summary(table, names, ("sparse ridge",) if sparse else (*COSTS, RIDGE))
     table.path.with_suffix(".txt").write_text(text, encoding="utf-8")
+    series = {}
+    for way in ("sparse ridge",) if sparse else ("C = γ", "C = 1/γ"):
+        series[way] = {
+            name: geometric(
+                np.concatenate(
+                    [
+                        table.column(name, f"{way}, {k} folds, corrected", "test_error")
+                        / table.column(name, f"{way}, {k} folds", "test_error")
+                        for k in FOLDS
+                    ]
+                )
+            )
+            for name in names
+        }
+    label = "test error of the corrected choice over that of the plain choice"
+    ratios_picture(table.path.with_suffix(".png"), label, series)
     print(text)
 
 

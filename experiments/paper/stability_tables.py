@@ -27,14 +27,16 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Iterable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.common import RESULTS, machine, train_and_test
 from experiments.references import PATHS, of_least_error
-from experiments.resumable import Table, printed_numbers, shown
+from experiments.resumable import Table, printed_numbers, ratios_picture, shown
 from sparsecv import StabilityCV
 from sparsecv.design.folds import make_folds
 from sparsecv.stability import (
@@ -288,6 +290,27 @@ def same_choices(table: Table, prefix: str) -> str:
     return f"  {text}; errors differ by {100 * np.median(apart):.2g} % (median)"
 
 
+def mean_ratio(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+    """The ratio of two means over the same splits, with its bootstrapped 95 % interval."""
+    at = np.random.default_rng(0).integers(0, one.size, (BOOTSTRAP_SAMPLES, one.size))
+    drawn = one[at].mean(axis=1) / other[at].mean(axis=1)
+    low, high = np.quantile(drawn, (0.025, 0.975)).tolist()
+    return float(one.mean() / other.mean()), low, high
+
+
+def pictures(table: Table, names: tuple[str, ...], heads: Iterable[str], path: Path) -> None:
+    """Draw test errors of the nested choice over those of the plain choice."""
+    series = {}
+    for prefix in heads:
+        found = {}
+        for name in names:
+            rules = [f"{prefix}{rule}" for rule in ("nested", "plain")]
+            if all(table.column(name, rule, "test_error").size > 1 for rule in rules):
+                found[name] = mean_ratio(*(table.column(name, r, "test_error") for r in rules))
+        series[prefix.removesuffix(", ") or "sparse ridge"] = found
+    ratios_picture(path, "test error of the nested choice over that of the plain choice", series)
+
+
 def fill(table: Table, names: tuple[str, ...], splits: int, learners: tuple[str, ...]) -> None:
     """Add what is missing: of the trees in ``learners``, else of sparse ridge, then its peers."""
     every = [(split, name) for split in range(splits) for name in names]
@@ -354,6 +377,7 @@ def main() -> None:
             lines += ["  the same sets and splits as first computed:", *with_first]
         text += "\n".join(["", *lines, ""])
     file.with_suffix(".txt").write_text(text, encoding="utf-8")
+    pictures(table, names, heads, file.with_suffix(".png"))
     print(text)
 
 

@@ -29,7 +29,7 @@ from sklearn.model_selection import KFold
 
 from experiments.common import RESULTS, machine, train_and_test
 from experiments.references import PATHS, has_r_glmnet, l0learn, of_least_error, r_glmnet
-from experiments.resumable import Table, geometric, printed_numbers, shown
+from experiments.resumable import Table, geometric, printed_numbers, ratios_picture, shown
 from sparsecv import SparseRidgeCV
 from sparsecv.stability import largest_tau
 
@@ -156,6 +156,15 @@ def main() -> None:
                 run(table, name, split)
     text = summary(table, names)
     file.with_suffix(".txt").write_text(text + "\n", encoding="utf-8")
+    ratios = {}
+    for way in (*OURS, *PEERS):
+        both = {
+            name: [table.column(name, w, "test_error") for w in (way, OURS[1])] for name in names
+        }
+        if way != OURS[1]:
+            ratios[way] = {name: geometric(a / b) for name, (a, b) in both.items()}
+    label = "test error over that of sparse ridge at all sizes"
+    ratios_picture(file.with_suffix(".png"), label, ratios)
     print(text)
 
 

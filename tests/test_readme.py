@@ -77,6 +77,14 @@ def test_the_index_of_the_experiments_has_the_first_sentence_of_every_script() -
     assert index["page"]() == (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
 
 
+def test_the_gallery_says_what_every_picture_shows() -> None:
+    folder = ROOT / "docs" / "gallery"
+    listed = re.findall(
+        r":doc:`(\w+)`", (folder / "GALLERY_HEADER.rst").read_text(encoding="utf-8")
+    )
+    assert listed == sorted(script.stem for script in folder.glob("plot_*.py"))
+
+
 def test_every_folder_of_experiments_is_in_the_index() -> None:
     folders = {path.parent.name for path in (ROOT / "experiments").glob("*/*.py")}
     assert folders == {"paper", "solvers", "selection", "scale"}

@@ -89,7 +89,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"\.py$",
     "within_subsection_order": "FileNameSortKey",
-    "reset_modules": ("site_tools.picture_style",),
+    "reset_modules": ("site_tools.picture_style", "site_tools.plain_warnings"),
     "matplotlib_animations": False,
     "image_scrapers": ("matplotlib",),
     "remove_config_comments": True,

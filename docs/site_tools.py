@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -73,6 +74,15 @@ def escape_bars(app: Any, what: str, name: str, one: Any, options: Any, lines: l
             parts = line.split("``")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
             lines[at] = "``".join(parts)
+
+
+def plain_warnings(settings: dict[str, Any], script: str) -> None:
+    """Show the words of warnings in a script's output, without paths of the building machine."""
+
+    def words(message: Any, category: type[Warning], *place: Any) -> str:
+        return f"{category.__name__}: {message}\n"
+
+    warnings.formatwarning = words
 
 
 def picture_style(settings: dict[str, Any], script: str) -> None:

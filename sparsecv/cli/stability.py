@@ -73,6 +73,7 @@ def stability(
     one_hot: shared.OneHot = False,
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
+    weights: shared.Weights = None,
     groups: shared.Groups = None,
     missing: Missing = None,
     encoding: shared.Encoding = "utf-8",
@@ -98,7 +99,8 @@ def stability(
     taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
-    columns: Any = {"target": target, "groups": groups, "missing": missing, "encoding": encoding}
+    columns: Any = {"target": target, "weights": weights, "groups": groups}
+    columns |= {"missing": missing, "encoding": encoding}
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     sparse = learner in ("sparse-ridge", "projected")
     if not sparse and any(asking.values()):
@@ -172,8 +174,10 @@ def _show(console: Console, found: dict[str, Any]) -> None:
 
     from .report import make_table
 
+    named = [f", {what} {found[what]}" for what in ("weights", "groups") if found[what]]
     console.print(
-        f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows, "
+        f"[bold]{escape(found['dataset'])}[/]: {found['learner']}, {found['n_train']} rows"
+        f"{escape(''.join(named))}, "
         f"{found['folds']['k']} folds, {found['loss']} loss, {found['n_fits']:,} fits"
     )
     heads = ("", "hyperparameters", "CV error", "stability", "corrected", "test error")

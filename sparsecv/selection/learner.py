@@ -84,6 +84,8 @@ class SparseRidgeLearner:
         With False a candidate is number b·|γ| + a.
     asked : ResolvedRules, optional
         Constraints and penalty factors of the columns of X.
+    weights : ndarray, shape (n,), optional
+        Weights of the squared errors that models are fitted by.
 
     Raises
     ------
@@ -114,10 +116,12 @@ class SparseRidgeLearner:
         standardize: bool = True,
         gamma_first: bool = True,
         asked: ResolvedRules | None = None,
+        weights: Array | None = None,
     ) -> None:
         if solver not in SOLVERS:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
         self.X, self.y, self.gamma_first, self.asked = X, y, gamma_first, asked
+        self.weights = weights
         self.taus = np.asarray(taus, dtype=np.intp)
         self.gammas = np.asarray(gammas, dtype=np.float64)
         if not ((self.gammas >= 0.0).all() and np.isfinite(self.gammas).all()):
@@ -161,8 +165,9 @@ class SparseRidgeLearner:
         else:
             b, a = np.divmod(candidates, self.gammas.size)
         X, y = self.X[training], self.y[training]
-        design = quiet_design(X, y, self.protocol, asked=self.asked)
-        problem = design.problem(X, y)
+        weights = None if self.weights is None else self.weights[training]
+        design = quiet_design(X, y, self.protocol, weights, self.asked)
+        problem = design.problem(X, y, weights)
         problem = problem.compressed() if y.size > 2 * design.p else problem
         rows, targets = design.apply(self.X, self.y)
         shift: Any = design.y_shift

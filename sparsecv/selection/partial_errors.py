@@ -85,11 +85,15 @@ def subsets(k: int, nested: bool = True) -> list[Subset]:
     return single + (list(itertools.combinations(range(k), 2)) if nested else [])
 
 
-def checked_partition(label: Any, n: int, nested: bool) -> tuple[Index, int]:
+def checked_partition(
+    label: Any, n: int, nested: bool, weights: Array | None = None
+) -> tuple[Index, int]:
     """Checked folds of n rows: the fold of every row, shape (n,), and the number of folds.
 
     nested: Whether pairs of folds are left out, which needs at least 3 folds.
-    Raises InputError: The folds do not hold out every row exactly once, or are too few.
+    weights, shape (n,), optional: Weights of the rows.
+    Raises InputError: The folds do not hold out every row exactly once, are too few, or a fold has
+        no row of a weight above 0.
     """
     if label is None:
         raise InputError(
@@ -101,6 +105,11 @@ def checked_partition(label: Any, n: int, nested: bool) -> tuple[Index, int]:
         raise InputError(f"folds must label {n} rows 0..k-1 with k >= 2 and none empty")
     if nested and k < 3:
         raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
+    if weights is not None and (empty := np.bincount(found, weights) == 0.0).any():
+        raise InputError(
+            f"fold {int(empty.argmax()) + 1} of {k} has no row with a weight above 0, so that its "
+            "mean loss is not defined: use fewer folds"
+        )
     return found, k
 
 
@@ -130,10 +139,13 @@ class FoldLosses:
     m: Number of candidates.
     fit: Fits tasks and yields their losses.
     at_once: Whether all candidates of some rows are one task; otherwise every candidate is a task.
+    weights, shape (n,), optional: Weights of the rows in all means of losses.
     """
 
-    def __init__(self, label: Index, m: int, fit: Fit, at_once: bool) -> None:
-        self.label, self.k, self.fit = label, int(label.max()) + 1, fit
+    def __init__(
+        self, label: Index, m: int, fit: Fit, at_once: bool, weights: Array | None = None
+    ) -> None:
+        self.label, self.k, self.fit, self.weights = label, int(label.max()) + 1, fit, weights
         self.at_once, self.n_fits = at_once, 0
         self.known: dict[Subset, set[int]] = defaultdict(set)
         self.full = np.full((m, label.size), np.nan)
@@ -144,6 +156,14 @@ class FoldLosses:
         self.change = np.full((self.k, self.k, m), np.nan)
         # The losses of models without folds t and l, until the model without fold t is fitted.
         self._waiting: dict[tuple[int, int], dict[int, Array]] = defaultdict(dict)
+
+    def mean(self, losses: Array, rows: NDArray[np.bool_] | slice = slice(None)) -> Array:
+        """Mean losses over rows, shape (...): of all rows, or of those that ``rows`` selects.
+
+        losses, shape (..., m): The losses of the selected rows.
+        """
+        weights = None if self.weights is None else self.weights[rows]
+        return np.asarray(np.average(losses, axis=-1, weights=weights))
 
     def need(self, left_out: Iterable[Subset], candidates: Iterable[int]) -> None:
         """Fit the candidates that are not fitted yet, without each of some sets of folds."""
@@ -172,8 +192,8 @@ class FoldLosses:
                 self._compare(left_out[0], other)
         else:
             for t, other in (left_out, left_out[::-1]):
-                held_out = losses[:, self.label == other]
-                self.score[t, other, candidates] = held_out.mean(axis=1)
+                held = self.label == other
+                self.score[t, other, candidates] = self.mean(losses[:, held], held)
                 self._waiting[t, other].update(zip(candidates, losses, strict=True))
                 self._compare(t, other)
 
@@ -185,7 +205,7 @@ class FoldLosses:
             rest = self.label != t
             without = np.array([waiting.pop(c) for c in ready])
             change = np.abs(without[:, rest] - self.single[t, ready][:, rest])
-            self.change[t, other, ready] = change.mean(axis=1)
+            self.change[t, other, ready] = self.mean(change, rest)
 
     def inner(self, t: int, candidates: Sequence[int]) -> tuple[Array, Array]:
         """s̃ and μ, shape (c,), of some candidates with outer fold t left out of all models.
@@ -199,12 +219,10 @@ class FoldLosses:
 
     def outer(self, candidates: Sequence[int]) -> tuple[Array, Array]:
         """Held-out errors (c, k) and μ̂_h (c,) of some candidates."""
-        held = np.stack(
-            [self.single[t, candidates][:, self.label == t].mean(axis=1) for t in range(self.k)],
-            axis=1,
-        )
+        every = [(t, self.label == t) for t in range(self.k)]
+        held = [self.mean(self.single[t, candidates][:, rows], rows) for t, rows in every]
         change = np.abs(self.single[:, candidates] - self.full[candidates])
-        return held, np.asarray(change.mean(axis=2).max(axis=0))
+        return np.stack(held, axis=1), np.asarray(self.mean(change).max(axis=0))
 
     def errors(self, candidates: Sequence[int], nested: bool) -> PartialErrors:
         """All errors of candidates whose models are fitted.
@@ -215,13 +233,15 @@ class FoldLosses:
         if nested:
             pairs = [self.inner(t, candidates) for t in range(self.k)]
             inner, inner_stability = (np.stack(one, axis=1) for one in zip(*pairs, strict=True))
-        trained = self.full[candidates].mean(axis=1)
-        without = self.single[:, candidates].mean(axis=2).T
+        trained = self.mean(self.full[candidates])
+        without = self.mean(self.single[:, candidates]).T
         held, stability = self.outer(candidates)
         return PartialErrors(held, stability, inner, inner_stability, trained, without)
 
 
-def partial_errors(learner: Learner, label: Any, m: int, *, nested: bool = True) -> PartialErrors:
+def partial_errors(
+    learner: Learner, label: Any, m: int, *, nested: bool = True, weights: Array | None = None
+) -> PartialErrors:
     """Fit every candidate with nothing, one fold and two folds left out.
 
     Parameters
@@ -233,6 +253,8 @@ def partial_errors(learner: Learner, label: Any, m: int, *, nested: bool = True)
         Candidates, numbered 0..m−1.
     nested : bool
         Also with two folds left out: the choice of λ needs these models.
+    weights : ndarray, shape (n,), optional
+        Weights of the rows in all means of losses. The learner's fits have weights of their own.
 
     Returns
     -------
@@ -241,7 +263,7 @@ def partial_errors(learner: Learner, label: Any, m: int, *, nested: bool = True)
     Raises
     ------
     InputError
-        The folds do not hold out every row exactly once.
+        The folds do not hold out every row exactly once, or a fold has no row of a weight above 0.
 
     Examples
     --------
@@ -254,10 +276,9 @@ def partial_errors(learner: Learner, label: Any, m: int, *, nested: bool = True)
     array([[2., 5.],
            [2., 2.]])
     """
-    label, k = checked_partition(label, np.size(label), nested)
-    losses = FoldLosses(
-        label, m, lambda tasks: losses_of(learner, tasks), getattr(learner, "at_once", False)
-    )
+    label, k = checked_partition(label, np.size(label), nested, weights)
+    at_once = getattr(learner, "at_once", False)
+    losses = FoldLosses(label, m, lambda tasks: losses_of(learner, tasks), at_once, weights)
     losses.need(subsets(k, nested), range(m))
     return losses.errors(range(m), nested)
 

@@ -81,9 +81,9 @@ def _refuse(needs: frozenset[str], data: FoldData) -> None:
     if "stability" in needs:
         if not isinstance(data, RowFolds):
             raise InputError("rule stability needs the rows in memory: this table is too large")
-        checked_partition(folds.label, folds.n, nested=True)
-        if data.weights is not None or data.missing is not None:
-            what = "no weights" if data.missing is None else "no missing values but --missing drop"
+        checked_partition(folds.label, folds.n, True, data.weights)
+        if data.missing is not None:
+            what = "no missing values but --missing drop"
             raise InputError(f"rule stability takes {what}: choose another rule")
         pairs = folds.k * (folds.k - 1) // 2
         if pairs * folds.n > MAX_ROWS_OF_PAIRS:

@@ -282,8 +282,9 @@ class Study:
                 fit_intercept=data.refit_intercept,
                 standardize=False,
                 asked=data.asked,
+                weights=data.weights,
             )
-            blocks.append(partial_errors(learner, label, learner.size))
+            blocks.append(partial_errors(learner, label, learner.size, weights=data.weights))
         errors = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True)))
         return errors, select(errors)
 

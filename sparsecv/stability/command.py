@@ -17,7 +17,7 @@ from ..selection.learner import SparseRidgeLearner, largest_tau
 from ..solvers.core.column_rules import ResolvedRules
 from ..tables.rows import RowSource
 from .estimator import StabilityCV
-from .learners import Recipe, cart, svm, xgboost
+from .learners import Recipe, cart, svm, weight_params, xgboost
 from .losses import checked_loss
 
 
@@ -27,10 +27,10 @@ class Job:
 
     n_train, n_test: Number of rows that the selection used, and of rows held out for a test.
     test_error, plain_test_error: Mean test losses of the chosen model, and of the model chosen at
-        λ = 0; None without a test.
+        λ = 0, weighted as the rows are; None without a test.
     asked: What was asked of the columns.
-    surface, shape (candidates,), or None: Mean test losses of every candidate of sparse ridge,
-        fitted to all training rows.
+    surface, shape (candidates,), or None: The same of every candidate of sparse ridge, fitted to
+        all training rows.
     """
 
     search: StabilityCV
@@ -131,30 +131,45 @@ def run(
             raise InputError("--test takes single rows, and --groups keeps rows together: use one")
         folds = make_folds(chosen.cv, rows.size, seed=seed, groups=source.groups)
         chosen.set_params(cv=[folds.split(j) for j in range(folds.k)])
-    job = Job(chosen.fit(X[rows], y[rows]), learner, rows.size, n_test, asked=asked)
+    weights = source.weights
+    chosen.fit(X[rows], y[rows], None if weights is None else weights[rows])
+    job = Job(chosen, learner, rows.size, n_test, asked=asked)
     if n_test:
-        _test(job, made, X, y, rows, held)
+        _test(job, made, X, y, rows, held, weights)
     return job
 
 
-def _test(job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index) -> None:
+def _test(
+    job: Job, made: Recipe, X: Array, y: Array, rows: Index, held: Index, weights: Array | None
+) -> None:
     """Enter test losses of the chosen model, of the model chosen at λ = 0 and of all candidates.
 
     rows, held: Numbers of the training rows and of the test rows.
+    weights, shape (n,): Weights of all rows, or None.
+    Raises InputError: No test row has a weight above 0.
     """
+    own, counts, fit_params = None, None, dict[str, Any]()
+    if weights is not None:
+        own, counts = weights[rows], weights[held]
+        fit_params = weight_params(made.estimator, own)
+        if not counts.any():
+            raise InputError("no test row has a weight above 0: use a larger --test")
     chosen, sparse = job.search, job.learner == "sparse-ridge"
     params = dict(chosen.params_without_stability_)
     if sparse:
         params["time_limit"] = chosen.best_estimator_.time_limit
-    plain = made.estimator.set_params(**params).fit(X[rows], y[rows])
+    plain = made.estimator.set_params(**params).fit(X[rows], y[rows], **fit_params)
     measure = checked_loss(chosen.loss_)
-    job.test_error = float(measure(chosen.best_estimator_, X[held], y[held]).mean())
-    job.plain_test_error = float(measure(plain, X[held], y[held]).mean())
+    job.test_error, job.plain_test_error = (
+        float(np.average(measure(model, X[held], y[held]), weights=counts))
+        for model in (chosen.best_estimator_, plain)
+    )
     if sparse:
         grid = made.param_grid
-        how: Any = {"solver": chosen.solver, "asked": job.asked}
+        how: Any = {"solver": chosen.solver, "asked": job.asked, "weights": weights}
         path = SparseRidgeLearner(X, y, grid["tau"], grid["gamma"], **how)
-        job.surface = np.asarray(path(rows, range(path.size))[:, held].mean(axis=1))
+        losses = path(rows, range(path.size))[:, held]
+        job.surface = np.asarray(np.average(losses, axis=1, weights=counts))
 
 
 def document(job: Job) -> dict[str, Any]:

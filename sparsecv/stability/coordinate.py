@@ -140,14 +140,17 @@ class Descent:
         """
         weights, folds = checked_lambdas(lambdas), range(self.losses.k)
         inner = np.array([[self.inside(t, weight) for t in folds] for weight in weights.tolist()])
-        held = [self.losses.label == t for t in folds]
+        held, known = [self.losses.label == t for t in folds], self.losses
         outer = np.array(
-            [[self.losses.single[t, row[t], held[t]].mean() for t in folds] for row in inner]
+            [
+                [known.mean(known.single[t, row[t], held[t]], held[t]) for t in folds]
+                for row in inner
+            ]
         )
-        found = Selection(weights, inner, outer, np.full(weights.size, -1))
-        for a in {0, found.best}:
-            found.choice[a] = self.outside(float(weights[a]))
-        return found
+        chosen = Selection(weights, inner, outer, np.full(weights.size, -1))
+        for a in {0, chosen.best}:
+            chosen.choice[a] = self.outside(float(weights[a]))
+        return chosen
 
     def visited(self) -> tuple[list[int], PartialErrors]:
         """Candidates fitted to all rows and without each fold, and their errors."""

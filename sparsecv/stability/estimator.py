@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from .. import __version__
 from ..errors import InputError
+from ..estimators.validation import checked_weights
 from ..selection.learner import SOLVERS, SparseRidgeLearner
 from ..selection.partial_errors import (
     Array,
@@ -32,7 +33,7 @@ from ..selection.partial_errors import (
 from ..solvers.executor import on_client
 from .coordinate import Descent, Grid
 from .kept_losses import KeptLosses, kept_losses
-from .learners import folds_for, learner_of
+from .learners import folds_for, learner_of, weight_params
 from .losses import Loss, checked_loss
 
 SEARCHES = ("grid", "coordinate")
@@ -190,13 +191,17 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.solver = solver
         self.client = client
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> StabilityCV:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> StabilityCV:
         """Choose λ and the hyperparameters, and fit the model on all rows.
 
         Parameters
         ----------
         X : array-like, shape (n, p)
         y : array-like, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            Weights ≥ 0 of the rows, in the estimator's ``fit`` and in all means of losses: a whole
+            number counts as that many copies of a row in one fold. In a Pipeline every step that
+            takes weights gets them.
         **fit_params
             Handed to the estimator's ``fit``.
 
@@ -207,7 +212,8 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            Folds that are no partition, an unknown loss, search or hyperparameter, or λ < 0.
+            Folds that are no partition, an unknown loss, search or hyperparameter, λ < 0, weights
+            below 0 or for an estimator that takes none.
         ValueError
             No y.
         """
@@ -219,10 +225,14 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         n = _num_samples(X)
         if n < 2:
             raise InputError("at least 2 rows are needed; there is 1 (n_samples = 1)")
+        row_weights = checked_weights(sample_weight, n)
+        if row_weights is not None:
+            fit_params |= weight_params(self.estimator, row_weights)
         folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
-        label, _ = checked_partition(folds.label, n, nested=weights.size > 1)
+        label, _ = checked_partition(folds.label, n, weights.size > 1, row_weights)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params, self.solver)
-        kept = self._kept_losses(X, y, label, grid, loss, fit_params)
+        others = {name: v for name, v in fit_params.items() if v is not row_weights}
+        kept = self._kept_losses(X, y, label, grid, loss, row_weights, others)
 
         def fit(tasks: list[Task]) -> Iterator[tuple[int, Array]]:
             with on_client(self.client):
@@ -232,7 +242,7 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             # Folds may lack a row or a column; the final fit warns of what all rows lack.
             warnings.simplefilter("ignore", category=UserWarning)
-            self._choose(FoldLosses(label, len(grid), fit, at_once), grid, weights)
+            self._choose(FoldLosses(label, len(grid), fit, at_once, row_weights), grid, weights)
         self.__dict__.pop("best_estimator_", None)
         self.folds_, self.loss_ = folds, loss.name
         if self.refit:
@@ -261,10 +271,19 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return grid, checked_lambdas(self.lambdas), checked_loss(self.loss, self.estimator)
 
     def _kept_losses(
-        self, X: Any, y: Any, label: Index, grid: Grid, loss: Loss, fit_params: dict[str, Any]
+        self,
+        X: Any,
+        y: Any,
+        label: Index,
+        grid: Grid,
+        loss: Loss,
+        weights: Array | None,
+        fit_params: dict[str, Any],
     ) -> KeptLosses | None:
         """The folder of losses, or None without a checkpoint.
 
+        weights: Weights of the rows.
+        fit_params: Other parameters of ``fit``.
         Raises InputError: Runs with these settings cannot be recognised by their settings alone.
         """
         if self.checkpoint is None:
@@ -273,11 +292,14 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if random and self.random_state is None:
             raise InputError("a checkpoint needs random_state: without, every run has new folds")
         if callable(self.loss) or fit_params:
-            raise InputError("a checkpoint needs a loss by its name and no parameters of fit")
+            raise InputError(
+                "a checkpoint needs a loss by its name and no parameters of fit but sample_weight"
+            )
         kind = type(self.estimator)
         estimator = (kind.__module__, kind.__qualname__, self.estimator.get_params(deep=True))
         settings = (__version__, estimator, loss.name, list(grid.values.items()), self.solver)
-        return KeptLosses(self.checkpoint, label.size, (X, y, label, settings))
+        known = (X, y, label, settings) if weights is None else (X, y, label, settings, weights)
+        return KeptLosses(self.checkpoint, label.size, known)
 
     def _choose(self, losses: FoldLosses, grid: Grid, weights: Array) -> None:
         """Choose λ and a candidate θ, and set the attributes that describe all candidates."""

@@ -8,10 +8,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from ..design.design import Protocol
 from ..design.folds import Folds, make_folds
@@ -219,10 +221,28 @@ class ProjectedSizes(EstimatorLearner):
         table = clone(self.estimator)._checked_rows(self.X, self.y, None)
         layout = Protocol("honest", "none", intercept=True)
         rows = table.X[training], table.y[training]
-        most = quiet_design(*rows, layout, asked=table.design.asked).n_units
+        weights = self.fit_params.get("sample_weight")
+        weights = None if weights is None else weights[training]
+        most = quiet_design(*rows, layout, weights, table.design.asked).n_units
         taus = [min(int(self.candidates[c]["taus"]), most) for c in candidates]
         model = self._fitted(training, {"taus": np.unique(taus)})
         return np.stack([self.loss(model.at_size(tau), self.X, self.y) for tau in taus])
+
+
+def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:
+    """The parameters of an estimator's ``fit`` that hand weights of rows to the estimator.
+
+    Raises InputError: The estimator takes no weights, and neither does a step of a pipeline.
+    """
+    own = {"sample_weight": weights}
+    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+        steps = [name for name, step in estimator.steps if has_fit_parameter(step, *own)]
+        own = {f"{name}__sample_weight": weights for name in steps}
+    elif not has_fit_parameter(estimator, "sample_weight"):
+        own = {}
+    if not own:
+        raise InputError(f"{type(estimator).__name__} takes no weights of rows (sample_weight)")
+    return own
 
 
 def learner_of(
@@ -241,7 +261,7 @@ def learner_of(
         type(estimator) is SparseRidge
         and sorted(names) == ["gamma", "tau"]
         and loss is LOSSES["squared"]
-        and not fit_params
+        and set(fit_params) <= {"sample_weight"}
         and estimator.backend in ("auto", "native")  # Paths call no other back end.
         and estimator.time_limit is None
         and estimator.total is None
@@ -259,11 +279,12 @@ def learner_of(
             standardize=estimator.standardize,
             gamma_first=names[0] == "gamma",
             asked=table.design.asked,
+            weights=fit_params.get("sample_weight"),
         )
     if solver != "auto":
         raise InputError(
             "solver belongs to SparseRidge with a grid over tau and gamma alone, the squared "
-            "loss, and no backend, time limit or parameters of fit"
+            "loss, and no backend, time limit or parameters of fit but sample_weight"
         )
     sizes = type(estimator) is SparseRidgeCV and estimator.rule == "projected" and names == ["taus"]
     whole = sizes and all(isinstance(tau, Integral) for tau in grid.values["taus"])

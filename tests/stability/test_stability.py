@@ -310,8 +310,12 @@ def test_checkpoints_tell_estimators_apart(tmp_path: Path) -> None:
     assert second.cv_results_["cv_error"][0] > first.cv_results_["cv_error"][0] + 10.0
     with pytest.raises(InputError, match="loss by its name"):
         StabilityCV(Ridge(), {"alpha": [1.0]}, loss=squared, **options).fit(X, y)
+    weighted = StabilityCV(Ridge(), {"alpha": [1.0]}, **options)
+    weighted.fit(X, y, sample_weight=np.arange(1.0, 21.0))
+    assert weighted.cv_results_["cv_error"][0] != first.cv_results_["cv_error"][0]
+    tree = StabilityCV(DecisionTreeRegressor(), {"max_depth": [1]}, **options)
     with pytest.raises(InputError, match="parameters of fit"):
-        StabilityCV(Ridge(), {"alpha": [1.0]}, **options).fit(X, y, sample_weight=np.ones(20))
+        tree.fit(X, y, check_input=True)
 
 
 def test_weights_of_rows_go_with_their_rows() -> None:
@@ -323,7 +327,7 @@ def test_weights_of_rows_go_with_their_rows() -> None:
     parts = []
     for train, test in pairs:
         model = Ridge().fit(X[train], y[train], sample_weight=weight[train])
-        parts.append(np.mean((y[test] - model.predict(X[test])) ** 2))
+        parts.append(np.average((y[test] - model.predict(X[test])) ** 2, weights=weight[test]))
     assert found.cv_results_["cv_error"][0] == pytest.approx(np.mean(parts))
 
 

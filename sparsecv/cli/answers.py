@@ -7,7 +7,7 @@ intervals.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
@@ -20,10 +20,11 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..design.fold_models import FoldModels
-    from ..design.model import FittedModel
     from ..design.prepare import Standardised
     from ..selection.choice import Choice
+    from ..selection.sizes import SizeModels
     from ..selection.study import Study
+    from ..solvers.core.problem import SparseRidgeProblem
 
 Command = TypeVar("Command", bound=Any)
 PANEL = "What else to find out"
@@ -141,25 +142,25 @@ def after_folds(study: Study, choice: Choice, wanted: Wanted) -> dict[str, Any]:
 
 def without_folds(
     ready: Standardised,
-    gamma: float,
-    tau: int,
-    model: FittedModel,
+    problem: SparseRidgeProblem,
+    every: Callable[[], SizeModels],
     seconds: float | None,
     wanted: Wanted,
 ) -> dict[str, Any]:
     """The tables that ``sparsecv fit`` was asked for, of sizes up to τ at one γ.
 
-    model: That of size τ, which is known.
+    problem: All rows, with the γ and τ of the fit.
+    every: Gives the model of every size.
+    seconds: Limit of the search for the n best subsets.
     """
     from ..selection.alternatives import alternatives_table, ranked_by_size
     from ..selection.criteria import criteria
-    from ..selection.sizes import forward_steps, models_at_gamma
+    from ..selection.sizes import forward_steps
 
     found: dict[str, Any] = {}
     if not wanted.tables:
         return found
-    problem, design = ready.problem.replace(gamma=gamma), ready.design
-    sizes = models_at_gamma(problem, design, tau, model, seconds)
+    design, sizes = ready.design, every()
     if wanted.criteria:
         supports = [model.support for model in sizes.models]
         found["criteria_"] = {

@@ -143,7 +143,7 @@ def cv(
 
     clock, wanted = Limits(), answers.taken(asking, save)
     console = shared.open_console(quiet, json_file, wanted.sql)
-    _check_pictures(plot, html, film=method in ("search", "bounds"))
+    shared.check_pictures(plot, html, film=method in ("search", "bounds"))
     shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql)
     gammas, taus = grids.parse_asked_gammas(gamma), grids.parse_taus(tau)
     limit, announce = shared.as_limit(time_limit), None if quiet else shared.note
@@ -170,16 +170,6 @@ def cv(
     _draw(run, plot, html, folds)
     _print(console, run, table, compare)  # Files come first, so that printing cannot delay them.
     raise typer.Exit(_status(run))
-
-
-def _check_pictures(plot: Path | None, html: Path | None, film: bool) -> None:
-    """Refuse pictures that cannot be drawn; ``film``: the file of --plot may be a film."""
-    from ..plots import curves, style
-
-    if plot is not None:
-        curves.check_writable(str(plot), film=film)
-    elif html is not None:
-        style.pyplot()
 
 
 def _refuse(prepared: Prepared, rule: str, settings: Settings, nested: bool | None) -> None:

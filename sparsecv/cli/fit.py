@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from ..errors import InputError
@@ -16,7 +18,17 @@ from . import options as shared
 if TYPE_CHECKING:
     from ..design.model import FittedModel
     from ..design.prepare import Standardised
+    from ..selection.sizes import SizeModels
+    from ..solvers.core.problem import SparseRidgeProblem
 
+Groups = Annotated[
+    str | None,
+    typer.Option(help="Column of groups, as in cv: no feature. A fit has no folds to keep whole."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="Picture of every size up to τ: training objectives and coefficients."),
+]
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
@@ -36,12 +48,14 @@ def fit(
     all_levels: shared.AllLevels = False,
     drop: shared.Drop = None,
     weights: shared.Weights = None,
+    groups: Groups = None,
     missing: shared.Missing = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     jobs: shared.Jobs = 1,
     json_file: shared.Json = None,
     save: shared.Save = None,
+    plot: Plot = None,
     html: shared.Html = None,
     table: shared.WholeTables = False,
     quiet: shared.Quiet = False,
@@ -52,6 +66,7 @@ def fit(
     from ..cv.settings import Settings, checked_gammas, checked_taus
     from ..design.design import Protocol
     from ..design.prepare import standardise
+    from ..selection.sizes import models_at_gamma
     from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable
     from ..solvers.core.limits import StopFlag
@@ -59,12 +74,14 @@ def fit(
 
     wanted = answers.taken(asking, save)
     console = shared.open_console(quiet, json_file, wanted.sql)
+    shared.check_pictures(plot, html)
     shared.check_files(json=json_file, save=save, html=html, sql=wanted.sql)
     checked_gammas([gamma])
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    columns = {"target": target, "weights": weights, "encoding": encoding, "missing": missing}
+    columns = {"target": target, "weights": weights, "groups": groups}
+    columns |= {"encoding": encoding, "missing": missing}
     source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
     asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
@@ -87,12 +104,15 @@ def fit(
     proved = str(solution.status) == "optimal"
     model = ready.model(gamma, solution.support, solution.lower_bound, proved)
     note = INTERRUPTED if stop.is_set() else ""
-    found = {} if note else answers.without_folds(ready, gamma, tau, model, limit, wanted)
+    # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
+    own = problem, ready.design, tau, model, 0.0 if note else limit
+    every = cache(partial(models_at_gamma, *own))
+    found = {} if note else answers.without_folds(ready, problem, every, limit, wanted)
     shared.save_model(save, ready, model, tau, gamma, note, sql=wanted.sql)
     if json_file is not None:
         document = documents.fit_document(ready, model, tau, gamma, solution, found)
         shared.write_json(json_file, document)
-    _report(ready, model, tau, gamma, limit, html, found)
+    _draw(ready, problem, every, model, (plot, html), found)
     if note:
         console.print(f"[bold]interrupted[/]: {note}")
     report.print_fit(console, ready, model, tau, gamma)
@@ -115,29 +135,39 @@ def _status(limit: float | str | None, proved: bool, note: str) -> shared.Exit:
     return shared.Exit.GAP if named and not proved else shared.Exit.DONE
 
 
-def _report(
+def _draw(
     ready: Standardised,
+    problem: SparseRidgeProblem,
+    every: Callable[[], SizeModels],
     model: FittedModel,
-    tau: int,
-    gamma: float,
-    limit: float | None,
-    html: Path | None,
+    files: tuple[Path | None, Path | None],
     found: dict[str, Any],
 ) -> None:
-    """Write the page that the option --html asks for.
+    """Draw the picture that the option --plot asks for, and write the page of --html.
 
-    limit: Seconds for other sizes.
+    problem: All rows, with the γ and τ of the fit.
+    every: Gives the model of every size.
+    files: The files of --plot and --html.
     found: What the user asked for besides, such as the n best subsets.
     """
+    plot, html = files
+    source, gamma = ready.source, problem.given_gamma
+    if plot is not None:
+        from ..plots.size_path import plot_size_path
+        from ..selection.sizes import forward_steps
+
+        sizes, spread = every(), np.zeros(ready.design.p_raw)
+        spread[ready.design.kept] = ready.design.spread[:-1]
+        effects = np.array([one.coef * spread for one in sizes.models])
+        steps = forward_steps(problem, ready.design, sizes)
+        title = f"{source.name}, γ = {gamma:g}"
+        plot_size_path(sizes, steps, effects, ready.names, str(plot), title)
     if html is None:
         return
     from ..plots.findings import Findings, whole_report
     from ..plots.page import write
-    from ..selection.sizes import models_at_gamma
 
-    source, problem = ready.source, ready.problem.replace(gamma=gamma, tau=tau)
-    sizes = models_at_gamma(problem, ready.design, tau, model, limit)
     title = f"{source.name}: {model.support.size} of {ready.design.p} columns"
-    known = title, ready.names, source.target_name, ready.total, ready.design, model, gamma, sizes
+    known = title, ready.names, source.target_name, ready.total, ready.design, model, gamma, every()
     other = found.get("alternatives_")
     write(html, whole_report(Findings(*known, alternatives=other)))

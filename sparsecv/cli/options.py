@@ -223,6 +223,16 @@ def check_files(**paths: Path | None) -> None:
             raise InputError(f"--{option} {path}: not a file in an existing folder")
 
 
+def check_pictures(plot: Path | None, html: Path | None, film: bool = False) -> None:
+    """Refuse pictures that cannot be drawn; ``film``: the file of --plot may be a film."""
+    from ..plots import curves, style
+
+    if plot is not None:
+        curves.check_writable(str(plot), film=film)
+    elif html is not None:
+        style.pyplot()
+
+
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """Write a document as JSON to a file, or to standard output where the path is "-".
 

@@ -116,6 +116,19 @@ def test_fit_with_weights(capsys: Capture) -> None:
     assert value == pytest.approx(float(model.predict([[4.0, 3.0, 2.0, 1.0]])[0]), rel=1e-9)
 
 
+def test_fit_leaves_the_groups_out_of_the_features(capsys: Capture) -> None:
+    """The options of ``cv`` serve ``fit``, which has no folds that could keep groups whole."""
+    X, y, w, g = table()
+    path = write("csv", [f"town {i}" for i in g])
+    document = run_json("fit", path, "--tau", "2", "--weights", "w", "--groups", "town")
+    assert (document["weights"], document["groups"]) == ("w", "town")
+    model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
+    assert document["model"]["support"] == [NAMES[1 + c] for c in model.support_]
+    np.testing.assert_allclose(document["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
+    assert main(["fit", path, "--tau", "2", "--groups", "town"]) == 0
+    assert "groups town" in " ".join(capsys.readouterr().out.split())
+
+
 def test_data_sets_and_npy() -> None:
     X, y = load_dataset("diabetes").load()
     names = load_dataset("diabetes").feature_names

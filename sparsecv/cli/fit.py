@@ -16,10 +16,13 @@ from . import column_options as asks
 from . import options as shared
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ..design.model import FittedModel
     from ..design.prepare import Standardised
     from ..selection.sizes import SizeModels
     from ..solvers.core.problem import SparseRidgeProblem
+    from ..solvers.core.result import Proof
 
 Groups = Annotated[
     str | None,
@@ -70,7 +73,7 @@ def fit(
     from ..solvers.api import best_support
     from ..solvers.backends.optional_dependencies import SolverUnavailable
     from ..solvers.core.limits import StopFlag
-    from . import documents, report
+    from . import documents
 
     wanted = answers.taken(asking, save)
     console = shared.open_console(quiet, json_file, wanted.sql)
@@ -80,9 +83,8 @@ def fit(
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    columns = {"target": target, "weights": weights, "groups": groups}
-    columns |= {"encoding": encoding, "missing": missing}
-    source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
+    columns: Any = {"target": target, "weights": weights, "groups": groups, "missing": missing}
+    source = shared.read(data, quiet, one_hot, all_levels, drop, encoding=encoding, **columns)
     asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
         reading: Any = {"progress": partial(bar, "reading rows"), "asked": asked}
@@ -113,14 +115,7 @@ def fit(
         document = documents.fit_document(ready, model, tau, gamma, solution, found)
         shared.write_json(json_file, document)
     _draw(ready, problem, every, model, (plot, html), found)
-    if note:
-        console.print(f"[bold]interrupted[/]: {note}")
-    report.print_fit(console, ready, model, tau, gamma)
-    report.print_model(console, ready, model, table)
-    answers.print_answers(console, ready.names, found, tau, table)
-    work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
-    console.print(work, style="dim")
-    report.print_signs(console, not proved)
+    _print(console, ready, problem, model, solution, note, found, table)
     raise typer.Exit(_status(settings.time_limit, proved, note))
 
 
@@ -133,6 +128,35 @@ def _status(limit: float | str | None, proved: bool, note: str) -> shared.Exit:
         return shared.Exit.INTERRUPTED
     named = limit not in ("auto", None)
     return shared.Exit.GAP if named and not proved else shared.Exit.DONE
+
+
+def _print(
+    console: Console,
+    ready: Standardised,
+    problem: SparseRidgeProblem,
+    model: FittedModel,
+    solution: Proof,
+    note: str,
+    found: dict[str, Any],
+    whole: bool,
+) -> None:
+    """Print the model, what the user asked for besides, and the work done.
+
+    problem: All rows, with the γ and τ of the fit.
+    note: Not empty after Ctrl-C.
+    found: What the user asked for besides.
+    whole: Print every table to its last row.
+    """
+    from . import report
+
+    if note:
+        console.print(f"[bold]interrupted[/]: {note}")
+    report.print_fit(console, ready, model, problem.tau, problem.given_gamma)
+    report.print_model(console, ready, model, whole)
+    answers.print_answers(console, ready.names, found, problem.tau, whole)
+    work = f"{solution.status}: {solution.n_nodes:,} nodes, {solution.seconds:.3f} s"
+    console.print(work, style="dim")
+    report.print_signs(console, not model.proved)
 
 
 def _draw(

@@ -99,9 +99,8 @@ def stability(
     taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
-    columns: Any = {"target": target, "weights": weights, "groups": groups}
-    columns |= {"missing": missing, "encoding": encoding}
-    source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
+    columns: Any = {"target": target, "weights": weights, "groups": groups, "missing": missing}
+    source = shared.read(data, quiet, one_hot, all_levels, drop, encoding=encoding, **columns)
     sparse = learner in ("sparse-ridge", "projected")
     if not sparse and any(asking.values()):
         raise InputError(

@@ -27,9 +27,9 @@ CALLED = {
     "sparsecv.cv.alternating": "alternate",
     "sparsecv.cv.engine": "cross_validate",
     "sparsecv.cv.global_gamma": "global_minimum",
-    "sparsecv.plots.intervals": "animate_bounds plot_bounds",
+    "sparsecv.plots.search_bounds": "animate_bounds plot_bounds",
     "sparsecv.plots.curves": "plot_cv",
-    "sparsecv.plots.gamma_range": "plot_minimum plot_supports",
+    "sparsecv.plots.over_gamma": "plot_minimum plot_supports",
     "sparsecv.risk": (
         "corrected_deviation corrected_k_fold corrected_k_fold_deviation cv_deviation "
         "development_set development_set_bound k_fold k_fold_deviation k_fold_lower_bound "

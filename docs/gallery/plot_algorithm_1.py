@@ -14,7 +14,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
-from sparsecv.plots.intervals import frames
+from sparsecv.plots.search_bounds import frames
 from sparsecv.tables.synthetic import make_synthetic
 
 n, sizes = 100, list(range(2, 15))

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.common import RESULTS, fold_rows, machine, run
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
-from sparsecv.plots.intervals import animate_bounds, plot_bounds
+from sparsecv.plots.search_bounds import animate_bounds, plot_bounds
 
 
 def main() -> None:

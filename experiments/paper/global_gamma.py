@@ -20,7 +20,7 @@ from sparsecv.cv.alternating import alternate
 from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.design import Protocol
 from sparsecv.plots.curves import save
-from sparsecv.plots.gamma_range import plot_minimum
+from sparsecv.plots.over_gamma import plot_minimum
 from sparsecv.plots.style import pyplot
 
 STARTS = np.geomspace(1e-4, 1e4, 10)

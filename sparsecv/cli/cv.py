@@ -368,23 +368,23 @@ def _draw(run: Run, plot: Path | None, html: Path | None, folds: str) -> None:
     if plot is None:
         return
     from ..cv.alternating import alternate
-    from ..plots import curves, gamma_range, intervals, sizes
+    from ..plots import curves, over_gamma, projected_sizes, search_bounds
 
     kind = "leave-one-out" if folds == "loo" else f"{folds} folds"
     title = f"{run.prepared.source.name}, {kind}"
     result, choice = run.study.surface, run.choice
     chosen, found = result.by_gamma[choice.gamma_index], choice.projection
     if found is not None:
-        peers = sizes.linear_peers(run.study.data, [result.folds], found.sizes)
-        sizes.plot_sizes(found, str(plot), title, peers=peers)
+        peers = projected_sizes.linear_peers(run.study.data, [result.folds], found.sizes)
+        projected_sizes.plot_sizes(found, str(plot), title, peers=peers)
     elif result.minimum is not None:
         start = 1.0 / run.prepared.source.n**0.5
         way = alternate(run.study.data, result.taus, run.study.settings, start=start)
-        gamma_range.plot_minimum(result.minimum, str(plot), title, trace=way.trace)
+        over_gamma.plot_minimum(result.minimum, str(plot), title, trace=way.trace)
     elif not chosen.history:
         pair = (choice.gamma_index, choice.tau_index) if choice.is_pair else None
         curves.plot_cv(result, str(plot), title, chosen=pair)
     elif plot.suffix.lower() == ".gif":
-        intervals.animate_bounds(chosen, str(plot), title, intervals.FILM.max_frames)
+        search_bounds.animate_bounds(chosen, str(plot), title, search_bounds.FILM.max_frames)
     else:
-        intervals.plot_bounds(chosen, str(plot), title)
+        search_bounds.plot_bounds(chosen, str(plot), title)

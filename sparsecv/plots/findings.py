@@ -21,7 +21,7 @@ from ..selection.sizes import SizeModels
 from ..selection.study import Study
 from . import page
 from .curves import label_sizes, star
-from .sizes import linear_peers
+from .projected_sizes import linear_peers
 from .style import BLUE, GREEN, GREY, in_style, pyplot
 
 # A table of more rows shows this many of them around the chosen row, and all rows when it is

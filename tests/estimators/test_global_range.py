@@ -11,7 +11,7 @@ from support.problems import regression
 from sparsecv import SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.plots.gamma_range import plot_minimum, plot_supports
+from sparsecv.plots.over_gamma import plot_minimum, plot_supports
 from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
 
 X, Y = regression(40, 5, {0: 2.0, 3: 1.0}, seed=4)

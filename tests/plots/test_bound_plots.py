@@ -16,7 +16,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError
-from sparsecv.plots import intervals as bound_plots
+from sparsecv.plots import search_bounds as bound_plots
 from sparsecv.tables.synthetic import make_synthetic
 
 

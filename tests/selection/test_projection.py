@@ -23,7 +23,7 @@ from sparsecv.design import prepare
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.plots.sizes import linear_peers
+from sparsecv.plots.projected_sizes import linear_peers
 from sparsecv.selection.projection import choose_size
 from sparsecv.selection.study import partition_again
 from sparsecv.solvers import SparseRidgeProblem, support_path

@@ -55,7 +55,7 @@ def plot_minimum(
     >>> from sparsecv.cv.global_gamma import global_minimum
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
-    >>> from sparsecv.plots.gamma_range import plot_minimum
+    >>> from sparsecv.plots.over_gamma import plot_minimum
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> made = make_synthetic(n=20, p=3, tau_true=1)
     >>> found = global_minimum(RowFolds(made.X, made.y, make_folds("loo", 20), False), [1, 2, 3])
@@ -120,7 +120,7 @@ def plot_supports(
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from sparsecv.plots.gamma_range import plot_supports
+    >>> from sparsecv.plots.over_gamma import plot_supports
     >>> from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
     >>> X, y = np.diag([1.0, 9.0, 2.0]), np.array([3.0, 2.0, 1.0])
     >>> along = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 0.01, 100.0)

@@ -78,7 +78,7 @@ def plot_bounds(result: GammaResult, path: str, title: str) -> None:
     >>> from sparsecv.cv.settings import Settings
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
-    >>> from sparsecv.plots.intervals import plot_bounds
+    >>> from sparsecv.plots.search_bounds import plot_bounds
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> made = make_synthetic(n=20, p=3, tau_true=1)
     >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)
@@ -125,7 +125,7 @@ def animate_bounds(
     >>> from sparsecv.cv.settings import Settings
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
-    >>> from sparsecv.plots.intervals import animate_bounds
+    >>> from sparsecv.plots.search_bounds import animate_bounds
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> made = make_synthetic(n=20, p=3, tau_true=1)
     >>> data = RowFolds(made.X, made.y, make_folds("loo", 20), False)

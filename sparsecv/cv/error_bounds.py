@@ -7,10 +7,13 @@ terms' ends bracket r_i and its derivatives in the interval.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ..solvers.kernels.compiled import kernel
-from ..solvers.kernels.envelope import BACKWARD, ridge_objective
+from ..solvers.kernels.envelope import BACKWARD, Fits, ridge_objective
 
 # Sums of floating-point numbers are off by at most this share of the sum of their absolute values;
 # some thousand terms would be needed to reach it. Doubled, bounds on the CV error are wider by
@@ -18,8 +21,21 @@ from ..solvers.kernels.envelope import BACKWARD, ridge_objective
 SUMS = 1e-12
 
 
+class CellData(NamedTuple):
+    """What the cells of one size are bounded from; fold j has its rows i, support c its fit."""
+
+    start: NDArray[np.int64]  # (folds + 1,): pieces of fold j are ``start[j]`` to ``start[j + 1]``
+    ends: NDArray[np.float64]  # (pieces, 2): ends of pieces, in t = γ/2
+    row: NDArray[np.int64]  # (pieces,): rows of ``fits``; −1 where any support may be best
+    fits: Fits
+    coef: NDArray[np.float64]  # (supports, rows, size): the numbers c_im
+    length: NDArray[np.float64]  # (supports, rows): lengths of held-out rows, on the support
+    targets: NDArray[np.float64]  # (folds, rows)
+    lengths: NDArray[np.float64]  # (folds, 2): length of the fold's y, and its square
+
+
 @kernel(inner=True)
-def coefficient_error(fits, reach, length, c, low, high):  # type: ignore[no-untyped-def]
+def coefficient_error(fits, length, c, low, high):  # type: ignore[no-untyped-def]
     """A bound on how far rounding moves the coefficients of a ridge fit for low ≤ t ≤ high.
 
     The computed fit is exact for columns X + E and a response y + e with |E| and |e| at most a
@@ -27,9 +43,9 @@ def coefficient_error(fits, reach, length, c, low, high):  # type: ignore[no-unt
     (X'X + t)⁻¹(E'r − X'(Eβ − e)), whose factors are bounded by the least singular value, the
     residual r and the coefficients β of the computed fit.
 
-    fits, reach: See ``kernels.envelope``.
     length: Length of y.
     """
+    reach = fits.reach
     objective, _ = ridge_objective(fits, c, high)
     _, slope = ridge_objective(fits, c, low)
     off = 2.0 * BACKWARD * reach[c, 0]
@@ -70,8 +86,12 @@ def least_square(low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def error_at(coef, squares, targets, length, off, c, j, t):  # type: ignore[no-untyped-def]
-    """An upper bound on Σ_i r_i(t)² of fold j with support c, rounding included."""
+def error_at(data, off, c, j, t):  # type: ignore[no-untyped-def]
+    """An upper bound on Σ_i r_i(t)² of fold j with support c, rounding included.
+
+    off: A bound on the error of the coefficients of support c; so in the functions below.
+    """
+    coef, squares, targets, length = data.coef, data.fits.squares, data.targets, data.length
     total = 0.0
     for i in range(targets.shape[1]):
         residual, size = targets[j, i], 0.0
@@ -85,12 +105,12 @@ def error_at(coef, squares, targets, length, off, c, j, t):  # type: ignore[no-u
 
 
 @kernel(inner=True)
-def lower_error(coef, squares, targets, length, off, c, j, low, high, sums):  # type: ignore[no-untyped-def]
+def lower_error(data, off, c, j, low, high, sums):  # type: ignore[no-untyped-def]
     """A lower bound on Σ_i r_i(t)² of fold j with support c for low ≤ t ≤ high."""
-    total = 0.0
+    total, targets = 0.0, data.targets
     for i in range(targets.shape[1]):
-        size = bracket_row(coef, squares, c, i, low, high, sums)
-        wrong = off * length[c, i] + SUMS * (size + abs(targets[j, i]))
+        size = bracket_row(data.coef, data.fits.squares, c, i, low, high, sums)
+        wrong = off * data.length[c, i] + SUMS * (size + abs(targets[j, i]))
         total += least_square(
             targets[j, i] - sums[0, 1] - wrong, targets[j, i] - sums[0, 0] + wrong
         )
@@ -98,13 +118,14 @@ def lower_error(coef, squares, targets, length, off, c, j, low, high, sums):  # 
 
 
 @kernel(inner=True)
-def add_rows(coef, squares, targets, length, off, c, j, cell, sums, total):  # type: ignore[no-untyped-def]
+def add_rows(data, off, c, j, cell, sums, total):  # type: ignore[no-untyped-def]
     """Add fold j with support c, the only one that can be best in a cell, to the totals.
 
     cell: Low and high end of t, and a number in between.
     total: Takes the sums of r², of 2rr' and of the least (r²)'', the least r², an error of all of
         these by rounding, and an upper bound on r² in the middle.
     """
+    coef, squares, targets, length = data.coef, data.fits.squares, data.targets, data.length
     low, high, middle = cell[0], cell[1], cell[2]
     width = max(high - middle, middle - low)
     for i in range(targets.shape[1]):
@@ -137,18 +158,11 @@ def add_rows(coef, squares, targets, length, off, c, j, cell, sums, total):  # t
 
 
 @kernel
-def bound_cell(  # type: ignore[no-untyped-def]
-    cell, start, ends, row, fits, reach, coef, length, targets, lengths, work, out
-):
+def bound_cell(cell, data, work, out):  # type: ignore[no-untyped-def]
     """Bound the sum of squared errors over a cell of t = γ/2 at one size.
 
     cell: Low and high end of t, and a number in between.
-    start, ends, row: Pieces of fold j are ``start[j]`` to ``start[j + 1]``, with ends (pieces, 2)
-        in t and rows of ``fits``, −1 where any support may be best.
-    fits, reach: See ``kernels.envelope``.
-    coef, length: Coefficients c (rows of ``fits``, rows held out, size); lengths of the rows that
-        are held out, on the support.
-    targets, lengths: Targets (folds, rows held out); length and squared length of every fold's y.
+    data: See :class:`CellData`.
     work: Work space (3, 2) and (6,).
     out: Takes a lower bound over the cell; an upper bound in the middle; the number of folds with
         several pieces; the end of a piece in the cell that is nearest to the middle, or 0; and what
@@ -156,19 +170,19 @@ def bound_cell(  # type: ignore[no-untyped-def]
     """
     low, high, middle = cell[0], cell[1], cell[2]
     sums, total = work
-    squares = fits[1]
+    start, ends, row, fits, lengths = data.start, data.ends, data.row, data.fits, data.lengths
     fixed, upper, several, nearest = 0.0, 0.0, 0, 0.0
     for a in range(6):
         total[a] = 0.0
-    for j in range(targets.shape[0]):
+    for j in range(lengths.shape[0]):
         count, only = 0, -1
         for piece in range(start[j], start[j + 1]):
             if ends[piece, 0] < high and ends[piece, 1] > low:
                 count, only = count + 1, piece
         if count == 1 and row[only] >= 0:
             c = row[only]
-            off = coefficient_error(fits, reach, lengths[j, 0], c, low, high)
-            add_rows(coef, squares, targets, length, off, c, j, cell, sums, total)
+            off = coefficient_error(fits, lengths[j, 0], c, low, high)
+            add_rows(data, off, c, j, cell, sums, total)
             continue
         several += 1
         least, most = np.inf, 0.0
@@ -185,10 +199,10 @@ def bound_cell(  # type: ignore[no-untyped-def]
             if c < 0:
                 least, most = 0.0, np.inf
                 continue
-            off = coefficient_error(fits, reach, lengths[j, 0], c, a, b)
-            least = min(least, lower_error(coef, squares, targets, length, off, c, j, a, b, sums))
+            off = coefficient_error(fits, lengths[j, 0], c, a, b)
+            least = min(least, lower_error(data, off, c, j, a, b, sums))
             if a <= middle <= b:
-                most = max(most, error_at(coef, squares, targets, length, off, c, j, middle))
+                most = max(most, error_at(data, off, c, j, middle))
         fixed += least if count > 0 else 0.0
         upper += most if count > 0 else np.inf
     parabola = least_of_parabola(total[0], total[1], 0.5 * total[2], low - middle, high - middle)

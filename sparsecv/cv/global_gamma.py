@@ -22,7 +22,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
-from ..solvers.kernels.envelope import NARROW
+from ..solvers.kernels.envelope import NARROW, Fits
 from ..solvers.leaps.all_sizes import TREE_ONLY
 from ..solvers.leaps.gamma_range import (
     LEAST_GAMMA_SHARE,
@@ -35,7 +35,7 @@ from ..solvers.leaps.gamma_range import (
     split_gamma,
     stacked_rows,
 )
-from .error_bounds import bound_cell
+from .error_bounds import CellData, bound_cell
 from .estimate import shares_a_tree
 from .minimum import GlobalMinimum
 from .progress import Report
@@ -77,7 +77,7 @@ SEARCH = GlobalSettings()
 
 
 class FoldPieces(NamedTuple):
-    """What a cell of one size is bounded from, for some folds (``error_bounds.bound_cell``)."""
+    """What cells of one size are bounded from, for some folds (``error_bounds.CellData``)."""
 
     number: NDArray[np.intp]
     ends: Array
@@ -88,17 +88,6 @@ class FoldPieces(NamedTuple):
     reach: Array
     coef: Array
     length: Array
-
-
-class _Table(NamedTuple):
-    """The pieces of all folds at one size, as the kernel takes them."""
-
-    start: NDArray[np.int64]
-    pieces: FoldPieces
-
-    @property
-    def fits(self) -> tuple[Array, Array, Array]:
-        return self.pieces.energy, self.pieces.squares, self.pieces.left
 
 
 def fold_pieces(pieces: Pieces, held_out: Array, folds: NDArray[np.intp]) -> FoldPieces:
@@ -116,14 +105,15 @@ def fold_pieces(pieces: Pieces, held_out: Array, folds: NDArray[np.intp]) -> Fol
     coef = np.einsum("imc,ikc->imk", H, decomposed.vectors[used]) * decomposed.turned[used][:, None]
     places = pieces.row.copy()
     places[known] = row
+    energy, squares, left, reach = (part[used] for part in decomposed.fits)
     return FoldPieces(
         folds[pieces.number],
         np.column_stack([pieces.low, pieces.high]) / 2.0,
         places,
-        decomposed.energy[used],
-        decomposed.squares[used],
-        decomposed.left[used],
-        decomposed.reach[used],
+        energy,
+        squares,
+        left,
+        reach,
         coef,
         np.sqrt(np.einsum("imc,imc->im", H, H)),
     )
@@ -270,9 +260,10 @@ class _Search:
     ) -> None:
         self.taus, self.limits, self.total = taus, limits, data.total
         k = data.folds.k
-        self.targets = _held_out(data, range(k))[1]
-        self.lengths = lengths_of(stacked_rows([data.training(j) for j in range(k)]))
-        self.tables = [_joined([one[s] for one in found], k) for s in range(taus.size)]
+        targets = _held_out(data, range(k))[1]
+        lengths = lengths_of(stacked_rows([data.training(j) for j in range(k)]))
+        sizes = range(taus.size)
+        self.tables = [_joined([one[s] for one in found], targets, lengths) for s in sizes]
         self._work, self._out = (np.empty((3, 2)), np.empty(6)), np.empty(5)
         self.n_cells, self._least = 0, 0.0
 
@@ -280,10 +271,7 @@ class _Search:
         """Lower bound in a cell, upper bound in its middle, and a γ to divide it at, or 0."""
         self.n_cells += 1
         middle = middle or split_gamma(low, high)
-        table, cell = self.tables[s], np.array([low, high, middle])
-        one = table.pieces
-        data = table.fits, one.reach, one.coef, one.length, self.targets, self.lengths
-        bound_cell(cell, table.start, one.ends, one.row, *data, self._work, self._out)
+        bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
         lower, upper, several, nearest, lost = self._out.tolist()
         divide = nearest if several else middle
         if not several and upper - lower <= 4.0 * lost:  # Smaller cells have no better bounds.
@@ -298,8 +286,7 @@ class _Search:
 
     def polished(self, s: int, t: float, best: float) -> tuple[float, float]:
         """A γ = 2t of less error near to the best known, with the same supports; and the error."""
-        table = self.tables[s]
-        ends = table.pieces.ends
+        ends = self.tables[s].ends
         here = ends[(ends[:, 0] <= t) & (t <= ends[:, 1])]
         low, high = np.log(max(here[:, 0].max(), 1e-300)), np.log(here[:, 1].min())
         if not low < high:
@@ -416,8 +403,11 @@ class _Search:
         return gammas, errors
 
 
-def _joined(parts: list[FoldPieces], k: int) -> _Table:
-    """The pieces of all blocks of folds, with rows counted through."""
+def _joined(parts: list[FoldPieces], targets: Array, lengths: Array) -> CellData:
+    """The pieces of all blocks of folds, with rows counted through.
+
+    targets, lengths: Of all folds (:class:`CellData`).
+    """
     offset = np.cumsum([0, *(part.left.size for part in parts)])
     row = [
         np.where(part.row >= 0, part.row + add, -1)
@@ -429,5 +419,7 @@ def _joined(parts: list[FoldPieces], k: int) -> _Table:
         wide = np.pad(part.coef, (*lack, (0, 0)))
         parts[i] = part._replace(coef=wide, length=np.pad(part.length, lack))
     pieces = FoldPieces(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-    pieces = pieces._replace(row=np.concatenate(row).astype(np.int64))
-    return _Table(np.searchsorted(pieces.number, np.arange(k + 1)).astype(np.int64), pieces)
+    start = np.searchsorted(pieces.number, np.arange(len(targets) + 1)).astype(np.int64)
+    fits = Fits(pieces.energy, pieces.squares, pieces.left, pieces.reach)
+    rows = np.concatenate(row).astype(np.int64)
+    return CellData(start, pieces.ends, rows, fits, pieces.coef, pieces.length, targets, lengths)

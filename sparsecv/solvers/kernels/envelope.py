@@ -8,10 +8,12 @@ support alone can be best, or until no two of the supports differ by more than r
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .compiled import kernel
-from .linalg import EPS
+from .linalg import EPS, Array
 
 # A fit by singular values is the exact fit of columns and a response that are off by at most this
 # share of their lengths: some tens of rounding units (Higham 2002, Theorem 19.4, for Householder's
@@ -33,14 +35,21 @@ PARTS = 8
 MAX_WAITING = 256
 
 
+class Fits(NamedTuple):
+    """The ridge fits of several supports as functions of t = γ/2: f(t) = ρ + Σ e_m t/(d_m + t)."""
+
+    energy: Array  # (supports, s): the numbers e
+    squares: Array  # (supports, s): the numbers d
+    left: Array  # (supports,): ρ
+    reach: Array  # (supports, 2): root of the sum of the columns' squared lengths, and the least
+    # singular value
+
+
 @kernel(inner=True)
 def ridge_objective(fits, c, t):  # type: ignore[no-untyped-def]
-    """Objective of support c at t = γ/2, and its derivative with respect to t, which is ‖β‖².
-
-    fits: Energies e and squares d, shape (supports, s), and ρ, shape (supports,).
-    """
-    energy, squares, left = fits
-    objective, slope = left[c], 0.0
+    """Objective of support c at t = γ/2, and its derivative with respect to t, which is ‖β‖²."""
+    energy, squares = fits.energy, fits.squares
+    objective, slope = fits.left[c], 0.0
     for m in range(energy.shape[1]):
         share = 1.0 / (squares[c, m] + t)
         objective += energy[c, m] * t * share
@@ -57,8 +66,8 @@ def split_point(low, high):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def same_function(fits, c, other, low, high, allowed):  # type: ignore[no-untyped-def]
     """Whether the objectives of two supports differ by at most ``allowed`` for low ≤ t ≤ high."""
-    energy, squares, left = fits
-    apart = abs(left[c] - left[other])
+    energy, squares = fits.energy, fits.squares
+    apart = abs(fits.left[c] - fits.left[other])
     for m in range(energy.shape[1]):
         share = high / (squares[c, m] + high)
         apart += abs(energy[c, m] - energy[other, m]) * share
@@ -126,11 +135,11 @@ def upper_bound(low, high, at_low, at_high, upper):  # type: ignore[no-untyped-d
 
 
 @kernel(inner=True)
-def bracket(fits, reach, lengths, low, high, listed, here, room):  # type: ignore[no-untyped-def]
+def bracket(fits, lengths, low, high, listed, here, room):  # type: ignore[no-untyped-def]
     """Bound the objectives of the supports that may be best in [low, high], and leave out others.
 
     listed, here, shape (k,): Rows of ``fits``, and which may be best; ``here`` is changed.
-    room: As :func:`divide` takes it. Row 4 takes the upper bound of :func:`upper_bound`.
+    room: The last work space of :func:`divide`; row 4 takes what :func:`upper_bound` writes.
     Returns: How many supports may be best, and whether none of them is worse at an end by more than
         rounding.
     """
@@ -141,7 +150,7 @@ def bracket(fits, reach, lengths, low, high, listed, here, room):  # type: ignor
             low_f[c], slope[c] = ridge_objective(fits, listed[c], low)
             high_f[c], _ = ridge_objective(fits, listed[c], high)
             # The root of the objective is off by at most this length (docs/global.md).
-            off = BACKWARD * (lengths[0] + reach[listed[c], 0] * np.sqrt(slope[c]))
+            off = BACKWARD * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
             margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
             if first < 0 or low_f[c] < low_f[first]:
                 first = c
@@ -191,30 +200,27 @@ def first_of_tied(fits, lengths, low, high, listed, here):  # type: ignore[no-un
 
 
 @kernel(inner=True)
-def divide(  # type: ignore[no-untyped-def]
-    cell, others, lengths, listed, fits, reach, waiting, active, room, found, at, n
-):
+def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore[no-untyped-def]
     """Divide a cell of γ until it is known which of the listed supports is best where.
 
     cell: Low and high end of t = γ/2.
     others: Lower bounds on the objective of other supports at both ends; ∞ without others.
     lengths: Length of y, and its square.
     listed, shape (k,): Rows of ``fits``, of supports in lexicographic order.
-    reach: For every row of ``fits`` the root of the sum of the columns' squared lengths, and the
-        least singular value.
-    waiting, active, room: Work space: (MAX_WAITING, 2), (MAX_WAITING, ≥ k) and (5, ≥ max(k, 4)).
-    found, at, n: The first n entries are pieces of other problems; the pieces of this problem take
-        the next: ends (most, 2), in increasing order, and rows of ``fits`` (most,). Pieces overlap
-        where several supports may be best.
+    work: Work spaces (MAX_WAITING, 2), (MAX_WAITING, ≥ k) and (5, ≥ max(k, 4)).
+    found, n: Ends of pieces (most, 2), in increasing order, and rows of ``fits`` (most,). The first
+        n entries are pieces of other problems, and the pieces of this problem take the next. Pieces
+        overlap where several supports may be best.
     Returns: The number of entries afterwards; −1 where other supports may be best; −2 where there
         is no room.
     """
     top, begin = 0, n
+    (waiting, active, room), (ends, at) = work, found
     waiting[0, 0], waiting[0, 1] = cell[0], cell[1]
     first_of_tied(fits, lengths, cell[0], cell[1], listed, active[0])
     while top >= 0:
         low, high, here = waiting[top, 0], waiting[top, 1], active[top]
-        left, alike = bracket(fits, reach, lengths, low, high, listed, here, room)
+        left, alike = bracket(fits, lengths, low, high, listed, here, room)
         worse = others_are_worse(others, lengths[1], cell, low, high, room[4])
         narrow = high - low <= NARROW * high or high <= NARROW * cell[1]
         if worse == 0 or (worse == 2 and narrow):
@@ -234,58 +240,52 @@ def divide(  # type: ignore[no-untyped-def]
             if not here[c]:
                 continue
             again = n > begin and left == 1 and at[n - 1] == listed[c]
-            if again and found[n - 1, 1] == low:
-                found[n - 1, 1] = high
+            if again and ends[n - 1, 1] == low:
+                ends[n - 1, 1] = high
             else:
                 if n == at.shape[0]:
                     return -2
-                found[n, 0], found[n, 1], at[n] = low, high, listed[c]
+                ends[n, 0], ends[n, 1], at[n] = low, high, listed[c]
                 n += 1
         top -= 1
     return n
 
 
 @kernel
-def divide_cells(  # type: ignore[no-untyped-def]
-    cell, others, lengths, listed, start, fits, reach, work, found, at, count
-):
+def divide_cells(cell, others, lengths, listed, fits, work, found, count):  # type: ignore[no-untyped-def]
     """Divide a cell for several problems: :func:`divide` for each, one after the other.
 
     others, lengths, shape (problems, 2): See :func:`divide`.
-    listed, start: Problem i has the entries ``start[i]`` to ``start[i + 1]`` of ``listed``.
-    work: Work space ``waiting``, ``active`` and ``room``.
-    found, at: Pieces (most, 2), and rows of ``fits`` (most,).
+    listed: Rows of ``fits``, and numbers ``start``: problem i has rows ``start[i]`` to
+        ``start[i + 1]``.
+    work, found: See :func:`divide`.
     count, shape (problems,): Takes the number of every problem's pieces, or −1 or −2.
     """
-    n = 0
+    n, (every, start) = 0, listed
     for i in range(count.shape[0]):
-        mine = listed[start[i] : start[i + 1]]
-        waiting, active, room = work
-        end = divide(
-            cell, others[i], lengths[i], mine, fits, reach, waiting, active, room, found, at, n
-        )
+        mine = every[start[i] : start[i + 1]]
+        end = divide(cell, others[i], lengths[i], mine, fits, work, found, n)
         count[i] = end - n if end >= 0 else end
         n = max(end, n)
 
 
 @kernel
-def contenders(  # type: ignore[no-untyped-def]
-    cell, lists_low, lists_high, best, fits, reach, lengths, room, both, keep_low, keep_high
-):
+def contenders(cell, lists, best, fits, lengths, room, both, keep):  # type: ignore[no-untyped-def]
     """Mark the listed supports that bounds do not exclude from being best somewhere in a cell.
 
     A listed support is bounded as supports that are not listed are, with its own objectives. The
     cell is cut into PARTS for the bounds of the best supports.
 
     cell: Low and high end of t = γ/2.
-    lists_low, lists_high: At each end the masks (problems, m) of the listed supports, 0 where there
-        is none, lower bounds on their objectives, and on those of other supports (problems,).
+    lists: For each of the two ends the masks (problems, m) of the listed supports, 0 where there is
+        none, lower bounds on their objectives, and on those of other supports (problems,).
     best, shape (problems, 2): Rows of ``fits``: the first listed support of each end.
     lengths, shape (problems, 2): See :func:`divide`.
     room, both: Work space (6, ≥ 4), and booleans (2,).
-    keep_low, keep_high, shape (problems, m): Take the marks; a support is marked once.
+    keep: For each end the marks (problems, m), which are written; a support is marked once.
     """
     pair = room[5]
+    (lists_low, lists_high), (keep_low, keep_high) = lists, keep
     parts = PARTS if cell[0] > 0.0 else 1
     ratio = (cell[1] / cell[0]) ** (1.0 / parts)
     for i in range(best.shape[0]):
@@ -295,13 +295,13 @@ def contenders(  # type: ignore[no-untyped-def]
         for part in range(parts):
             high = min(low * ratio, cell[1]) if part < parts - 1 else cell[1]
             both[0] = both[1] = True
-            bracket(fits, reach, lengths[i], low, high, best[i], both, room)
+            bracket(fits, lengths[i], low, high, best[i], both, room)
             for side in range(2):
                 masks, bounds, _ = lists_low if side == 0 else lists_high
                 other, other_bounds, others = lists_high if side == 0 else lists_low
-                keep = keep_low if side == 0 else keep_high
+                marks = keep_low if side == 0 else keep_high
                 for c in range(masks.shape[1]):
-                    if masks[i, c] == 0 or keep[i, c]:
+                    if masks[i, c] == 0 or marks[i, c]:
                         continue
                     there, twice = others[i], False
                     for q in range(masks.shape[1]):
@@ -311,5 +311,5 @@ def contenders(  # type: ignore[no-untyped-def]
                         continue
                     pair[side], pair[1 - side] = bounds[i, c], there
                     worse = others_are_worse(pair, lengths[i, 1], cell, low, high, room[4])
-                    keep[i, c] = worse != 1
+                    marks[i, c] = worse != 1
             low = high

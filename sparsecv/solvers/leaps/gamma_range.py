@@ -47,9 +47,8 @@ class Decomposed:
     """Singular value decompositions of some problems' rows on some supports of one size.
 
     number, shape (m,): The problem; ``columns``, shape (m, size): the support, ended by −1.
-    energy, squares, left: As :func:`sparsecv.solvers.kernels.envelope.ridge_objective` takes them.
-    reach, shape (m, 2): The root of the sum of the columns' squared lengths, and the least singular
-        value, 0 where columns depend on each other.
+    fits: See :class:`sparsecv.solvers.kernels.envelope.Fits`; the least singular value is 0 where
+        columns depend on each other.
     turned, shape (m, size), and vectors, shape (m, size, size): The ridge fit at t = γ/2 is
         Σ_k vectors[k] turned[k] / (squares[k] + t).
     """
@@ -58,14 +57,9 @@ class Decomposed:
         self._rows, self.size, self._place = rows, size, dict[tuple[int, int], int]()
         self.number = np.empty(0, dtype=np.intp)
         self.columns = np.empty((0, size), dtype=np.intp)
-        self.energy, self.squares, self.turned = (np.empty((0, size)) for _ in range(3))
-        self.left, self.reach = np.empty(0), np.empty((0, 2))
-        self.vectors = np.empty((0, size, size))
-
-    @property
-    def fits(self) -> tuple[Array, Array, Array]:
-        """What kernels take."""
-        return self.energy, self.squares, self.left
+        nothing = np.empty((0, size))
+        self.fits = envelope.Fits(nothing, nothing, np.empty(0), np.empty((0, 2)))
+        self.turned, self.vectors = nothing, np.empty((0, size, size))
 
     def of(self, numbers: NDArray[np.intp], masks: Mask) -> NDArray[np.int64]:
         """Rows of the decompositions of some problems on some supports, made where missing."""
@@ -98,13 +92,17 @@ class Decomposed:
         least = np.where(none, 0.0, s)[np.arange(len(s)), np.minimum(count, s.shape[1]) - 1]
         least[count > s.shape[1]] = 0.0
         V = np.pad(V, (*wide, (0, 0)))
+        fits = envelope.Fits(
+            np.pad(along**2, wide),
+            np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
+            left,
+            np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
+        )
+        parts = zip(self.fits, fits, strict=True)
+        self.fits = envelope.Fits(*(np.concatenate(part) for part in parts))
         for name, made in {
             "number": numbers,
             "columns": columns,
-            "energy": np.pad(along**2, wide),
-            "squares": np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
-            "left": left,
-            "reach": np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
             "turned": np.pad(extent * along, wide),
             "vectors": V,
         }.items():
@@ -219,17 +217,8 @@ class GammaRange:
         best = np.column_stack([decomposed.of(numbers, x[0][:, 0]) for x in lists])
         keep = [np.empty(x[0].shape, dtype=np.bool_) for x in lists]
         both = np.empty(2, dtype=np.bool_)
-        envelope.contenders(
-            cell,
-            *lists,
-            best,
-            decomposed.fits,
-            decomposed.reach,
-            lengths,
-            self._work[2],
-            both,
-            *keep,
-        )
+        fits, room = decomposed.fits, self._work[2]
+        envelope.contenders(cell, tuple(lists), best, fits, lengths, room, both, tuple(keep))
         at, slot = np.nonzero(np.column_stack(keep))
         masks = np.column_stack([x[0] for x in lists])[at, slot]
         order = np.lexsort((~_reversed(masks), at))
@@ -239,10 +228,8 @@ class GammaRange:
         others = np.column_stack([x[2] for x in lists])
         ends, rows = self._pieces
         count = np.empty(numbers.size, dtype=np.int64)
-        data = decomposed.fits, decomposed.reach
-        envelope.divide_cells(
-            cell, others, lengths, listed, start, *data, self._work, ends, rows, count
-        )
+        listing, fits = (listed, start), decomposed.fits
+        envelope.divide_cells(cell, others, lengths, listing, fits, self._work, self._pieces, count)
         failed[known] = count < 0
         found = int(np.maximum(count, 0).sum())
         of = np.repeat(numbers, np.maximum(count, 0))

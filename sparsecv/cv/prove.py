@@ -116,20 +116,23 @@ def prove_fold(
     full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
         rows are not all rows.
     Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
-        support is proved optimal or obeys constraints; None where the time is up.
+        support is proved optimal; None where the time is up. Under constraints the bounds are those
+        of models without constraints that are as good as the incumbent.
     """
     if limits.reached(0) is not None:
         return None
     problem = folds.data.training(j).replace(gamma=at[0], tau=at[1])
     gram = folds.gram(j, problem)
     found = _searched(problem, starts, limits, gram)
-    if found.status is Status.OPTIMAL or not problem.constraints.plain:
+    if found.status is Status.OPTIMAL:
         return found, 0.0, np.inf
-    support = pad_support(found.support, problem.tau, problem.p)
-    relaxed = perspective_relaxation(problem, extract=True, gram=gram, gap=1e-4)
-    upper = min(objective, problem.objective(support))
+    support = found.support
+    if problem.constraints.plain:
+        support = pad_support(support, problem.tau, problem.p)
+    upper, free = min(objective, problem.objective(support)), problem.unconstrained()
+    relaxed = perspective_relaxation(free, extract=True, gram=gram, gap=1e-4)
     held_out, spectrum = folds.data.held_out(j), folds.spectrum(j, problem)
-    bounds = fold_bounds(problem, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
+    bounds = fold_bounds(free, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
     return found, *bounds
 
 

@@ -103,14 +103,8 @@ class Settings:
         return everything if proving is None else proving
 
     def check_constraints(self, constraints: Constraints) -> None:
-        """Raise an InputError where the method or the solver serves no constraints on columns."""
-        if constraints.plain:
-            return
-        if self.searches:
-            raise InputError(
-                f"method {self.method} serves no constraints on columns: use method exact or grid"
-            )
-        if self.backend not in ("auto", "native"):
+        """Raise an InputError where the solver serves no constraints on columns."""
+        if not constraints.plain and self.backend not in ("auto", "native"):
             raise InputError(
                 f"backend {self.backend} serves no constraints on columns: use the native one"
             )

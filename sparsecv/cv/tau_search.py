@@ -110,8 +110,11 @@ class _Search:
         plain, tight = self._relaxations(self.full)
         for t, (tau, first, second) in enumerate(zip(self.taus, plain, tight, strict=True)):
             problem = self.full.replace(tau=int(tau))
-            support = largest(np.abs(first.beta), problem.tau)
-            if not self.paper and self.limits.reached(0) is None:
+            plain_problem = problem.constraints.plain
+            support = ledger.support(g, t, self.k)  # by forward steps and swaps
+            if plain_problem:
+                support = largest(np.abs(first.beta), problem.tau)
+            if plain_problem and not self.paper and self.limits.reached(0) is None:
                 left = self.limits.share(float(self.taus.size - t)).remaining()
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
             bound, at = max(first.bound, second.bound), (g, t, self.k)
@@ -138,11 +141,14 @@ class _Search:
         """Relaxations at every τ without and with a diagonal extracted from XᵀX.
 
         Where XᵀX is singular, and with the paper's bounds, both results are without extraction.
+        Constraints on columns are left out: models of as many columns as τ allows are relaxed.
         """
-        plain = relaxation_path(problem, self.taus, limits=self.limits)
+        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in self.taus]
+        problem = problem.unconstrained()
+        plain = relaxation_path(problem, taus, limits=self.limits)
         if self.paper or problem.rank_bound < problem.p:
             return plain, plain
-        return plain, relaxation_path(problem, self.taus, extract=True, limits=self.limits)
+        return plain, relaxation_path(problem, taus, extract=True, limits=self.limits)
 
     def _bracket_fold(self, j: int) -> None:
         """Bound the error of fold j at every τ by the fold's own relaxations.
@@ -170,7 +176,9 @@ class _Search:
             for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
                 problem = training.replace(tau=int(self.taus[t]))
                 ledger.offer(g, t, j, ledger.support(g, t, self.k))
-                ledger.offer(g, t, j, largest(np.abs(first.beta), problem.tau))
+                if problem.constraints.plain:
+                    ledger.offer(g, t, j, largest(np.abs(first.beta), problem.tau))
+                problem = problem.unconstrained()
                 upper, centres = float(ledger.best_objective[g, t, j]), (first.beta, second.beta)
                 bounds = fold_bounds(
                     problem, centres, whole[t], upper, *held_out, spectrum=spectrum
@@ -180,11 +188,15 @@ class _Search:
         rows = training.p if training.n is None else training.n
         tried = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
         for epsilon in [0.0] if rows > training.p else tried:  # the paper's choice
-            path = relaxation_path(training, self.taus, epsilon=epsilon, limits=self.limits)
+            taus = [training.replace(tau=int(tau)).unconstrained().tau for tau in self.taus]
+            free = training.unconstrained()
+            path = relaxation_path(free, taus, epsilon=epsilon, limits=self.limits)
             options: dict[str, Any] = {"epsilon": epsilon, "spectrum": spectrum}
             for t, relaxation in enumerate(path):
                 problem = training.replace(tau=int(self.taus[t]))
-                ledger.offer(g, t, j, largest(np.abs(relaxation.beta), problem.tau))
+                if problem.constraints.plain:
+                    ledger.offer(g, t, j, largest(np.abs(relaxation.beta), problem.tau))
+                problem = problem.unconstrained()
                 upper = float(ledger.best_objective[g, t, j])
                 given = whole[t], upper, *held_out
                 bounds = compute_bounds(problem, relaxation, *given, **options)

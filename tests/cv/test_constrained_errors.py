@@ -81,3 +81,27 @@ def test_cv_errors_equal_enumeration(kinds: tuple[str, ...]) -> None:
         assert model.objective_ == pytest.approx(least, rel=1e-8)
         right_coef = dict(optima)[tuple(model.support_.tolist())]
         np.testing.assert_allclose(model.coef_ * spread, right_coef[:-1], atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:not every fold")
+@pytest.mark.parametrize("kinds", ASKED, ids="-".join)
+def test_search_brackets_and_finds_the_least_error(kinds: tuple[str, ...]) -> None:
+    rng = np.random.default_rng([1, *(ord(c) for c in "".join(kinds))])
+    for number in range(4):
+        p, n = int(rng.integers(2, 7)), int(rng.integers(12, 20))
+        X = rng.normal(size=(n, p)) + rng.normal(size=p)
+        y = X @ rng.normal(size=p) + rng.normal(size=n)
+        rules = random_rules(rng, p, kinds)
+        gamma, cv = float(10.0 ** rng.uniform(-2, 2)), "loo" if number == 0 else 3 + number
+        common = {"cv": cv, "gammas": [gamma], "rule": "minimum", **rules.keywords}
+        exact = SparseRidgeCV(**common).fit(X, y).surface_
+        right, slack = exact["cv_error"][0], 1e-7 * (1.0 + exact["cv_error"][0])
+        for method in ("search", "bounds"):
+            model = SparseRidgeCV(method=method, **common).fit(X, y)
+            lower, upper = model.surface_["lower"][0], model.surface_["upper"][0]
+            assert (lower <= right + slack).all(), (kinds, number, method)
+            assert (right <= upper + slack).all(), (kinds, number, method)
+            if method == "search":
+                assert model.certified_
+                at = model.surface_["tau"].tolist().index(model.tau_)
+                assert right[at] <= right.min() / (1.0 - 0.01) + slack[at]

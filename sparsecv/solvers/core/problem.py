@@ -362,6 +362,20 @@ class SparseRidgeProblem:
             other._factor = self._factor
         return other
 
+    def unconstrained(self) -> SparseRidgeProblem:
+        """A relaxation: the same data without constraints, with τ the most columns of a model.
+
+        Returns
+        -------
+        SparseRidgeProblem
+            The problem itself where it has no constraints.
+        """
+        if self.constraints.plain:
+            return self
+        other = self.replace()
+        other._init(self.p, self.given_gamma, self.constraints.most_columns(self.tau))
+        return other
+
     def at_unit_length(self) -> SparseRidgeProblem:
         """At γ = 0 the problem with columns of length 1, which has the same optima; else itself.
 

@@ -143,7 +143,7 @@ class UnitTree(Tree):
         self.counts["kept"] = 0
         ended = time.perf_counter()
         self.searching += ended - began
-        if code == driver.PAUSED and self.n_open and self.rounding <= self.allowed_rounding:
+        if self.waiting.size and self.rounding <= self.allowed_rounding:
             self.round_best()
             self.rounding += time.perf_counter() - ended
         return code

@@ -79,7 +79,7 @@ def fit_units(
         D = _largest(form, ridge, weight, now.inside)
         if D is None:
             break
-        if turn > 0:
+        if turn > 0 or form.D.any():
             D = SETTINGS.damping * D + (1.0 - SETTINGS.damping) * best[0]
         if not (ridge + D > 0.5 * ridge).all():
             break

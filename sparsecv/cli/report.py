@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 MAX_TABLE_ROWS = 40
 # A table that is cut keeps this many rows; twice the value would leave the table uncut.
 ROWS_AROUND = MAX_TABLE_ROWS // 2 + 1
-# The lower bound of a training objective is not printed where the relative gap, 1 − bound /
-# objective, is at least this large: the bound then says little about the model. The trivial bound
-# 0 has a gap of 1, so twice the value would print every bound. The value was chosen.
-MAX_SHOWN_GAP = 0.75
 # At most this many ranges of γ that cannot be excluded are printed for a τ; --json has all.
 # Doubled, a line may have twice the length.
 MAX_SHOWN_CELLS = 4
@@ -256,7 +252,7 @@ def _best_of_size(model: FittedModel, tau: int, design: Design) -> tuple[str, st
     if model.proved:
         return "proved", f"no other {counted(tau)} fit all rows better at this γ{within}"
     most = f", by at most {100 * model.gap:.2g} % of the objective"
-    most = most if model.gap < MAX_SHOWN_GAP else ""
+    most = most if model.shows_gap else ""
     return "≈", f"not proved: other {counted(tau)} may fit all rows better at this γ{most}"
 
 
@@ -267,7 +263,7 @@ def print_fit(
     print_data(console, ready)
     console.print(f"[bold green]{tau} of {selectable(ready.design)}, γ = {number(gamma)}[/]")
     bound = f" (proved lower bound {number(model.lower_bound)})"
-    bound = "" if model.proved or model.gap >= MAX_SHOWN_GAP else bound
+    bound = "" if model.proved or not model.shows_gap else bound
     objective = number(model.objective, model.proved)
     console.print(f"objective ‖y − Xβ‖² + (γ/2)‖β‖² on scaled columns: {objective}{bound}")
     label, text = _best_of_size(model, tau, ready.design)

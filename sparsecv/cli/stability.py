@@ -111,10 +111,12 @@ def stability(
     job = command.run(
         source,
         learner,
-        asked=asked,
+        grids={
+            "taus": None if taus is None else taus.tolist(),
+            "gammas": None if gammas is None else gammas.tolist(),
+            "asked": asked,
+        },
         cv=folds,
-        taus=None if taus is None else taus.tolist(),
-        gammas=None if gammas is None else gammas.tolist(),
         lambdas=None if lambdas is None else grids.parse_weights(lambdas),
         loss=loss,
         search=search,

@@ -22,10 +22,11 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
-from ..solvers.kernels.envelope import NARROW, Fits
+from ..solvers.kernels.envelope import SETTINGS as DIVISION
+from ..solvers.kernels.envelope import Fits
 from ..solvers.leaps.all_sizes import TREE_ONLY
+from ..solvers.leaps.gamma_range import SETTINGS as RANGE
 from ..solvers.leaps.gamma_range import (
-    LEAST_GAMMA_SHARE,
     Decomposed,
     GammaRange,
     Pieces,
@@ -276,7 +277,7 @@ class _Search:
         divide = nearest if several else middle
         if not several and upper - lower <= 4.0 * lost:  # Smaller cells have no better bounds.
             divide = 0.0
-        if high - low <= NARROW * high or high <= self._least:
+        if high - low <= DIVISION.narrow * high or high <= self._least:
             divide = 0.0
         return lower / self.total, upper / self.total, middle, divide
 
@@ -309,7 +310,7 @@ class _Search:
     ) -> GlobalMinimum:
         """Divide cells until the gap is at most the tolerance or a limit is reached."""
         ends = self._spaced(*gammas, SEARCH.first_cells + 1) / 2.0
-        self._least = LEAST_GAMMA_SHARE**2 * ends[-1]
+        self._least = RANGE.least_gamma_share**2 * ends[-1]
         heap: list[Cell] = []
         final: list[Cell] = []
         best, at = np.inf, (0, float(gammas[1]) / 2.0)
@@ -378,7 +379,7 @@ class _Search:
     @staticmethod
     def _spaced(low: float, high: float, count: int) -> Array:
         """Values of γ spaced evenly in the logarithm, and 0 where the range begins there."""
-        first = low or LEAST_GAMMA_SHARE * high
+        first = low or RANGE.least_gamma_share * high
         gammas = np.geomspace(first, high, count)
         gammas[[0, -1]] = first, high
         return gammas if low > 0.0 else np.append(0.0, gammas)

@@ -11,6 +11,11 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import relative_gap
 from .design import Array, Design
 
+# The gap of a training objective is not shown where it is at least this large, as the lower bound
+# then says little; 1 is the gap of the trivial bound 0. Doubled, every gap would be shown. The
+# value was chosen.
+MAX_SHOWN_GAP = 0.75
+
 
 @dataclass(frozen=True)
 class FittedModel:
@@ -37,6 +42,11 @@ class FittedModel:
         if np.isnan(self.objective):
             return float("nan")
         return relative_gap(self.objective, self.lower_bound)
+
+    @property
+    def shows_gap(self) -> bool:
+        """Whether the gap is small enough to be shown."""
+        return self.gap < MAX_SHOWN_GAP
 
 
 def fitted_model(

@@ -27,9 +27,6 @@ from .style import BLUE, GREEN, GREY, in_style, pyplot
 # A table of more rows shows this many of them around the chosen row, and all rows when it is
 # unfolded. Twice the number makes the longest tables twice as long.
 MAX_ROWS = 24
-# The gap of a training objective is not shown where it is at least this large, as it then says
-# little; 1 is the gap of the trivial bound 0. Twice the number would show every gap.
-MAX_SHOWN_GAP = 0.75
 # A picture of more sizes has no dots, which would hide the line. Twice the number draws dots on
 # lines of up to 80 sizes.
 MAX_DOTS = 40
@@ -206,7 +203,7 @@ def _sure(found: Findings) -> str:
         )
     else:
         most = f", by at most {100 * model.gap:.2g} % of the training objective"
-        most = most if model.gap < MAX_SHOWN_GAP else ""
+        most = most if model.shows_gap else ""
         texts.append(f"Not proved: other columns may fit all rows better{most}{within}.")
     study, choice = found.study, found.choice
     if study is not None and choice is not None:

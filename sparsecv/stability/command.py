@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -89,23 +90,21 @@ def run(
     source: RowSource,
     learner: str,
     *,
-    taus: Sequence[int] | None = None,
-    gammas: Sequence[float] | None = None,
     search: str | None = None,
     classify: bool = False,
     test: float = 0.0,
     seed: int = 0,
-    asked: ResolvedRules | None = None,
+    grids: Mapping[str, Any] = MappingProxyType({}),
     **settings: Any,
 ) -> Job:
     """Choose a learner's hyperparameters on a table, by stability-regularised cross-validation.
 
-    taus, gammas: Grids of the learners "sparse-ridge" and "projected".
     search: "grid" or "coordinate"; by default coordinate descent for trees, else a grid.
     classify: Whether the response holds labels.
     test: Share of the rows that is held out for a test.
     seed: Seed of the folds and of the test rows.
-    asked: What is asked of the columns.
+    grids: Arguments ``taus``, ``gammas`` and ``asked`` of :func:`recipe`, for the learners
+        "sparse-ridge" and "projected".
     **settings: Further parameters of :class:`StabilityCV`.
     Raises InputError: Options contradict each other, or labels are continuous.
     """
@@ -119,7 +118,6 @@ def run(
     order = np.random.default_rng(seed).permutation(y.size)
     n_test = round(test * y.size)
     held, rows = np.sort(order[:n_test]), np.sort(order[n_test:])
-    grids: Any = {"taus": taus, "gammas": gammas, "asked": asked}
     made = recipe(learner, rows.size, X.shape[1], classification=classify, seed=seed, **grids)
     way = search or ("coordinate" if learner in ("cart", "xgboost") else "grid")
     start = made.start if way == "coordinate" else None
@@ -133,7 +131,7 @@ def run(
         chosen.set_params(cv=[folds.split(j) for j in range(folds.k)])
     weights = source.weights
     chosen.fit(X[rows], y[rows], None if weights is None else weights[rows])
-    job = Job(chosen, learner, rows.size, n_test, asked=asked)
+    job = Job(chosen, learner, rows.size, n_test, asked=grids.get("asked"))
     if n_test:
         _test(job, made, X, y, rows, held, weights)
     return job

@@ -72,7 +72,7 @@ def test_the_step_of_gamma_knows_bounded_fits() -> None:
     for _ in range(20):
         p = X.shape[1]
         low, high = -rng.exponential(0.3, p), rng.exponential(0.3, p)
-        rules = SolvedRules(Constraints.of(p, lower=low, upper=high), np.empty(0, dtype=np.intp))
+        rules = SolvedRules(Constraints.of(p, bounds=(low, high)), np.empty(0, dtype=np.intp))
         data = RowFolds(X, y, make_folds(4, y.size, seed=0), True, rules=rules)
         supports = [np.sort(rng.choice(p, size=4, replace=False)) for _ in range(4)]
         gamma = float(10.0 ** rng.uniform(-1, 2))

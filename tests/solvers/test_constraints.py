@@ -75,7 +75,7 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
 
 
 def test_records_are_compared_by_what_they_hold() -> None:
-    one = Constraints.of(4, unit=[7, 7, 3, 1], include=[3], parents=[(3, 0)], lower=[0.0] * 4)
+    one = Constraints.of(4, unit=[7, 7, 3, 1], include=[3], parents=[(3, 0)], bounds=(0.0, np.inf))
     again = pickle.loads(pickle.dumps(one))
     assert one == again
     assert hash(one) == hash(again)
@@ -85,7 +85,7 @@ def test_records_are_compared_by_what_they_hold() -> None:
     assert Constraints.none(4).plain
     assert not one.plain
     assert Constraints.of(4, unit=[9, 2, 4, 3]).plain
-    half = Constraints.of(2, lower=[-1.0, -np.inf], upper=[2.0, 3.0]).scaled(np.array([2.0, 0.5]))
+    half = Constraints.of(2, bounds=([-1.0, -np.inf], [2.0, 3.0])).scaled(np.array([2.0, 0.5]))
     assert half.lower.tolist() == [-2.0, -np.inf]
     assert half.upper.tolist() == [4.0, 1.5]
 

@@ -123,7 +123,6 @@ class _Resolver:
         self.groups: dict[str, list[int]] = {}
 
     def resolve(self, rules: ColumnRules) -> ResolvedRules:
-        p = self.p
         unit = self.units(rules.column_groups)
         include = self.columns(rules.include, "include")
         exclude = self.columns(rules.exclude, "exclude")
@@ -131,19 +130,6 @@ class _Resolver:
         lower, upper = self.intervals(rules)
         factors = self.factors(rules.penalty_factors)
         free = factors == 0.0
-        if not free.any():
-            made = Constraints.of(
-                p,
-                unit=unit,
-                include=include,
-                exclude=exclude,
-                parents=pairs,
-                strong=strong,
-                lower=lower,
-                upper=upper,
-                called=self.called,
-            )
-            return ResolvedRules(np.arange(p), made, factors, self.groups)
         counted = np.flatnonzero(~free)
         self._check_unpenalised(free, unit, exclude, lower, upper)
         include += [a for c, a in pairs if free[c] and not free[a]]
@@ -161,8 +147,7 @@ class _Resolver:
                 if not (free[c] or free[a] or c in always)
             ],
             strong=strong,
-            lower=lower[counted],
-            upper=upper[counted],
+            bounds=(lower[counted], upper[counted]),
             called=lambda j: self.called(int(counted[j])),
         )
         return ResolvedRules(counted, made, factors, self.groups)

@@ -66,8 +66,7 @@ class Constraints:
         exclude: Iterable[int] = (),
         parents: Iterable[tuple[int, int]] = (),
         strong: bool = True,
-        lower: ArrayLike | None = None,
-        upper: ArrayLike | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
         called: Callable[[int], str] = "column {}".format,
     ) -> Constraints:
         """Make the record of p columns, with all that follows by heredity, and check it.
@@ -83,7 +82,8 @@ class Constraints:
         parents : iterable of (int, int)
             Pairs (child column, parent column). A child and a parent of one unit ask for nothing.
         strong : bool
-        lower, upper : arrays, shape (p,), optional
+        bounds : pair of arrays, shape (p,), or of numbers
+            Least and greatest coefficient of every column.
         called : callable
             Takes a column and returns what messages call that column.
 
@@ -100,8 +100,7 @@ class Constraints:
         _, first, inverse = np.unique(given, return_index=True, return_inverse=True)
         units = np.argsort(np.argsort(first))[inverse].astype(np.intp)
         m, at_first = first.size, np.sort(first)
-        low = np.full(p, -np.inf) if lower is None else np.array(lower, dtype=np.float64)
-        high = np.full(p, np.inf) if upper is None else np.array(upper, dtype=np.float64)
+        low, high = (np.full(p, ends, dtype=np.float64) for ends in bounds)
         for j in np.flatnonzero(~((low <= 0.0) & (high >= 0.0))).tolist():
             raise InputError(
                 f"the bounds of {called(j)} must hold 0, the value of a column that is left out; "
@@ -305,8 +304,7 @@ class Constraints:
             exclude=[first[u] for u in np.flatnonzero(shut & here)],
             parents=[(first[c], first[a]) for c, a in self.parents.tolist() if here[c] and here[a]],
             strong=self.strong,
-            lower=self.lower[at],
-            upper=self.upper[at],
+            bounds=(self.lower[at], self.upper[at]),
             called=lambda j: called(int(at[j])),
         )
 

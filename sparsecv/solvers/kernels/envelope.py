@@ -20,19 +20,29 @@ from .linalg import EPS, Array
 # QR; the singular values of a triangular factor lose no more). Doubled, breakpoints are known to
 # half as many digits.
 BACKWARD = 64.0 * EPS
-# Two objectives whose functions of γ differ by at most this share of the smaller of the objective
-# and yᵀy − objective tie: the lexicographically first support is then the answer, as in
-# ``all_sizes.prefer``.
-TIED = 1e-12
-# An interval whose ends differ by at most this share of the upper end is not divided: every support
-# that may be best there is listed. Doubled, breakpoints are known to one binary digit less.
-NARROW = 1e-9
-# A cell is cut into this many parts when listed supports are left out that cannot be best in the
-# cell. Doubled, fewer supports are decomposed and looking at a cell takes twice as long.
-PARTS = 8
-# Intervals that wait while another is divided; with halves in the logarithm and NARROW, thirty
-# times the number of decades would be needed to reach the limit.
-MAX_WAITING = 256
+
+
+class EnvelopeSettings(NamedTuple):
+    """How finely an interval of t = γ/2 is divided."""
+
+    # Two objectives whose functions of γ differ by at most this share of the smaller of the
+    # objective and yᵀy − objective tie: the lexicographically first support is then the answer, as
+    # in ``all_sizes.prefer``. Doubled, supports that differ twice as much tie.
+    tied: float = 1e-12
+    # An interval whose ends differ by at most this share of the upper end is not divided: every
+    # support that may be best there is listed. Doubled, breakpoints are known to one binary digit
+    # less.
+    narrow: float = 1e-9
+    # A cell is cut into this many parts when listed supports are left out that cannot be best in
+    # the cell. Doubled, fewer supports are decomposed and looking at a cell takes twice as long.
+    parts: int = 8
+    # At most this many intervals wait while another is divided; with halves in the logarithm and
+    # ``narrow``, thirty times the number of decades would be needed to reach the limit. At the
+    # limit the cell counts as not divided. Doubled, the work space takes twice the memory.
+    max_waiting: int = 256
+
+
+SETTINGS = EnvelopeSettings()
 
 
 class Fits(NamedTuple):
@@ -192,7 +202,7 @@ def first_of_tied(fits, lengths, low, high, listed, here):  # type: ignore[no-un
     for c in range(listed.shape[0]):
         least, _ = ridge_objective(fits, listed[c], low)
         most, _ = ridge_objective(fits, listed[c], high)
-        allowed = TIED * max(min(least, lengths[1] - most), 0.0)
+        allowed = SETTINGS.tied * max(min(least, lengths[1] - most), 0.0)
         here[c] = True
         for q in range(c):
             if here[q] and same_function(fits, listed[c], listed[q], low, high, allowed):
@@ -207,7 +217,7 @@ def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore
     others: Lower bounds on the objective of other supports at both ends; ∞ without others.
     lengths: Length of y, and its square.
     listed, shape (k,): Rows of ``fits``, of supports in lexicographic order.
-    work: Work spaces (MAX_WAITING, 2), (MAX_WAITING, ≥ k) and (5, ≥ max(k, 4)).
+    work: Work spaces (max_waiting, 2), (max_waiting, ≥ k) and (5, ≥ max(k, 4)).
     found, n: Ends of pieces (most, 2), in increasing order, and rows of ``fits`` (most,). The first
         n entries are pieces of other problems, and the pieces of this problem take the next. Pieces
         overlap where several supports may be best.
@@ -222,7 +232,7 @@ def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore
         low, high, here = waiting[top, 0], waiting[top, 1], active[top]
         left, alike = bracket(fits, lengths, low, high, listed, here, room)
         worse = others_are_worse(others, lengths[1], cell, low, high, room[4])
-        narrow = high - low <= NARROW * high or high <= NARROW * cell[1]
+        narrow = high - low <= SETTINGS.narrow * high or high <= SETTINGS.narrow * cell[1]
         if worse == 0 or (worse == 2 and narrow):
             return -1
         if worse == 1 and left > 1 and alike and not narrow:
@@ -274,7 +284,7 @@ def contenders(cell, lists, best, fits, lengths, room, both, keep):  # type: ign
     """Mark the listed supports that bounds do not exclude from being best somewhere in a cell.
 
     A listed support is bounded as supports that are not listed are, with its own objectives. The
-    cell is cut into PARTS for the bounds of the best supports.
+    cell is cut into ``parts`` for the bounds of the best supports.
 
     cell: Low and high end of t = γ/2.
     lists: For each of the two ends the masks (problems, m) of the listed supports, 0 where there is
@@ -286,7 +296,7 @@ def contenders(cell, lists, best, fits, lengths, room, both, keep):  # type: ign
     """
     pair = room[5]
     (lists_low, lists_high), (keep_low, keep_high) = lists, keep
-    parts = PARTS if cell[0] > 0.0 else 1
+    parts = SETTINGS.parts if cell[0] > 0.0 else 1
     ratio = (cell[1] / cell[0]) ** (1.0 / parts)
     for i in range(best.shape[0]):
         for c in range(keep_low.shape[1]):

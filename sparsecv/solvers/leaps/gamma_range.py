@@ -26,20 +26,26 @@ from ..supports.rounding import pad_support
 from .all_sizes import TREE_ONLY
 from .near_best import LIST_LENGTH, Mask, NearBest, members
 
-# Trees at this many γ are searched before any cell is looked at. Doubled, ranges in which few
-# supports change get trees that they do not need. Measured on tables of 11 to 25 columns.
-FIRST_TREES = 25
-# Where a range begins at γ = 0, the first γ above 0 is this share of its upper end; a first cell
-# that does not suffice is divided down to the square of the share. Doubled, the first cell is twice
-# as wide.
-LEAST_GAMMA_SHARE = 1e-12
-# A cell whose ends differ by at most this share of the upper end is not halved: its supports stay
-# unknown. Doubled, such a cell is twice as wide.
-NARROWEST_CELL = 1e-6
-# Pieces that the kernel has room for, for each problem of a cell; where they do not suffice the
-# cell is halved. Doubled, the arrays take twice the memory.
-PIECES_PER_PROBLEM = 64
 
+class GammaRangeSettings(NamedTuple):
+    """How finely a range of γ is searched."""
+
+    # Trees at this many γ are searched before any cell is looked at. Doubled, ranges in which few
+    # supports change get trees that they do not need. Measured on tables of 11 to 25 columns.
+    first_trees: int = 25
+    # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end; a first
+    # cell that does not suffice is divided down to the square of the share. Doubled, the first cell
+    # is twice as wide.
+    least_gamma_share: float = 1e-12
+    # A cell whose ends differ by at most this share of the upper end is not halved: its supports
+    # stay unknown. Doubled, such a cell is twice as wide.
+    narrowest_cell: float = 1e-6
+    # The kernel has room for this many pieces for each problem of a cell; where the room does not
+    # suffice the cell is halved. Doubled, the arrays take twice the memory.
+    pieces_per_problem: int = 64
+
+
+SETTINGS = GammaRangeSettings()
 Search = Callable[[NearBest, NDArray[np.bool_], Limits], Status]
 
 
@@ -153,18 +159,18 @@ class GammaRange:
         ]
         most = 2 * LIST_LENGTH
         self._work = (
-            np.empty((envelope.MAX_WAITING, 2)),
-            np.empty((envelope.MAX_WAITING, most), dtype=np.bool_),
+            np.empty((envelope.SETTINGS.max_waiting, 2)),
+            np.empty((envelope.SETTINGS.max_waiting, most), dtype=np.bool_),
             np.empty((6, most)),
         )
         self._pieces = (
-            np.empty((PIECES_PER_PROBLEM * k, 2)),
-            np.empty(PIECES_PER_PROBLEM * k, dtype=np.int64),
+            np.empty((SETTINGS.pieces_per_problem * k, 2)),
+            np.empty(SETTINGS.pieces_per_problem * k, dtype=np.int64),
         )
 
     def run(self, low: float, high: float) -> list[Pieces]:
         """Search the range from low to high; one record per size."""
-        gammas = np.geomspace(low or LEAST_GAMMA_SHARE * high, high, FIRST_TREES)
+        gammas = np.geomspace(low or SETTINGS.least_gamma_share * high, high, SETTINGS.first_trees)
         gammas[[0, -1]] = low or gammas[0], high
         if low == 0.0:
             gammas = np.append(0.0, gammas)
@@ -179,8 +185,8 @@ class GammaRange:
                 failed[s, numbers] = self._divide(s, numbers, a, b)
             if not failed.any():
                 continue
-            narrow = b.gamma - a.gamma <= NARROWEST_CELL * b.gamma
-            narrow |= b.gamma <= LEAST_GAMMA_SHARE**2 * high
+            narrow = b.gamma - a.gamma <= SETTINGS.narrowest_cell * b.gamma
+            narrow |= b.gamma <= SETTINGS.least_gamma_share**2 * high
             reached = self.limits.reached(0)
             if narrow or reached is not None:
                 self.status = reached or Status.UNPROVED

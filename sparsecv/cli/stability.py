@@ -99,6 +99,8 @@ def stability(
     taus, gammas = grids.parse_taus(tau), None if gamma is None else grids.parse_gammas(gamma)
     if gamma is not None and gammas is None:
         raise InputError("--gamma auto: stability needs values of gamma")
+    grid = {"taus": taus, "gammas": gammas}
+    made = {name: None if some is None else some.tolist() for name, some in grid.items()}
     columns: Any = {"target": target, "weights": weights, "groups": groups, "missing": missing}
     source = shared.read(data, quiet, one_hot, all_levels, drop, encoding=encoding, **columns)
     sparse = learner in ("sparse-ridge", "projected")
@@ -111,11 +113,7 @@ def stability(
     job = command.run(
         source,
         learner,
-        grids={
-            "taus": None if taus is None else taus.tolist(),
-            "gammas": None if gammas is None else gammas.tolist(),
-            "asked": asked,
-        },
+        grids=made | {"asked": asked},
         cv=folds,
         lambdas=None if lambdas is None else grids.parse_weights(lambdas),
         loss=loss,

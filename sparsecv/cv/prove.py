@@ -67,6 +67,9 @@ class ProofSettings(NamedTuple):
     # more. The limit is that of the first fold; once its tree has ended, every other fold's tree
     # may have four times as many. Doubled, trials would take a quarter of the time.
     trial_nodes_per_second: int = 3_000_000
+    # Under constraints a tree gets this share of these nodes, as its nodes are so much dearer.
+    # Doubled, trials under constraints would take a quarter of the time.
+    share_of_nodes_of_units: float = 0.03
 
 
 PROOFS = ProofSettings()
@@ -280,7 +283,9 @@ class Prover:
 
         spent: Seconds of proofs so far.
         """
-        nodes = max(int(PROOFS.trial_nodes_per_second * spent), 2 * self._largest_tree)
+        share = 1.0 if self.ledger.data.constraints.plain else PROOFS.share_of_nodes_of_units
+        nodes = int(share * PROOFS.trial_nodes_per_second * spent)
+        nodes = max(nodes, 2 * self._largest_tree)
         left = np.flatnonzero(~self.ledger.exact[g, :, : self.k].all(axis=0)).tolist()
         for problems, most in ((left[:1], nodes), (left[1:], 4 * nodes)):
             self._report_cell(g, t, f"all sizes of {len(left)} folds")

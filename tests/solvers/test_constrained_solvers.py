@@ -19,6 +19,8 @@ from sparsecv.solvers.budget import solve_budget
 from sparsecv.solvers.core.bounded_fit import bounded_least_squares
 from sparsecv.solvers.core.constraints import Constraints
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.kernels.worth import unit_worths
+from sparsecv.solvers.relaxation.unit_form import UnitForm, UnitRelaxer
 
 Array = np.ndarray
 
@@ -88,6 +90,45 @@ def test_the_tree_over_units_equals_enumeration(kinds: tuple[str, ...]) -> None:
             assert whole.constraints.allowed(cut.support)
         sums = solve_sizes(whole, sizes=sizes, limits=Limits(10.0))
         assert sums.proved.all()
+
+
+@pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
+def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> None:
+    for seed in range(20):
+        X, y, gamma, rules = drawn(200 + seed, kinds)
+        least = least_up_to(X, y, max(gamma, 1e-6), rules)
+        sizes = [size for size in least if size > 0]
+        if not sizes:
+            continue
+        rng, known = np.random.default_rng(seed), {"gamma": max(gamma, 1e-6), **rules.keywords}
+        whole = SparseRidgeProblem(X, y, tau=sizes[-1], **known)
+        form = UnitForm.of_units(whole)
+        for size in sizes:
+            k = size - int(form.include.sum())
+            if k < 0:  # Weak heredity may ask for more units than are marked as included.
+                continue
+            now = UnitRelaxer(form, whole.gamma / 2.0, form.include, k)
+            for scale in (0.0, 0.1, 10.0):
+                now.beta[:] = scale * rng.normal(size=now.beta.size)
+                now.units.limits["rounds"] = 0
+                assert now.relax(np.inf) <= least[size] + 1e-13 * float(y @ y)
+            now.units.limits["rounds"] = 200
+            assert now.relax(np.inf) <= least[size] + 1e-13 * float(y @ y)
+
+
+def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:
+    rng = np.random.default_rng(21)
+    for _ in range(200):
+        slope, w = rng.normal(), rng.exponential() + 1e-3
+        low, high = -rng.exponential(), rng.exponential()
+        if rng.random() < 0.3:
+            low, high = (-np.inf, np.inf) if rng.random() < 0.5 else (0.0, np.inf)
+        worth, ends = np.zeros(1), (np.array([low]), np.array([high]))
+        unit_worths(np.zeros(1, dtype=np.intp), np.array([slope]), np.array([w]), *ends, worth)
+        beta = np.clip(np.linspace(-3.0 / w, 3.0 / w, 20_001) * (1.0 + abs(slope)), low, high)
+        tried = (2.0 * slope * beta - w * beta**2).max()
+        assert tried <= worth[0] * (1.0 + 1e-12) + 1e-15
+        assert worth[0] <= tried + 1e-6 * (1.0 + worth[0])
 
 
 def asked_units(constraints: Constraints, columns: list[int]) -> Array:

@@ -28,6 +28,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from experiments.common import RESULTS, machine
 from sparsecv.solvers import SparseRidgeProblem, solve
 from sparsecv.solvers.budget import solve_budget
+from sparsecv.solvers.core.problem import response_problems
 
 # Files and degrees, the systems of few columns first.
 CASES = [
@@ -254,9 +255,15 @@ def budgets(cases: list[tuple[str, int]], seconds: float) -> None:
         X, Y = load(name, degree)
         true = TRUE_SIZES[name.partition("_")[0]]
         for alpha in ALPHAS:
-            problems = [SparseRidgeProblem(X, y, gamma=2.0 * alpha, tau=len(SIZES)) for y in Y.T]
+            rows = np.column_stack([X, Y])
             total = sum(true)
-            cpu, found = timed(lambda p=problems, k=total: solve_budget(p, k, time_limit=seconds))
+            cpu, found = timed(
+                lambda r=rows, p=X.shape[1], g=2.0 * alpha, k=total: solve_budget(
+                    [one.replace(gamma=g, tau=len(SIZES)) for one in response_problems(r, p)],
+                    k,
+                    time_limit=seconds,
+                )
+            )
             sizes = [proof.support.size for proof in found.proofs]
             print(
                 f"{name} degree {degree}, α {alpha:g}: {cpu:.2f} s, {sizes} (true {true}), "

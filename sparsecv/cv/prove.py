@@ -404,6 +404,6 @@ class Prover:
         if g not in self._trees:
             ledger, folds = self.ledger, self.ledger.data.folds
             suited = folds.k >= MANY_FOLDS and int(folds.sizes.max()) <= PROOFS.max_rows_left_out
-            left_out = rows_left_out(ledger.data) if suited else None
+            left_out = rows_left_out(ledger.data, ledger.gammas[g]) if suited else None
             self._trees[g] = None if left_out is None else SharedTree(ledger, g, left_out)
         return self._trees[g]

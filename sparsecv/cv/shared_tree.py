@@ -41,13 +41,16 @@ MAX_ROUNDING_SHARE = 1e-6
 PROOF_GAP = 1e-9
 
 
-def rows_left_out(data: FoldData) -> LeftOut | None:
+def rows_left_out(data: FoldData, gamma: float) -> LeftOut | None:
     """The folds as rows left out of the Gram matrix of all rows; None without rows in memory.
 
     The result is also None where something is asked of the columns, where the Gram matrix costs
-    more than the rows (``wants_gram``), and where the folds are no partition.
+    more than the rows (``wants_gram``), where the folds are no partition, and at γ = 0, where each
+    fold has to bound its own coefficients.
     """
-    problem = data.full()
+    problem = data.full().replace(gamma=gamma)
+    if problem.gamma > problem.given_gamma:
+        return None
     if not isinstance(data, RowFolds) or not data.plain or not wants_gram(problem):
         return None
     return data.left_out(GramForm.of(problem))

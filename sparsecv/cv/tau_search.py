@@ -84,7 +84,7 @@ class _Search:
         self.full, self._report = ledger.problem(g, ledger.k), report
         left_out = None
         if not self.paper and self.k >= MIN_FOLDS_SHARING:
-            left_out = rows_left_out(self.data)
+            left_out = rows_left_out(self.data, self.gamma)
         self.shared = None if left_out is None else SharedTree(ledger, g, left_out)
         # given_up[t, j]: rounding leaves a gap in fold j at τ. solved[t]: the problem of all rows
         # is solved at τ. tried[t]: the tree of all rows has been searched for all folds at τ.

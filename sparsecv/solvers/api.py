@@ -14,12 +14,13 @@ from .backends.optional_dependencies import SolverUnavailable
 from .backends.presolve import prove
 from .backends.registry import RUNS, lacking
 from .branching.enumeration import enumerated, few_supports
+from .branching.nearly_dependent import SETTINGS as DEPENDENCE
 from .branching.single import WORST_GAP, branch_and_bound
 from .branching.size_sweep import HANDOVER, solve_sizes
 from .core.limits import Limits, StopFlag
-from .core.problem import EPS, SparseRidgeProblem, checked_support
+from .core.problem import SparseRidgeProblem, checked_support
 from .core.reduction import reduced
-from .core.result import Proof, Solution, Status, Work
+from .core.result import Proof, Solution, Status, Work, nothing_left
 from .core.threads import on_one_thread
 from .leaps.all_sizes import active_columns, best_subsets, support_bound
 from .leaps.unit_sizes import fits_memory
@@ -214,14 +215,13 @@ def _native(
         support, bound = tree.supports[0], float(tree.lower_bound[0])
         work = Work(tree.n_nodes, limits.elapsed())
         proof = Proof(support, float(tree.objective[0]), bound, tree.status, work)
-        if tree.status is Status.OPTIMAL and proof.gap > max(tol, WORST_GAP):
+        ended = tree.status in (Status.OPTIMAL, Status.PRECISION)
+        if ended and proof.gap > max(tol, WORST_GAP):
             # nearly dependent columns have taken digits of the tree's bound
             proof = replace(proof, status=Status.PRECISION)
-            if plain and few_supports(problem, [problem.tau]):
+            if plain and few_supports(problem, [problem.tau], DEPENDENCE.first_supports):
                 proof = enumerated(problem, np.array([problem.tau]), [support], limits)[0]
-    # stopped with nothing left to prove: rounding alone keeps a residual from being 0
-    nothing = proof.objective <= (64.0 * EPS) ** 2 * problem.yy
-    closed = nothing or proof.gap <= max(tol, 1e-9)
+    closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
     return replace(
         proof,
         lower_bound=min(proof.lower_bound, proof.objective),

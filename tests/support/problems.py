@@ -16,9 +16,13 @@ from .brute_force import Data
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
-# Share of the ugly problems that have γ = 0. Their columns are equal or differ by 1e-4 at least, as
-# what trees prove at γ = 0 is meant for coefficients that are not too long.
+# Share of the ugly problems that have γ = 0.
 ZERO_GAMMA = 0.25
+
+
+def keeps_digits(data: Data) -> bool:
+    """Whether γ is so large that every tree proves what it finds, however dependent columns are."""
+    return data.gamma >= 1e-16 * float(np.square(data.X).sum())
 
 
 def problem_of(data: Data, tau: int | None = None) -> SparseRidgeProblem:
@@ -66,9 +70,9 @@ def ugly_data(rng: np.random.Generator, most: int = 7) -> Data:
     if flaw == 1:
         X[:, 1] = X[:, 0]
     elif flaw == 2:
-        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-4 if zero else -9, -3) * rng.normal(size=n)
+        X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-11 if zero else -9, -3) * rng.normal(size=n)
     elif flaw == 3:
-        X = X + 10.0 ** rng.uniform(1, 4 if zero else 6)
+        X = X + 10.0 ** rng.uniform(1, 6)
     elif flaw == 4:
         X = X * 10.0 ** rng.uniform(-5, 5, size=p)
     elif flaw == 5:
@@ -117,7 +121,7 @@ def ugly(
         elif flaw == "all equal":
             X[:] = X[:, :1]
         elif flaw.startswith("near"):
-            X[:, a] = X[:, b] + max(float(flaw[5:]), 1e-4 * no_ridge) * rng.standard_normal(n)
+            X[:, a] = X[:, b] + float(flaw[5:]) * rng.standard_normal(n)
     kind = draw(st.sampled_from(["noise", "whole", "span", "whole span", "zero"]), label="y")
     if kind == "noise":
         y = X @ rng.standard_normal(p) + rng.standard_normal(n)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.independence import DEPENDENT_SHARE
 from ..core.limits import Limits
-from ..core.problem import DEPENDENT_SHARE, SparseRidgeProblem, checked_sizes
-from ..core.result import Proof, Status, Work
+from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.result import Proof, Status, Work, nothing_left
 from ..kernels.every_support import advance, new_enumeration
 from ..kernels.linalg import EPS
 from ..leaps.all_sizes import active_columns, prefer
@@ -120,10 +121,8 @@ def enumerated(
             objective, size, True
         )
         bound = max(bound, 0.0)
-        if (
-            status is Status.OPTIMAL
-            and objective - bound > SETTINGS.proved_relative_gap * objective
-        ):
+        allowed = SETTINGS.proved_relative_gap * objective
+        if status is Status.OPTIMAL and objective > max(nothing_left(problem.yy), bound + allowed):
             status = Status.PRECISION
         work = Work(search.visited, limits.elapsed())
         proofs.append(Proof(options[chosen], objective, bound, status, work))

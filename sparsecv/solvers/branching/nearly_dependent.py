@@ -31,10 +31,10 @@ class DependenceSettings(NamedTuple):
     # the share, 1e-10, leaves it six digits. Doubled, XᵀX is distrusted, and this module's slower
     # ways taken, for more problems.
     lost_share: float = 1e-5
-    # Problems with at most so many supports of τ columns are enumerated at once, in two to ten
+    # Problems with at most so many supports of τ columns are enumerated at once, in two to twenty
     # seconds: a tree for so few supports of many columns ends later, if at all. Doubled, twice the
     # time may go to enumeration before a tree is tried.
-    first_supports: float = 2e9
+    first_supports: float = 4e9
     # With more columns than this, this module's ways are not taken even where supports are few, as
     # the matrices of a path of enumeration take 64 MB at 2,000; up to ``MAX_COLUMNS`` they
     # may always be taken. Doubled, the matrices take four times as much.
@@ -70,8 +70,13 @@ def keeps_digits(problem: SparseRidgeProblem) -> bool:
 
 def nearly_dependent(problem: SparseRidgeProblem) -> bool:
     """Whether XᵀX has lost the digits that a proof needs, and a triangular factor serves."""
-    # With fewer rows than columns the relaxation works on the rows, which keep their digits.
-    if not keeps_digits(problem) or problem.p > max(MAX_COLUMNS, problem.rank_bound):
+    if not keeps_digits(problem):
+        return False
+    # With fewer rows than columns the relaxation works on the rows, which keep their digits, but at
+    # γ = 0 its bound is 0.
+    if problem.p > problem.rank_bound and problem.gamma > problem.given_gamma:
+        return True
+    if problem.p > max(MAX_COLUMNS, problem.rank_bound):
         return False
     squares, left = problem.pivots
     ridge = problem.gamma / 2.0

@@ -17,6 +17,7 @@ from ..leaps.all_sizes import TREE_ONLY, BestSubsets, best_subsets
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.rounding import pad_support
 from ..supports.unit_steps import UnitSteps
+from .enumeration import enumerated, few_supports
 from .single import branch_and_bound
 
 # Beyond ``TREE_ONLY`` (45) columns the all-sizes tree gets this many nodes, some 2 ms, or a quarter
@@ -91,6 +92,8 @@ def solve_sizes(
         first = None
     share = (limits if few else limits.share(4.0)).within(nodes=first)
     tree = best_subsets(problem, sizes=sizes, warm_starts=starts, limits=share)
+    if tree.status is Status.PRECISION:  # Another tree would lose the same digits.
+        return _few_supports_enumerated(problem, tree, limits) if asked.plain else tree
     if tree.proved.all() or first is None or limits.reached(0) is not None:
         return tree
     tree = _each_alone(problem, tree, limits, MAX_NODES_OF_TRIAL if few else None)
@@ -113,6 +116,22 @@ def solve_sizes(
         seconds=limits.elapsed(),
         open_nodes=rest.open_nodes,
     )
+
+
+def _few_supports_enumerated(
+    problem: SparseRidgeProblem, tree: BestSubsets, limits: Limits
+) -> BestSubsets:
+    """Enumerate sizes of few supports where rounding has left a finished tree without proof.
+
+    tree: Its arrays are changed in place.
+    """
+    left = [i for i in np.flatnonzero(~tree.proved) if few_supports(problem, tree.sizes[[i]])]
+    for i in left:
+        proof = enumerated(problem, tree.sizes[[i]], [tree.supports[i]], limits)[0]
+        _enter(tree, int(i), proof.support, proof.objective, proof.lower_bound)
+        tree.proved[i] = proof.status is Status.OPTIMAL
+    status = Status.OPTIMAL if tree.proved.all() else limits.reached(0) or Status.PRECISION
+    return replace(tree, status=status, seconds=limits.elapsed())
 
 
 def _reduced_sizes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +11,21 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
+from ..kernels.linalg import EPS
 from .bounded_fit import bounded_least_squares
 from .column_rules import ColumnRules
 from .constraints import Constraints
+from .independence import DEPENDENT_SHARE
 from .penalty import PenaltyStep
+from .rows import (
+    ZERO_SHARE_OF_DEPENDENT,
+    Rows,
+    gram_root,
+    triangle_of,
+    triangle_of_blocks,
+)
 
 Array = NDArray[np.float64]
-EPS = float(np.finfo(np.float64).eps)
 
 
 class SubsetFit(NamedTuple):
@@ -39,79 +46,6 @@ class SubsetFit(NamedTuple):
 # methods take the triangle, or the rows, at any length. Doubled, Gram matrices of tables with 4 to
 # 8 rows per column are formed from the rows.
 MAX_ROWS_PER_COLUMN_UNREDUCED = 4
-# A column that, with the other columns of a support projected out, keeps at most this share of its
-# length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
-# its length, and factorisations lose two or three digits more. Fits of least norm drop singular
-# values below this share of the largest, and enumeration of every support
-# (``branching.enumeration``) uses the share too. Doubled, columns twice as far from the span of the
-# other columns count as dependent.
-DEPENDENT_SHARE = 1e-13
-# Searches replace γ if √(γ/2) is below this share of the longest column's length: QR factorisation
-# loses 1e-15 of the length, so that three digits of the share are left. Doubled, four times as much
-# is added to γ = 0.
-ZERO_SHARE = 1e-12
-
-
-class _Rows:
-    """The rows of [X y], or after :meth:`SparseRidgeProblem.compressed` a triangular factor.
-
-    rows, shape (m, p + 1).
-    given: For a problem made from Gram matrices, with columns scaled to length 1: the largest error
-        of rootᵀroot, root the matrix root taken; a lower bound on the least eigenvalue; and the
-        squared lengths of the columns.
-
-    ``before`` holds the lengths of the columns and y before unpenalised columns were projected out;
-    None where there were none.
-
-    ``lost`` bounds the error of a product of two columns of the factor, relative to the product of
-    their lengths: Householder's QR of m rows moves each column by at most m·u of its length, u the
-    rounding unit (Higham 2002, Theorem 19.4, with a constant of 1).
-    """
-
-    def __init__(self, rows: Array, given: tuple[float, float, Array] | None = None) -> None:
-        self.rows, self.given = rows, given
-        self.before: Array | None = None
-        self.lost = 2.0 * rows.shape[0] * EPS if rows.shape[0] > rows.shape[1] else 0.0
-
-    @cached_property
-    def triangle(self) -> Array:
-        """A factor with at most as many rows as columns."""
-        return self.rows if self.rows.shape[0] <= self.rows.shape[1] else _triangle(self.rows)
-
-    @cached_property
-    def active(self) -> NDArray[np.intp]:
-        """The columns of X that are not zero; column 0 where every column or y is zero."""
-        used: NDArray[np.bool_] = np.asarray(self.rows.any(axis=0))
-        found = np.flatnonzero(used[:-1])
-        return found if found.size and used[-1] else np.zeros(1, dtype=np.intp)
-
-    @cached_property
-    def columns(self) -> tuple[Array, bool]:
-        """The columns of ``triangle``, one per row, and whether all below the diagonal is 0."""
-        return np.ascontiguousarray(self.triangle.T), not np.tril(self.triangle, -1).any()
-
-    @cached_property
-    def singular(self) -> tuple[Array, Array, Array]:
-        """The thin singular value decomposition of X, which every γ shares.
-
-        Singular values keep the digits of a small γ that XXᵀ + γ/2 I would bury.
-        """
-        U, s, Vt = sla.svd(self.triangle[:, :-1], full_matrices=False)
-        return U, s, Vt
-
-    @cached_property
-    def longest(self) -> float:
-        """Length of the longest column of X; 1 where every column is zero."""
-        return float(np.sqrt(np.square(self.rows[:, :-1]).sum(axis=0).max(initial=0.0))) or 1.0
-
-    @cached_property
-    def pivots(self) -> tuple[Array, Array]:
-        """Squared lengths of the columns of X, before and after projecting out earlier columns."""
-        X = self.triangle[:, :-1]
-        left = np.zeros(X.shape[1])
-        diagonal = _triangle(X).diagonal()
-        left[: diagonal.size] = diagonal**2
-        return np.einsum("ij,ij->j", X, X), left
 
 
 class SparseRidgeProblem:
@@ -209,7 +143,7 @@ class SparseRidgeProblem:
                 low, high = constraints.lower, constraints.upper
                 self._step = PenaltyStep.of(rows, factors)._replace(low=low, high=high)
                 rows, constraints = self._step.apply(rows), constraints.scaled(self._step.roots)
-        self._data = _Rows(rows)
+        self._data = Rows(rows)
         if self._step is not None and self._step.free.size:
             self._data.before = self._step.lengths
         self._init(rows.shape[1] - 1, gamma, tau, constraints)
@@ -243,7 +177,7 @@ class SparseRidgeProblem:
         SparseRidgeProblem
         """
         self = cls.__new__(cls)
-        self._data, self._step = _Rows(rows), step
+        self._data, self._step = Rows(rows), step
         least = 1 if constraints is None else max(1, constraints.min_size)
         self._init(rows.shape[1] - 1, gamma, least if tau is None else tau, constraints)
         self.n = rows.shape[0]
@@ -318,7 +252,7 @@ class SparseRidgeProblem:
             root, joint = np.vstack([row, root]), np.vstack([row, joint])
         first: dict[bytes, int] = {}  # Eigenvectors and QR do not keep equal columns equal.
         same = [first.setdefault(column.tobytes(), j) for j, column in enumerate(joint.T)]
-        self._data = _Rows(_triangle(root[:, same])[:, same], given)
+        self._data = Rows(triangle_of(root[:, same])[:, same], given)
         self._init(p, gamma, tau, constraints)
         self.n = None
         return self
@@ -330,7 +264,7 @@ class SparseRidgeProblem:
         self.p = p
         self.constraints = Constraints.none(p) if constraints is None else constraints
         self.given_gamma = _checked_gamma(gamma)
-        self.gamma = max(self.given_gamma, 2.0 * (ZERO_SHARE * self._data.longest) ** 2)
+        self.gamma = max(self.given_gamma, 2.0 * (self._data.zero_share * self._data.longest) ** 2)
         self.tau = _checked_tau(tau, p)
         if not self.constraints.plain:
             self.constraints.checked_size(self.tau)
@@ -379,24 +313,29 @@ class SparseRidgeProblem:
     def at_unit_length(self) -> SparseRidgeProblem:
         """At γ = 0 the problem with columns of length 1, which has the same optima; else itself.
 
+        Where columns of about one length are dependent and γ is tiny, the problem that is returned
+        has the working γ that leaves bounds the most digits.
+
         Returns
         -------
         SparseRidgeProblem
         """
-        lengths = np.sqrt(self.squared_lengths)
-        lengths[lengths == 0.0] = 1.0
-        if self.given_gamma > 0.0 or lengths.max() <= 2.0 * lengths.min():
+        if self.gamma >= 2.0 * (ZERO_SHARE_OF_DEPENDENT * self._data.longest) ** 2:
             return self
-        rows, given = self._rows.copy(), self._data.given
-        rows[:, : self.p] /= lengths
-        if given is not None:
-            given = (*given[:2], given[2] / np.append(lengths, 1.0) ** 2)
+        lengths = np.sqrt(self.squared_lengths)
+        lengths[lengths == 0.0] = lengths.max() or 1.0
+        if lengths.max() <= 2.0 * lengths.min():
+            lengths[:] = 1.0
+        elif self.given_gamma > 0.0:
+            return self
+        found = self._data.at_unit_length
+        if found is None or (found[0] != lengths).any():
+            found = self._data.at_unit_length = lengths, self._data.scaled(lengths)
+        if found[1] is self._data:
+            return self
         other = self.replace()
-        other._data = _Rows(rows, given)
-        other._data.lost = self._data.lost
-        if self._data.before is not None:
-            other._data.before = self._data.before / np.append(lengths, 1.0)
-        other._init(self.p, 0.0, self.tau, self.constraints.scaled(lengths))
+        other._data = found[1]
+        other._init(self.p, self.given_gamma, self.tau, self.constraints.scaled(lengths))
         other._step = None
         return other
 
@@ -504,8 +443,7 @@ class SparseRidgeProblem:
     def data_loss(self, upper: float, size: int | None = None, given_gamma: bool = False) -> float:
         """By how much the optimum of the given problem may lie below the optimum that is searched.
 
-        If searches work with a larger γ than the given γ, the objective grows by ZERO_SHARE·yᵀy for
-        coefficients β with ℓ²|β|² ≤ yᵀy/ZERO_SHARE, ℓ the length of the longest column.
+        A search that works with a larger γ than the given γ adds what :meth:`zero_loss` says.
 
         For a problem made by :meth:`from_gram` from a matrix J, the matrix root has
         rootᵀroot = J + E with |E_ij| ≤ η ℓ_iℓ_j, so that the objective of β is wrong by at most
@@ -526,8 +464,8 @@ class SparseRidgeProblem:
         float
         """
         added = self._projection_loss(upper)
-        if self.gamma > self.given_gamma and not given_gamma:
-            added += ZERO_SHARE * self.yy
+        if not given_gamma:
+            added += self.zero_loss(upper)
         if self._data.given is None or not upper < math.inf:
             return added
         off, least, squares = self._data.given
@@ -543,7 +481,7 @@ class SparseRidgeProblem:
             square = min(square, (k + 1) * 2.0 * upper / least)
         return added + float(1.01 * off * square)
 
-    def data_losses(self, uppers: Array, sizes: Iterable[int]) -> Array:
+    def data_losses(self, uppers: Array, sizes: Iterable[int], given_gamma: bool = False) -> Array:
         """:meth:`data_loss` for several objectives, each with the size of its support.
 
         Parameters
@@ -551,6 +489,7 @@ class SparseRidgeProblem:
         uppers : array, shape (m,)
         sizes : iterable of int
             m numbers.
+        given_gamma : bool
 
         Returns
         -------
@@ -563,7 +502,44 @@ class SparseRidgeProblem:
         ):
             return np.zeros(len(uppers))
         pairs = zip(uppers.tolist(), sizes, strict=True)
-        return np.array([self.data_loss(upper, int(size)) for upper, size in pairs])
+        return np.array([self.data_loss(upper, int(size), given_gamma) for upper, size in pairs])
+
+    def _reach(self) -> float:
+        """A bound on the length of coefficients of optimal fits, at γ = 0 and columns of length 1.
+
+        Fits with bounds on their coefficients explain at most ‖Xβ‖ ≤ 2|y|, others at most |y|.
+        Dependent columns may be left out of a fit only where coefficients have no bounds.
+        """
+        found, length = self._data.independence, math.sqrt(self.yy)
+        if self.constraints.bounded:
+            found, length = found._replace(least=found.least * found.full), 2.0 * length
+        return length / found.least if found.least > 0.0 else math.inf
+
+    def zero_loss(self, upper: float) -> float:
+        """What the working γ may add to the least objective of any columns, at most ``upper``.
+
+        Coefficients β add at most (γ − given γ)/2 |β|², and ``_reach`` bounds β with the columns
+        at length 1. Columns that are dependent up to rounding are moved until they are dependent;
+        that moves the residual by at most ``moved`` times the same bound. Zero where searches work
+        with the given γ.
+
+        Parameters
+        ----------
+        upper : float
+
+        Returns
+        -------
+        float
+        """
+        if self.gamma == self.given_gamma:
+            return 0.0
+        lengths, reach = self.squared_lengths, self._reach()
+        if reach == math.inf or not upper < math.inf:
+            return math.inf
+        shortest = float(lengths[lengths > 0.0].min(initial=self._data.longest**2))
+        off = self._data.independence.moved * reach
+        added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
+        return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
 
     def _projection_loss(self, upper: float) -> float:
         """What projecting unpenalised columns out may have added to the optimum by rounding.
@@ -579,12 +555,9 @@ class SparseRidgeProblem:
         left = lengths > 0.0
         if not left.any():
             spread = 0.0
-        elif self._rows.shape[0] >= left.sum():
-            X = self._base[:, : self.p][:, left] / lengths[left]
-            least = float(np.linalg.svd(X, compute_uv=False)[-1]) - 64.0 * EPS * self.p
-            if least > 0.0:
-                ratio = float(np.linalg.norm(before[: self.p][left] / lengths[left]))
-                spread = ratio * 2.0 * math.sqrt(self.yy) / least
+        elif self._data.independence.least > 0.0:
+            ratio = float(np.linalg.norm(before[: self.p][left] / lengths[left]))
+            spread = ratio * self._reach()
         if self.given_gamma > 0.0:
             length = float(np.linalg.norm(before[: self.p][left]))
             spread = min(spread, length * math.sqrt(2.0 * upper / (0.5 * self.given_gamma)))
@@ -739,7 +712,7 @@ class SparseRidgeProblem:
         stacked[:rows, :s] = X
         stacked[:rows, s] = data[:, self.p]
         stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
-        R = _triangle(stacked)
+        R = triangle_of(stacked)
         if R.shape[0] < s + 1:  # The data have one row, and zeros complete R to s + 1 rows.
             R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
         # In exact arithmetic no pivot is smaller than √(γ/2).
@@ -778,7 +751,8 @@ def response_problems(
     n, columns = rows.shape
     if columns == p + 1:
         return [SparseRidgeProblem.from_rows(rows, constraints=constraints)]
-    problems, whole = [], _Rows(rows)
+    problems: list[SparseRidgeProblem] = []
+    whole = Rows(rows)
     for t in range(p, columns):
         own = whole.triangle[:, [*range(p), t]]
         if n > columns:
@@ -787,42 +761,9 @@ def response_problems(
         own = np.ascontiguousarray(own)
         problem = SparseRidgeProblem.from_rows(own, constraints=constraints)
         problem.n, problem._data.lost = n, max(whole.lost, problem._data.lost)
+        problem._data.other = problems[0]._data if problems else None
         problems.append(problem)
     return problems
-
-
-def gram_root(joint: Array) -> tuple[Array, tuple[float, float, Array]]:
-    """A square matrix with rootᵀ·root = ``joint``, and what :class:`_Rows` keeps as ``given``.
-
-    Raises ValueError: ``joint``, a symmetric matrix, is clearly not positive semidefinite.
-    """
-    # Columns are scaled to length 1, so that short columns keep their digits beside long columns.
-    squares = np.maximum(np.diag(joint), 0.0)
-    scale = np.sqrt(np.where(squares == 0.0, 1.0, squares))
-    values, vectors = np.linalg.eigh(joint / scale / scale[:, None])
-    m = joint.shape[0]
-    if values[0] < -1e-8 * m:
-        raise ValueError("[[G, b], [bᵀ, yy]] is not positive semidefinite")
-    unit = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    unit[:, squares == 0.0] = 0.0  # Rounding has left small numbers here.
-    off = float(np.abs(unit.T @ unit - joint / scale / scale[:, None]).max()) + 8.0 * m * EPS
-    return unit * scale, (off, float(values[0]) - 8.0 * m * m * EPS, squares)
-
-
-def triangle_of_blocks(blocks: Iterable[Array]) -> tuple[Array, int, int]:
-    """The triangle of rows that come in blocks; the number of rows, and of rows factored in all."""
-    factor: Array | None = None
-    n = factored = 0
-    for block in blocks:
-        rows = block if factor is None else np.vstack([factor, block])
-        factor, n, factored = _triangle(rows), n + len(block), factored + len(rows)
-    assert factor is not None
-    return factor, n, factored
-
-
-def _triangle(M: Array) -> Array:
-    """R of the QR factorisation, at most square."""
-    return np.asarray(np.linalg.qr(M, mode="r"))
 
 
 def _checked_gamma(gamma: Any) -> float:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import DEPENDENT_SHARE, SparseRidgeProblem
+from .independence import DEPENDENT_SHARE
+from .problem import SparseRidgeProblem
 from .result import Proof
 
 Support = NDArray[np.intp]

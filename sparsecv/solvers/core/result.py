@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.linalg import EPS
+
 
 class Status(str, Enum):
     """How a solve ended. In every state the lower bound and the support returned are valid."""
@@ -122,6 +124,14 @@ def worst(statuses: Iterable[Status]) -> Status:
     Returns: OPTIMAL where there are none.
     """
     return min(statuses, key=_RANK.__getitem__, default=Status.OPTIMAL)
+
+
+def nothing_left(yy: float) -> float:
+    """An objective up to which nothing is left to prove: rounding alone keeps it from being 0.
+
+    yy: yᵀy.
+    """
+    return (64.0 * EPS) ** 2 * yy
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:

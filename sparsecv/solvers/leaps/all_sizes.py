@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, SubsetFit, checked_sizes, checked_support
-from ..core.result import Status
+from ..core.result import Status, nothing_left
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.greedy import forward_order
@@ -32,6 +33,14 @@ MAX_COLUMNS = 168
 # columns a tree may take hours, and proofs are made in the order in which they matter for the
 # choice of γ and τ. Measured; doubled, a cross-validation of 90 columns may not end within days.
 TREE_ONLY = 45
+# A support counts as proved optimal where rounding leaves no other support more than this share of
+# the objective below it, besides the second share, of yᵀy, for fits that leave only rounding errors
+# of y. Doubled, supports that are worse by twice as much may count as optimal where columns nearly
+# depend on each other.
+CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
+# Up to this :func:`coefficient_spread`, :func:`rounding_margin` is below the two shares above for
+# every objective; with more, each objective decides. It follows from 128u·spread ≤ 0.9e-5.
+MAX_CERTAIN_SPREAD = 6e8
 
 
 @dataclass(frozen=True)
@@ -105,12 +114,12 @@ def best_subsets(
     starts = [checked_support(problem.p, s) for s in warm_starts]
     active, asked = active_columns(problem), problem.constraints
     if _all_zero(problem, active) or (not asked.plain and fits_memory(problem)):
-        supports, bound, tie, status, count = _by_units(problem, wanted, starts, limits)
+        supports, bound, reach, status, count = _by_units(problem, wanted, starts, limits)
         nodes = [] if status is Status.OPTIMAL else [_whole(problem)]
     elif active.size <= MAX_COLUMNS and asked.plain:
         inner = np.minimum(wanted, active.size)
         state = root_state(problem, active, np.unique(inner), tolerance=tol)
-        tree, tie = state.tree, float(state.tree.options[0].tie)
+        tree, reach = state.tree, float(state.tree.options[0].reach)
         seed(state, active, starts, int(inner.max()))
         status = run(state, limits, TREE.nodes_per_look)
         supports = [
@@ -122,20 +131,38 @@ def best_subsets(
         bound += tree.columns_of[-1, -1] ** 2
     else:  # With so many columns no tree is searched.
         supports = _greedy_supports(problem, wanted, starts)
-        nodes, count, tie = [_whole(problem)], 0, 1e-11
+        nodes, count, reach = [_whole(problem)], 0, 1.0
         bound = expand(problem, nodes[0], np.zeros((0, problem.p))).loss.repeat(wanted.size)
         status = limits.reached(0) or Status.NODE_LIMIT
-    objective = np.array([problem.objective(s) for s in supports])
-    lower = np.minimum(objective, bound)
-    lost = problem.data_losses(objective, (s.size for s in supports))
-    lower = np.maximum(lower - rounding_margin(lower, problem.yy, tie) - lost, 0.0)
-    # A size is proved if no open node's bound is below the incumbent, or if no node is open.
-    proved = np.asarray(
-        (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
-    )
-    status = Status.OPTIMAL if proved.all() else status
+    objective, lower, proved = _proofs(problem, supports, bound, reach, status)
+    if proved.all():
+        status = Status.OPTIMAL
+    elif status is Status.OPTIMAL:
+        status = Status.PRECISION
     known = wanted, supports, objective, lower, proved, status, count
     return BestSubsets(*known, limits.elapsed(), nodes)
+
+
+def _proofs(
+    problem: SparseRidgeProblem,
+    supports: list[NDArray[np.intp]],
+    bound: Array,
+    reach: float,
+    status: Status,
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Objectives of the best supports, bounds that hold in spite of rounding, and what is proved.
+
+    bound: Bounds of the tree, ∞ where no node is left. reach: As :func:`rounding_margin` takes it.
+    status: How the tree ended.
+    """
+    objective = np.array([problem.objective(s) for s in supports])
+    margin = rounding_margin(objective, problem.yy, reach, coefficient_spread(problem))
+    margin += [problem.zero_loss(f) for f in objective.tolist()]
+    lost = problem.data_losses(objective, (s.size for s in supports), True)
+    lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
+    # A size is proved if no open node's bound is below the incumbent, or if no node is open.
+    closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
+    return objective, lower, closed & certain(objective, margin, problem.yy)
 
 
 def _all_zero(problem: SparseRidgeProblem, active: NDArray[np.intp]) -> bool:
@@ -156,19 +183,19 @@ def _by_units(
 ) -> tuple[list[NDArray[np.intp]], Array, float, Status, int]:
     """Supports and bounds of the wanted sizes by the tree over units, or where X is 0 any supports.
 
-    Returns: The supports, the bounds, the tie of :func:`rounding_margin`, the status and the nodes.
+    Returns: The supports, bounds, the reach of :func:`rounding_margin`, the status and the nodes.
     """
     asked = problem.constraints
     if not problem._rows[:, : problem.p].any():
         least = asked.columns_of(np.flatnonzero(asked.least))
         supports = [asked.padded(least, int(s)) for s in wanted]
-        return supports, np.full(wanted.size, problem.yy), 0.0, Status.OPTIMAL, 1
+        return supports, np.full(wanted.size, problem.yy), 1.0, Status.OPTIMAL, 1
     found = search_units(problem, wanted, starts, limits)
     supports = []
     for s, tied in zip(wanted, found.candidates, strict=True):
         best = tied[prefer([problem.fit(t) for t in tied], tied)]
         supports.append(asked.padded(best, int(s)))
-    return supports, found.bound, found.tie, found.status, found.n_nodes
+    return supports, found.bound, found.reach, found.status, found.n_nodes
 
 
 def root_state(
@@ -280,41 +307,56 @@ def open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
     return bound
 
 
-def rounding_margin(value: Array, yy: float | Array, tie: float | Array) -> Array:
-    """What is taken off a bound f for rounding: (tie + 1e-11) f + 128u √(f yᵀy) + (128u)² yᵀy.
+def rounding_margin(
+    value: Array, yy: float | Array, reach: float | Array, spread: float = math.inf
+) -> Array:
+    """What is taken off a bound f for rounding: 1e-11 f + 2√f δ + δ², δ = 64u·(|y| + Σ ℓ_j|β_j|).
 
-    Here u = EPS/2 is the rounding unit. The residual of Householder's QR is off by some tens of u
-    times the length of y (Higham 2002, Theorem 19.4). With δ = 64u √(yᵀy) the squared length f of
-    the residual is off by 2√f δ + δ², and the margin takes 4δ² in place of δ². The term in ``tie``
-    covers the tree's updates. docs/certified.md says what the margin rests on.
+    Here u = EPS/2 is the rounding unit. What Householder's QR says of a fit is exact for columns
+    and y that are off by some tens of u of their lengths (Higham 2002, Theorem 19.4), so that the
+    root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a support
+    that is better than the best known has (γ/2)|β|² ≤ f. docs/certified.md says what the margin
+    rests on.
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.
-    tie: Relative difference below which rounding may reverse the order of two losses.
+    reach: The option of a tree, see ``leaps_node.begin_tree``.
+    spread: The number :func:`coefficient_spread` of the problem.
     """
-    return (
-        (tie + 1e-11) * value + 64.0 * EPS * np.sqrt(value) * np.sqrt(yy) + (64.0 * EPS) ** 2 * yy
-    )
+    length = np.sqrt(yy)
+    off = 32.0 * EPS * np.minimum(length * reach, length + spread * np.sqrt(value))
+    return 1e-11 * value + 2.0 * np.sqrt(value) * off + off * off
+
+
+def coefficient_spread(problem: SparseRidgeProblem) -> float:
+    """2√(Σ ℓ_j²/γ): Σ ℓ_j|β_j| of a fit of objective 2f is at most this number times √f.
+
+    The working γ at most doubles the objective of a support whose status may be optimal.
+    """
+    return 2.0 * math.sqrt(float(problem.squared_lengths.sum()) / problem.gamma)
+
+
+def certain(objective: Array, margin: Array, yy: float) -> NDArray[np.bool_]:
+    """Whether a margin for rounding is so small that a finished search counts as proof."""
+    small = margin <= CERTAIN_SHARE * objective + CERTAIN_SHARE_OF_YY * yy
+    return np.asarray(small | (objective <= nothing_left(yy)))
 
 
 def support_bound(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
     """The objective of a support, less what rounding can have added to the fit; at least 0.
 
-    The margin is :func:`rounding_margin` with the largest variance inflation factor of the support,
-    and without a limit: where columns nearly depend on each other the bound may be 0.
+    The margin is :func:`rounding_margin` with the variance inflation factors of the support: where
+    columns nearly depend on each other the bound may be 0.
     """
     s, objective = support.size, problem.objective(support)
     R = problem._augmented_triangle(support)[:s, :s]
     inverse, failed = sla.lapack.dtrtri(R)
-    inflation = np.inf
+    reach = np.inf
     if not failed and np.isfinite(inverse).all():
-        inflation = float(
-            (np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)).max(initial=1)
-        )
-    tie = 1e-11 + 20.0 * EPS * inflation
-    if not tie < 1.0:
-        return 0.0
-    margin = rounding_margin(np.array(objective), problem.yy, tie)
+        factors = np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0)
+        reach = 1.0 + 2.0 * float(np.sqrt(factors).sum())
+    spread = coefficient_spread(problem)
+    margin = rounding_margin(np.array(objective), problem.yy, reach, spread)
     return max(float(objective - margin), 0.0)
 
 

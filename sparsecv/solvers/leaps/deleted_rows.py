@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,8 +18,11 @@ from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.rounding import pad_support
 from .all_sizes import (
+    CERTAIN_SHARE,
+    MAX_CERTAIN_SPREAD,
     MAX_COLUMNS,
     active_columns,
+    coefficient_spread,
     root_state,
     rounding_margin,
     run,
@@ -147,8 +151,8 @@ def best_subsets_rows_deleted(
         choice[s] = index + len(supports)
         supports += [pad_support(support, int(size), problem.p) for support in found]
     objective[:, skipped] = residual[:, skipped] = np.nan
-    nodes, tie = open_nodes(state.tree, active), float(state.tree.options[0].tie)
-    bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, tie)
+    nodes, reach = open_nodes(state.tree, active), float(state.tree.options[0].reach)
+    bounds = _bounds(problem, Z, t, nodes, wanted, objective, residual, reach)
     work = status, int(state.tree.counts[0].nodes), limits.elapsed()
     return DeletedRowSubsets(
         wanted, supports, choice, objective, residual, *bounds, skipped, *work, nodes
@@ -167,7 +171,10 @@ def shared_root(
     """The tree at its root, and the rows that the tree skips.
 
     Losses within a relative difference ``tie`` count as tied; deleting row i multiplies rounding by
-    1/(1 − h_i), so that ``tie`` grows by 20u/min(1 − h_i), and to 1e-5 at most.
+    1/(1 − h_i), so that ``tie`` grows by 20u/min(1 − h_i), and to 1e-5 at most. What the other
+    columns leave of a column shrinks to √(1 − h_i) of it at most, so that ``reach`` grows as much.
+    Where columns are so nearly dependent that rounding, or the working γ at γ = 0, may hide which
+    support is best, the tree skips all rows.
 
     unwanted, shape (n,): Rows that are skipped although the tree could delete them.
     n_best: How many of the best supports of each size are wanted, for each row.
@@ -180,8 +187,25 @@ def shared_root(
         skip |= unwanted
     exclude(state, np.flatnonzero(skip))
     if not skip.all():
-        options.tie = min(options.tie + 20.0 * EPS / one_minus_leverage[~skip].min(), 1e-5)
+        least = float(one_minus_leverage[~skip].min())
+        options.tie = min(options.tie + 20.0 * EPS / least, 1e-5)
+        options.reach /= math.sqrt(least)
+        if not _all_certain(state, problem, ~skip):
+            exclude(state, np.flatnonzero(~skip))
+            skip[:] = True
     return state, np.flatnonzero(skip)
+
+
+def _all_certain(state: State, problem: SparseRidgeProblem, rows: NDArray[np.bool_]) -> bool:
+    """Whether rounding and the working γ leave proofs of all sizes without each of these rows."""
+    spread = coefficient_spread(problem)
+    if problem.gamma == problem.given_gamma and spread <= MAX_CERTAIN_SPREAD:
+        return True
+    left, residual = state.one_minus_leverage[0][rows], state.deleted_residual[0][rows]
+    full = np.maximum(state.tree.columns_of[-1, -1] ** 2 - residual * residual * left, 0.0)
+    margin = rounding_margin(full, problem.yy, float(state.tree.options[0].reach), spread)
+    margin += problem.zero_loss(problem.yy) / left
+    return bool((margin <= CERTAIN_SHARE * full).all())
 
 
 def _bounds(
@@ -192,16 +216,16 @@ def _bounds(
     sizes: NDArray[np.intp],
     objective: Array,
     residual: Array,
-    tie: float,
+    reach: float,
 ) -> tuple[Array, Array, Array]:
     """Bounds, shape (sizes, n), on the objective of every optimal support and its deleted residual.
 
     Returns: Lower bounds on objectives; lower bounds and upper bounds on deleted residuals.
     """
     # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r²; the
-    # factor is the larger of the tree's own error and 512 rounding units, a choice far above the
-    # some p rounding units of the sums in f_S and h.
-    margin = max(256.0 * EPS, tie) * (problem.yy + residual * residual)
+    # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
+    # units of the sums in f_S and h, and above what the working γ adds at γ = 0 (`shared_root`).
+    margin = max(1e-11, 64.0 * EPS * reach) * (problem.yy + residual * residual)
 
     def without_row(nodes: Children) -> Children:
         """The children in the problems without a row: residual r/(1−h), leverage h/(1−h)."""
@@ -214,7 +238,8 @@ def _bounds(
     low, high, lower = prediction_ranges(problem, nodes, rows, sizes, residual, upper, without_row)
     lower = np.minimum(lower, objective)
     yy = np.maximum(problem.yy - targets * targets, 0.0)
-    return np.maximum(lower - rounding_margin(lower, yy, tie) - margin, 0.0), low, high
+    margin = margin + rounding_margin(lower, yy, reach, coefficient_spread(problem))
+    return np.maximum(lower - margin, 0.0), low, high
 
 
 def deleted_fits(

@@ -51,6 +51,7 @@ COUNTS = np.dtype([("level", np.int64), ("nodes", np.int64)], align=True)
 OPTIONS = np.dtype(
     [
         ("tie", np.float64),  # relative difference below which rounding may reverse an order
+        ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
         ("margin", np.float64),  # supports whose loss is above the best by this share are kept
         ("tolerance", np.float64),  # relative gap at which a size counts as solved
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
@@ -175,9 +176,10 @@ def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
 def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
     """Forget all supports and make the full set of columns the root, from ``tree.columns_of``.
 
-    ridge: γ/2. With M = G + γ/2 I and A = M⁻¹, the relative difference below which losses count as
-    tied is min(1e-11 + 20u·max_j A_jj M_jj, 1e-5), u the rounding unit: a fit loses about as many
-    units of rounding as this largest variance inflation.
+    ridge: γ/2. With M = G + γ/2 I and A = M⁻¹, supports are compared by fresh fits where their
+    losses differ by a share of at most min(1e-11 + 40u·max_j A_jj M_jj, 1e-5), u the rounding unit;
+    what is proved does not depend on this window. As |β_j| ≤ √A_jj |y| on all columns, and A_jj
+    is smaller on fewer columns, Σ_j √(A_jj M_jj) bounds Σ ℓ_j|β_j|/|y| for the fits of all nodes.
     """
     p, words, options = tree.A.shape[0], tree.mask.shape[1], tree.options[0]
     options.least_pivot = np.sqrt(ridge)
@@ -188,10 +190,12 @@ def begin_tree(tree, ridge):  # type: ignore[no-untyped-def]
         tree.free[0, a] = a
         tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
     factorise(tree, 0)
-    inflation = 0.0
+    inflation, options.reach = 0.0, 1.0
     for a in range(p):
         column = tree.columns_of[tree.free[0, a]]
-        inflation = max(inflation, tree.A[0, a, a] * dot(column, column, p))
+        factor = tree.A[0, a, a] * dot(column, column, p)
+        inflation = max(inflation, factor)
+        options.reach += np.sqrt(factor)
     options.tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
     tree.found_n[:] = 0
     tree.found_loss[:] = np.inf

@@ -14,14 +14,20 @@ from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array, from_mask
 from ..supports.rounding import pad_support
-from .all_sizes import MAX_COLUMNS, active_columns, open_loss, root_state, run, seed
+from .all_sizes import (
+    MAX_COLUMNS,
+    active_columns,
+    certain,
+    coefficient_spread,
+    open_loss,
+    root_state,
+    rounding_margin,
+    run,
+    seed,
+)
 from .open_nodes import RELATIVE_ROUNDING
 from .tree_kernels import TREE
 from .unit_sizes import fits_memory, search_units
-
-# A rank counts as proved where rounding, and what a working γ above 0 adds where the given γ is 0,
-# are at most this share of the objective. Doubled, ranks of objectives twice as close are proved.
-MAX_LOST_SHARE = 1e-6
 
 
 class RankedSupports(NamedTuple):
@@ -73,7 +79,7 @@ def n_best_subsets(
         {tuple(s.tolist()) for s in known if asked.units(s).size == size and asked.allowed(s)}
         for size in wanted
     ]
-    bound = np.zeros(wanted.size)
+    bound, reach = np.zeros(wanted.size), 1.0
     if not asked.plain:
         if fits_memory(problem):
             starts = [s for s in known if asked.allowed(s)]
@@ -81,6 +87,7 @@ def n_best_subsets(
             for found, more in zip(candidates, units.candidates, strict=True):
                 found.update(tuple(s.tolist()) for s in more)
             bound = units.bound if units.status is not Status.OPTIMAL else bound + np.inf
+            reach = units.reach
     elif active.size <= MAX_COLUMNS:
         state = root_state(problem, active, np.unique(inner), n_best=n)
         seed(state, active, [s for s in known if 0 < s.size <= inner.max()], int(inner.max()))
@@ -93,15 +100,20 @@ def n_best_subsets(
         bound = open_loss(state, inner) + tree.columns_of[-1, -1] ** 2
         if status is Status.OPTIMAL:
             bound[:] = np.inf
+        reach = float(tree.options[0].reach)
     return [
-        _ranked(problem, found, n, float(one)) for found, one in zip(candidates, bound, strict=True)
+        _ranked(problem, found, n, float(one), reach)
+        for found, one in zip(candidates, bound, strict=True)
     ]
 
 
 def _ranked(
-    problem: SparseRidgeProblem, found: set[tuple[int, ...]], n: int, bound: float
+    problem: SparseRidgeProblem, found: set[tuple[int, ...]], n: int, bound: float, reach: float
 ) -> RankedSupports:
-    """Rank supports of one size by fresh fits; supports elsewhere are no better than ``bound``."""
+    """Rank supports of one size by fresh fits; supports elsewhere are no better than ``bound``.
+
+    reach: As :func:`rounding_margin` takes it.
+    """
     supports = [np.array(s, dtype=np.intp) for s in sorted(found)]
     fits = [problem.fit(s) for s in supports]
     objective = np.array([fit.objective for fit in fits])
@@ -115,9 +127,9 @@ def _ranked(
     group = np.cumsum(steps > 1e-12 * np.abs(values[order]))
     order = order[np.lexsort((order, group))][:n]
     kept = objective[order]
-    lost = problem.data_losses(kept, (supports[i].size for i in order))
-    proved = (bound > kept * (1.0 + RELATIVE_ROUNDING)) & (
-        lost <= MAX_LOST_SHARE * kept + MAX_LOST_SHARE**2 * problem.yy
-    )
+    spread = coefficient_spread(problem)
+    margin = rounding_margin(kept, problem.yy, reach, spread)
+    margin += [problem.zero_loss(f) for f in kept.tolist()]
+    proved = (bound > kept * (1.0 + RELATIVE_ROUNDING)) & certain(kept, margin, problem.yy)
     count = int(np.logical_and.accumulate(proved).sum())
     return RankedSupports([supports[i] for i in order], np.maximum.accumulate(kept), count)

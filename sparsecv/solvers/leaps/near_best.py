@@ -12,7 +12,14 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels.linalg import EPS, Array
-from .all_sizes import active_columns, root_state, rounding_margin, run, seed
+from .all_sizes import (
+    active_columns,
+    coefficient_spread,
+    root_state,
+    rounding_margin,
+    run,
+    seed,
+)
 from .deleted_rows import shared_root
 from .tree_kernels import TREE, State
 
@@ -71,10 +78,11 @@ class NearBest:
         status = run(state, limits, TREE.nodes_per_look)
         if status is Status.OPTIMAL:
             full = np.array([state.tree.columns_of[-1, -1] ** 2])
-            numbers, tie = np.array([number]), float(state.tree.options[0].tie)
+            numbers = np.array([number])
             # At γ = 0 a tree works with a tiny γ, which raises objectives.
             lost = np.array([at.data_loss(float(full[0]), problem.p)])
-            self._enter(state, active, numbers, inner, wanted, (full, lost, np.array([at.yy]), tie))
+            values = full, lost, np.array([at.yy])
+            self._enter(state, active, numbers, inner, wanted, values, coefficient_spread(at))
         return status
 
     def search_deleted_rows(
@@ -107,12 +115,12 @@ class NearBest:
             status = run(state, limits, max(1, TREE.updates_per_look // (asked.size * active.size)))
         if status is Status.OPTIMAL and numbers.size:
             residual, left = state.deleted_residual[0], state.one_minus_leverage[0]
-            tie, square = float(state.tree.options[0].tie), state.tree.columns_of[-1, -1] ** 2
+            square = state.tree.columns_of[-1, -1] ** 2
             full = square - residual * residual * left
-            lost = 256.0 * EPS * (at.yy + residual * residual) / left
+            lost = (256.0 * EPS * (at.yy + residual * residual) + at.zero_loss(at.yy)) / left
             yy = np.maximum(at.yy - targets * targets, 0.0)
-            values = full[numbers], lost[numbers], yy[numbers], tie
-            self._enter(state, active, numbers, inner, some, values)
+            values = full[numbers], lost[numbers], yy[numbers]
+            self._enter(state, active, numbers, inner, some, values, coefficient_spread(at))
         return status, np.intersect1d(skipped, np.flatnonzero(asked))
 
     def _enter(
@@ -122,16 +130,18 @@ class NearBest:
         numbers: NDArray[np.intp],
         inner: NDArray[np.intp],
         some: NDArray[np.bool_],
-        values: tuple[Array, Array, Array, float],
+        values: tuple[Array, Array, Array],
+        spread: float,
     ) -> None:
         """Enter the lists of a finished tree.
 
         numbers: The problems, as columns of the arrays here.
         inner, some, shape (sizes,): Columns of the tree's supports, and which sizes were searched.
-        values: Of every problem the objective of the full fit, an error of that objective and yᵀy;
-            then the relative difference that rounding may make.
+        values: Of every problem the objective of the full fit, an error of that objective and yᵀy.
+        spread: As :func:`rounding_margin` takes it.
         """
-        full, lost, yy, tie = (v[:, None] if isinstance(v, np.ndarray) else v for v in values)
+        full, lost, yy = (v[:, None] for v in values)
+        tie, reach = float(state.tree.options[0].tie), float(state.tree.options[0].reach)
         tree, of = state.tree, numbers if state.tree.found.shape[1] > 1 else np.zeros(1, np.intp)
         for s in np.flatnonzero(some):
             size = int(inner[s])
@@ -161,7 +171,8 @@ class NearBest:
             ):
                 with np.errstate(invalid="ignore"):
                     value = full + found * (1.0 - 2.0 * tie)  # Losses are that precise.
-                    value = value - rounding_margin(np.maximum(value, 0.0), yy, 0.0) - lost
+                    margin = rounding_margin(np.maximum(value, 0.0), yy, reach, spread)
+                    value = value - margin - lost
                 value = np.where(np.isfinite(found), np.maximum(value, 0.0), np.inf)
                 at[numbers] = value
 

@@ -40,12 +40,12 @@ class UnitSizes(NamedTuple):
 
     candidates: For every wanted size the supports of least loss, tied up to rounding.
     bound: For every wanted size a lower bound on the objective; rounding is not taken off.
-    tie: Relative difference below which rounding may reverse the order of two losses.
+    reach: Σ ℓ_j|β_j| + |y| is at most this number times |y| in the fits of all nodes.
     """
 
     candidates: list[list[Support]]
     bound: Array
-    tie: float
+    reach: float
     status: Status
     n_nodes: int
 
@@ -116,8 +116,8 @@ def search_units(
     found = [[asked.columns_of(left[units]) for units in _tied(tree, int(s))] for s in sizes]
     least = asked.columns_of(np.flatnonzero(asked.least))
     found = [some or [asked.padded(least, int(s))] for some, s in zip(found, sizes, strict=True)]
-    tie = float(tree.options[0].tie)
-    return UnitSizes(found, full + bound, tie, status, int(tree.counts[0].nodes))
+    reach = float(tree.options[0].reach)
+    return UnitSizes(found, full + bound, reach, status, int(tree.counts[0].nodes))
 
 
 def _listed(tree: UnitTree, size: int) -> NDArray[np.uint64]:

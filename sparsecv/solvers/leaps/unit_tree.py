@@ -192,10 +192,13 @@ def begin_units(tree, included):  # type: ignore[no-untyped-def]
         tree.columns[i] = i
         tree.inside[0, i] = 0.0
     factorise_units(tree, 0, p)
-    inflation = 0.0
+    inflation, tree.options[0].reach = 0.0, 1.0
     for i in range(p):
         column = tree.columns_of[i]
-        inflation = max(inflation, tree.A[0, i, i] * dot(column, column, p))
+        factor = tree.A[0, i, i] * dot(column, column, p)
+        inflation = max(inflation, factor)
+        # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
+        tree.options[0].reach += (2.0 if tree.rules[0].bounded > 0 else 1.0) * np.sqrt(factor)
     tree.options[0].tie = min(1e-11 + 20.0 * EPS * inflation, 1e-5)
     tree.n_units[0], tree.loss[0] = m, 0.0
     begin_level(tree, 0, p, 0.0)

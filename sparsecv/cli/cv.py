@@ -195,13 +195,15 @@ def _evaluated(
     Ctrl-C while the last is computed leaves that one out.
     """
     from ..selection.choice import choose, chosen_model
-    from ..selection.sizes import choice_of_size
+    from ..selection.sizes import check_size, choice_of_size
     from . import report
 
-    choices = choose(study, compare=compare)
     if wanted.size is not None:
+        check_size(study.sizes, wanted.size)
         if nested:
             raise InputError("--nested judges the choice of a size: with --size, leave it out")
+    choices = choose(study, compare=compare)
+    if wanted.size is not None:
         choices[study.rule] = choice_of_size(study, choices[study.rule], wanted.size)
         nested = False
     model = chosen_model(study, choices[study.rule])

@@ -189,8 +189,8 @@ def _errors(
     yield "", ONLY_COMPARES + ("" if nested else " --nested tells how much.")
     if folds.kind == "time":
         order, held = escape(prepared.source.order_name or ""), int(folds.sizes.sum())
-        yield "", f"folds in order of {order} train on earlier rows and hold out later ones: the"
-        yield "", f"first {folds.n - held} rows are never held out, the error is of {held} rows"
+        yield "", f"folds in order of {order} train on earlier rows, hold out later rows;"
+        yield "", f"the first {folds.n - held} rows are never held out, the error is of {held} rows"
     if known:
         yield "", f"proved bounds of this CV error: {escape(known)}"
     rmse, r2 = prepared.quality(choice.cv_error)
@@ -250,7 +250,8 @@ def _best_of_size(model: FittedModel, tau: int, design: Design) -> tuple[str, st
     """
     within = within_constraints(design)
     if model.proved:
-        return "proved", f"no other {counted(tau)} fit all rows better at this γ{within}"
+        others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
+        return "proved", f"no other {others} all rows better at this γ{within}"
     most = f", by at most {100 * model.gap:.2g} % of the objective"
     most = most if model.shows_gap else ""
     return "≈", f"not proved: other {counted(tau)} may fit all rows better at this γ{most}"

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..plots.findings import Findings, short, whole_report
 from ..plots.page import fragment, write
 from ..selection.criteria import criteria
-from ..selection.sizes import SizeModels, forward_steps
+from ..selection.sizes import SizeModels, check_size, forward_steps
 from ..solvers.core.problem import SparseRidgeProblem
 from .base import SparseLinearModel
 
@@ -140,10 +140,8 @@ class EverySize(SparseLinearModel):
         if self.coef_.ndim > 1:
             raise InputError(f"at_size is asked of one response: {self._one_response()}")
         sizes = self._sizes_
-        at = np.flatnonzero(sizes.tau == size)
-        if at.size == 0:
-            raise InputError(f"size must be one of {', '.join(map(str, sizes.tau))}; got {size}")
-        t = int(at[0])
+        check_size(sizes.tau, size)
+        t = int(np.flatnonzero(sizes.tau == size)[0])
         tau, gamma, model = int(sizes.tau[t]), float(sizes.gamma[t]), sizes.models[t]
         other: Any = self._of_size(tau, gamma)
         other._keep(model)

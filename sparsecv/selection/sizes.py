@@ -116,6 +116,16 @@ def models_at_gamma(
     return SizeModels(sizes, gammas, models, unknown, unknown)
 
 
+def check_size(sizes: NDArray[np.intp], size: int) -> None:
+    """Raise an InputError where a size is none of the increasing ``sizes``."""
+    if size in sizes:
+        return
+    known = ", ".join(map(str, sizes))
+    if sizes.size > 2 and sizes[-1] - sizes[0] == sizes.size - 1:
+        known = f"{sizes[0]} to {sizes[-1]}"
+    raise InputError(f"size must be one of {known}; got {size}")
+
+
 def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     """The choice of a given size by the same rule: the pair or the projection that it gives a size.
 
@@ -125,10 +135,8 @@ def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     """
     result, found = study.surface, choice.projection
     sizes = result.taus if found is None else found.sizes
-    at = np.flatnonzero(sizes == size)
-    if at.size == 0:
-        raise InputError(f"size must be one of {', '.join(map(str, sizes))}; got {size}")
-    t = int(at[0])
+    check_size(sizes, size)
+    t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:
         error = float(found.of_size(found.cv_error)[t])
         known: dict[str, Any] = {

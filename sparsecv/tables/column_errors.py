@@ -127,7 +127,7 @@ class Faults:
             return
         what = f"{kind} value in column {quoted(column)}"
         mends = ["fill it in" if kind == "missing" else "correct it", "remove the row"]
-        if kind == "missing" and self.target not in (None, column):
+        if kind == "missing" and self.target is not None:
             mends.append("pass --missing drop, mean or median")
         new = _Fault(what, tuple(mends))
         fault = self._found.setdefault(column, {}).setdefault(kind, new)

@@ -138,7 +138,7 @@ def test_predict_prints_the_intervals_of_the_estimator(
     [
         (["cv", "--n-best", "0"], "--n-best must be at least 1"),
         (["cv", "--intervals"], "--intervals goes with --save"),
-        (["cv", "--size", "9", "--gamma", "1"], "size must be one of 1, 2, 3, 4; got 9"),
+        (["cv", "--size", "9", "--gamma", "1"], "size must be one of 1 to 4; got 9"),
         (["cv", "--size", "2", "--nested", "--gamma", "1"], "--nested judges the choice"),
         (["cv", "--sql", "/nowhere/m.sql"], "--sql /nowhere/m.sql"),
     ],

@@ -276,7 +276,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             if self.missing and not (np.isinf(X[:, j]).any() or np.isnan(X[:, j]).all()):
                 continue
             found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"
-            raise InputError(f"Input X contains {found}: drop or impute those rows")
+            mend = "drop or impute those rows"
+            if "missing" in self.get_params() and not np.isinf(X[:, j]).any():
+                mend += ", or pass missing='mean' or 'median'" if self.missing is None else ""
+            raise InputError(f"Input X contains {found}: {mend}")
         if not np.isfinite(y).all():
             raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")
         weights = checked_weights(weights, len(y))

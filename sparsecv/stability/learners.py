@@ -234,8 +234,10 @@ def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:
 
     Raises InputError: The estimator takes no weights, and neither does a step of a pipeline.
     """
-    own = {"sample_weight": weights}
-    if isinstance(estimator, Pipeline) and not get_config()["enable_metadata_routing"]:
+    own, routed = {"sample_weight": weights}, get_config()["enable_metadata_routing"]
+    if isinstance(estimator, Pipeline) and routed:
+        return own  # The pipeline hands the weights to the steps that request them.
+    if isinstance(estimator, Pipeline):
         steps = [name for name, step in estimator.steps if has_fit_parameter(step, *own)]
         own = {f"{name}__sample_weight": weights for name in steps}
     elif not has_fit_parameter(estimator, "sample_weight"):

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-from sparsecv import SparseRidgeCV
+from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.tables.sources import open_table
 
@@ -70,3 +70,13 @@ def test_what_is_refused() -> None:
     y[2] = np.nan
     with pytest.raises(ValueError, match="Input y"):
         SparseRidgeCV(missing="mean").fit(X, y)
+
+
+def test_missing_values_are_advised_the_parameter_where_there_is_one() -> None:
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
+    X[2, 1] = np.nan
+    with pytest.raises(InputError, match=r"column 'x1'.*or pass missing='mean' or 'median'"):
+        SparseRidgeCV(gammas=1.0).fit(X, y)
+    for broken in (X, np.where(np.isnan(X), np.inf, X)):
+        with pytest.raises(InputError, match=r"impute those rows$"):
+            SparseRidge().fit(broken, y)

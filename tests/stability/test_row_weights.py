@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -86,6 +87,21 @@ def test_the_rule_stability_takes_weights() -> None:
     a, b = one.choices_["stability"], other.choices_["stability"]
     assert a.criterion == pytest.approx(b.criterion, rel=1e-9)
     assert a.lambda_ == b.lambda_
+
+
+def test_pipelines_get_weights_through_metadata_routing() -> None:
+    X, y = made(30, 4)
+    weights = np.random.default_rng(1).uniform(0.2, 4.0, 30)
+    grid = {"ridge__alpha": [0.1, 50.0]}
+    plain = StabilityCV(SCALED_RIDGE, grid, cv=4, random_state=0).fit(X, y, sample_weight=weights)
+    with config_context(enable_metadata_routing=True):
+        steps = StandardScaler(), Ridge()
+        asking = make_pipeline(*(step.set_fit_request(sample_weight=True) for step in steps))
+        search = StabilityCV(asking, grid, cv=4, random_state=0)
+        outer = make_pipeline(search.set_fit_request(sample_weight=True))
+        found = outer.fit(X, y, sample_weight=weights)[-1]
+    np.testing.assert_allclose(found.cv_results_["cv_error"], plain.cv_results_["cv_error"])
+    np.testing.assert_allclose(found.predict(X), plain.predict(X))
 
 
 def test_what_takes_no_weights_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import runpy
 import shlex
@@ -75,6 +76,17 @@ def test_options_named_in_the_documents_exist(page: Path) -> None:
 def test_the_index_of_the_experiments_has_the_first_sentence_of_every_script() -> None:
     index = runpy.run_path(str(ROOT / "experiments" / "index.py"))
     assert index["page"]() == (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_name_on_the_page_of_names_exists() -> None:
+    module, count = "", 0
+    for line in (ROOT / "docs" / "api.rst").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [\w.]+", line):
+            assert pkgutil.resolve_name(f"{module}.{line.strip()}")
+            count += 1
+    assert count > 60
 
 
 def test_the_gallery_says_what_every_picture_shows() -> None:

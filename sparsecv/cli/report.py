@@ -19,6 +19,7 @@ from ..design.prepare import Prepared, Standardised
 from ..selection.choice import Choice
 from ..selection.rules import RULES, rule_reason
 from ..selection.study import Study
+from ..solvers.core.result import Status
 from .column_options import lines, selectable, within_constraints
 
 if TYPE_CHECKING:
@@ -236,6 +237,8 @@ def _range(span: GlobalMinimum) -> Iterator[tuple[str, str]]:
     """Yield the lines about the least CV error over a range of γ."""
     seconds = f"{span.seconds:.2g} s"
     yield "bounds", f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g} ({seconds})"
+    if span.status is Status.UNPROVED:
+        yield "", "rounding allows no closer bounds: errors of this size cannot be told apart"
     for tau in np.unique(span.left[:, 0]):
         cells = span.left[span.left[:, 0] == tau, 1:]
         some = ", ".join(f"[{low:.4g}, {high:.4g}]" for low, high in cells[:MAX_SHOWN_CELLS])

@@ -203,6 +203,36 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     return max(difference - BOUND_SETTINGS.rounding * (abs(full_lower) + abs(fold_upper)), 0.0)
 
 
+def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
+    """Lower bounds on a problem's optimum at every γ, from lower bounds at every γ.
+
+    A support's objective is concave and increasing in γ and not negative at γ = 0, and so is the
+    least objective of all supports. The least concave and increasing function above the given
+    bounds is therefore a bound.
+
+    gammas, shape (γ,), and lower, shape (γ, τ): γ ≥ 0, and bounds for every τ.
+    Returns, shape (γ, τ): The bounds, lowered for rounding, by which they may be below ``lower``.
+    """
+    x, place = np.unique(np.append(0.0, gammas), return_inverse=True)
+    known = np.zeros((x.size, lower.shape[1]))
+    np.maximum.at(known, place[1:], lower)
+    found = np.maximum.accumulate(known)
+    for t, y in enumerate(found.T.tolist()):
+        corners = [0]
+        for i in range(1, x.size):
+            while len(corners) > 1 and _is_below(x, y, corners[-2], corners[-1], i):
+                corners.pop()
+            corners.append(i)
+        found[:, t] = np.interp(x, x[corners], np.array(y)[corners])
+    return found[place[1:]] * (1.0 - BOUND_SETTINGS.rounding)
+
+
+def _is_below(x: Array, y: list[float], left: int, middle: int, right: int) -> bool:
+    """Whether the middle one of three points of a curve is not above the other two's chord."""
+    rise = (y[middle] - y[left]) * (x[right] - x[left])
+    return bool(rise <= (y[right] - y[left]) * (x[middle] - x[left]))
+
+
 def compute_bounds(
     training: SparseRidgeProblem,
     relaxation: Relaxation,

@@ -24,7 +24,7 @@ from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.open_nodes import OpenNode, prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import pad_support, stacked
-from .bounds import objective_gap_bound, squared_error_bounds
+from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .checkpoint_file import checked_array, checked_support
 from .results import TIE, mean_over_folds
 
@@ -303,6 +303,18 @@ class Ledger:
         full, best = float(self.bound[g, t, self.k]), self.best_objective[g, t, folds]
         low = np.array([objective_gap_bound(full, float(objective)) for objective in best])
         self.narrow(g, t, folds, low, np.inf)
+
+    def share_bounds(self) -> None:
+        """Take the bounds on the optimum of all rows to every γ and τ that they hold for.
+
+        The optimum falls with τ; how it depends on γ, ``bounds_along_gamma`` says.
+        """
+        if not self.data.constraints.plain:
+            return
+        at = np.s_[: len(self.gammas), :, self.k]
+        known = np.maximum.accumulate(self.bound[at][:, ::-1], axis=1)[:, ::-1]
+        shared = bounds_along_gamma(np.array(self.gammas), known)
+        self.bound[at] = np.maximum(self.bound[at], np.minimum(shared, self.objective[at]))
 
     def bracket(self, g: int, j: int, nodes: Sequence[OpenNode] = ()) -> None:
         """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.

@@ -3,14 +3,17 @@
 The idea of Algorithm 1 is applied to the whole surface. The cell of least estimate comes first, and
 then every cell whose lower bound is below that estimate, in increasing order of the estimates. No
 cell may take all the time: in every round a problem gets four times the seconds of the round
-before. Where a tree for all sizes of a fold ends within a short trial, the folds of that γ get such
-trees, which prove every τ.
+before, and a cell that these do not suffice for leaves the smaller γ of its τ to the next round.
+In between, the cell of least lower bound gets a better bound on the optimum of all rows, which
+bounds the errors at other γ and τ, too. Where a tree for all sizes of a fold ends within a short
+trial, the folds of that γ get such trees, which prove every τ.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +26,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Proof, Status
 from ..solvers.leaps.all_sizes import MAX_COLUMNS, BestSubsets, best_subsets
+from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
@@ -53,6 +57,12 @@ class ProofSettings(NamedTuple):
     # out at most this many rows. Doubled, folds of 8 rows would share a tree, and the bounds that a
     # node has for all rows would be too weak for most of them.
     max_rows_left_out: int = 4
+    # After the first round, raising the least lower bound takes at most this share of the seconds
+    # so far; with MANY_FOLDS folds or more it takes none. Doubled, to 1, hardly a cell is proved.
+    bounding_share: float = 0.5
+    # The least lower bound is left alone where a better bound on the optimum of all rows could
+    # raise it by at most this share of its cell's error. Doubled, it is left alone earlier.
+    min_rise_share: float = 0.1
     # Within a cell, progress is reported after this many seconds without a report; twice the
     # seconds would report half as often.
     report_seconds: float = 0.5
@@ -92,7 +102,8 @@ class FoldForms:
     def gram(self, j: int, problem: SparseRidgeProblem) -> GramForm | None:
         """XᵀX of problem j's rows; None where the rows themselves are used (``wants_gram``)."""
         if j not in self._grams and wants_gram(problem):
-            self._grams[j] = GramForm.of(problem)
+            form = GramForm.of(problem)
+            self._grams[j] = replace(form, D=shared_diagonal(form))
         return self._grams.get(j)
 
     def spectrum(self, j: int, problem: SparseRidgeProblem) -> Spectrum:
@@ -199,6 +210,10 @@ class Prover:
         self._trees: dict[int, SharedTree | None] = {}
         self._forms = FoldForms(ledger.data)
         self._since_report = Limits()  # Its clock shows the time since the last report.
+        # For every cell the seconds that the next bound on the optimum of all rows may take.
+        self._bound_seconds = np.full(
+            (len(ledger.gammas), ledger.taus.size), PROOFS.first_round_seconds
+        )
         # Seconds of proofs after which a tree for all sizes is tried, and the number of nodes of
         # the largest of these trees that has ended.
         self._next_trial, self._largest_tree = PROOFS.first_trial_seconds, 0
@@ -206,12 +221,14 @@ class Prover:
     def batches(self) -> Iterator[Batch]:
         """Batches of units until the choice, or everything, is proved, or the time is up."""
         ledger, k = self.ledger, self.k
+        ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
-        seconds, clock = PROOFS.first_round_seconds, Limits()
+        seconds, clock, bounding = PROOFS.first_round_seconds, Limits(), 0.0
         trees = ledger.data.p <= MAX_COLUMNS and k < MANY_FOLDS
         while self.limits.reached(0) is None and (cells := self._open_cells()):
             tried: set[tuple[int, int]] = set()
+            hard: dict[int, float] = {}  # For an index of τ the largest γ left to the next round.
             while cells and self.limits.reached(0) is None:
                 g, t = cells[0]
                 if trees and clock.elapsed() >= self._next_trial:
@@ -219,9 +236,17 @@ class Prover:
                 else:
                     tried.add((g, t))
                     self._report_cell(g, t, f"{int((~ledger.exact[g, t, :k]).sum())} folds")
-                    yield from self._prove(g, t, seconds)
+                    if (yield from self._prove(g, t, seconds)):
+                        hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
                     self.save([g])
-                cells = [cell for cell in self._open_cells() if cell not in tried]
+                if k < MANY_FOLDS and seconds > PROOFS.first_round_seconds:
+                    share = PROOFS.bounding_share * clock.elapsed()
+                    bounding += self._raise_least(share - bounding)
+                cells = [
+                    (g, t)
+                    for g, t in self._open_cells()
+                    if (g, t) not in tried and ledger.gammas[g] >= hard.get(t, 0.0)
+                ]
             seconds *= PROOFS.round_growth
         for g, _ in self._open_cells():
             ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
@@ -261,6 +286,8 @@ class Prover:
     def _open_cells(self) -> list[tuple[int, int]]:
         """Row and index of τ of the cells that are still to be proved, the least estimate first.
 
+        Where everything is to be proved, the largest γ comes first.
+
         Where the choice alone is to be proved, these are the cell of least estimate and the cells
         whose lower bound is below that estimate, any of which could have a smaller error.
         """
@@ -272,6 +299,9 @@ class Prover:
             best.flat[np.argmin(error)] = True
             wanted &= best | (lower < error.min() * (1.0 - 2.0 * TIE))
         order = np.argsort(error, axis=None, kind="stable")
+        if self.everything:  # A smaller γ takes longer.
+            gammas = np.array(ledger.gammas)[rows]
+            order = order[np.argsort(-gammas[order // error.shape[1]], kind="stable")]
         cells = (divmod(int(i), error.shape[1]) for i in order)
         return [(int(rows[i]), t) for i, t in cells if wanted[i, t]]
 
@@ -338,21 +368,60 @@ class Prover:
         """
         return lambda _: self.limits.within(0.0 if set(statuses) - {Status.OPTIMAL} else seconds)
 
-    def _prove(self, g: int, t: int, seconds: float) -> Iterator[Batch]:
-        """Batches of the folds of one cell, each with a limit of some seconds."""
+    def _prove(self, g: int, t: int, seconds: float) -> Generator[Batch, None, bool]:
+        """Batches of the folds of one cell, each with a limit of some seconds.
+
+        Returns: Whether a limit was reached, so that the cell is left to the next round.
+        """
         ledger, shared = self.ledger, self._shared_tree(g)
-        self._model(g, t, self.limits.within(seconds))
         if shared is not None:
+            self._model(g, t, self.limits.within(seconds))
             limits = self.limits.within(seconds * max(10.0, 0.1 * self.k))
             failed = {(yield from shared.solve_tau(t, limits, branch=True))}
             ledger.n_mio[g] += 1 + int(ledger.searched[g, t].sum())
             ledger.trees[g, t] += 1
         else:
+            if self._bound_seconds[g, t] == PROOFS.first_round_seconds:
+                self._bound(g, t)
+                if (g, t) not in self._open_cells():
+                    return False
             statuses: list[Status] = []
             yield self.folds(g, t, seconds, statuses)
             failed = set(statuses) - {Status.OPTIMAL}
         self.beyond_precision[g, t] = failed == {Status.PRECISION}
         ledger.narrow_by_objective(g, t)
+        return bool(failed - {Status.OPTIMAL, Status.PRECISION})
+
+    def _bound(self, g: int, t: int) -> None:
+        """Bound the optimum of all rows at one cell, and all errors that this bounds."""
+        ledger, k, before = self.ledger, self.k, self.ledger.bound[..., self.k].copy()
+        self._model(g, t, self.limits.within(float(self._bound_seconds[g, t])))
+        self._bound_seconds[g, t] *= PROOFS.round_growth
+        ledger.share_bounds()
+        risen = (ledger.bound[..., k] > before)[self.rows]
+        for i, at in np.argwhere(risen).tolist():
+            ledger.narrow_by_objective(int(self.rows[i]), at)
+
+    def _raise_least(self, seconds: float) -> float:
+        """For some seconds, raise the least lower bound by bounds on the optimum of all rows.
+
+        By Corollary 3 the error of a cell rises with these bounds, k times as much.
+
+        Returns: The seconds taken.
+        """
+        ledger, k, clock = self.ledger, self.k, Limits()
+        while clock.elapsed() < seconds and self.limits.reached(0) is None:
+            cells = self._open_cells()
+            lower, error = ledger.sums("lower"), ledger.sums("error")
+            least = min(cells, key=lambda at: (lower[at], self._bound_seconds[at]), default=None)
+            if least is None:
+                break
+            at = *least, k
+            rise = k * float(ledger.objective[at] - ledger.bound[at])
+            if ledger.exact[at] or rise <= PROOFS.min_rise_share * error[least]:
+                break
+            self._bound(*least)
+        return clock.elapsed()
 
     def folds(self, g: int, t: int, seconds: float, statuses: list[Status]) -> Batch:
         """The batch of the open folds of a cell; ``statuses`` takes the status of every fold."""
@@ -375,12 +444,19 @@ class Prover:
 
         tasks = []
         for j in left:
-            starts = [ledger.support(g, i, j) for i in (t, t - 1) if i >= 0]
+            near = [(g, t), (g, t - 1), *((i, t) for i in self._beside(g))]
+            starts = [ledger.support(*at, j) for at in near if at[1] >= 0]
             bound = float(ledger.bound[g, t, self.k]) if ledger.data.covers(j) else 0.0
             best = float(ledger.best_objective[g, t, j])
             tasks.append((j, (ledger.gammas[g], tau), best, starts, bound))
         allot = self._until_one_fails(statuses, seconds)
         return Batch([g], prove_fold, self._forms, tasks, enter, allot, report_done)
+
+    def _beside(self, g: int) -> list[int]:
+        """The rows of the next smaller and the next larger γ."""
+        order = sorted(self.rows.tolist(), key=lambda i: self.ledger.gammas[i])
+        at = order.index(g)
+        return [order[i] for i in (at - 1, at + 1) if 0 <= i < len(order)]
 
     def _model(self, g: int, t: int, limits: Limits) -> None:
         """Search the problem of all rows at one cell, whose bound u* bounds every fold's error.

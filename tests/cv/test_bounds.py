@@ -188,3 +188,39 @@ def test_an_epsilon_that_is_too_large_or_too_negative_is_refused() -> None:
         ellipsoid(problem, 9.0, epsilon=-1e4)
     with pytest.raises(ValueError, match="beta must be 3 finite numbers"):
         ellipsoid(problem, 9.0, beta=[1.0, np.nan, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_serve_other_gammas(seed: int) -> None:
+    """Whatever the bounds at every γ are, what follows from them is below every optimum."""
+    rng = np.random.default_rng(seed)
+    problem = ugly_problem(seed, 6)
+    gammas = np.append(10.0 ** rng.uniform(-3.0, 3.0, 7), [0.0, 1.0])
+    gammas[1] = gammas[0]
+    least = np.array(
+        [
+            [
+                min(
+                    problem.replace(gamma=gamma).objective(support)
+                    for support in combinations(range(problem.p), size)
+                )
+                for size in (1, min(2, problem.p))
+            ]
+            for gamma in gammas.tolist()
+        ]
+    )
+    known = least * np.where(rng.random(least.shape) < 0.3, 0.0, rng.uniform(0.7, 1.0, least.shape))
+    found = bounds.bounds_along_gamma(gammas, known)
+    assert (found >= known * (1.0 - 1e-12)).all()
+    assert (found <= least * (1.0 + 1e-9) + 1e-12 * problem.yy).all()
+    order = np.argsort(gammas)
+    assert (np.diff(found[order], axis=0) >= 0.0).all()
+
+
+def test_a_bound_at_one_gamma_is_a_chord_from_zero_and_a_level() -> None:
+    found = bounds.bounds_along_gamma(
+        np.array([4.0, 1.0, 2.0, 8.0]), np.array([[0.0], [0], [6], [0]])
+    )
+    np.testing.assert_allclose(found[:, 0], [6.0, 3.0, 6.0, 6.0], rtol=1e-14)
+    found = bounds.bounds_along_gamma(np.array([1.0, 2.0, 3.0]), np.array([[4.0], [0], [8]]))
+    np.testing.assert_allclose(found[:, 0], [4.0, 6.0, 8.0], rtol=1e-14)

@@ -1,6 +1,7 @@
 """The certified least CV error against the enumeration of every support on dense grids of γ."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -166,6 +167,52 @@ def test_a_limit_leaves_a_valid_interval() -> None:
     assert found.status is Status.TIME_LIMIT
     assert not found.certified
     assert found.lower == 0.0
+
+
+def exact_error(data: RowFolds, gamma: float, size: int) -> Fraction:
+    """h in rational numbers: no digit is lost, however small the errors are."""
+    total, half = Fraction(0), Fraction(gamma) / 2
+    for j in range(data.folds.k):
+        rows, (H, targets) = data.training(j)._rows, data.held_out(j)
+        table = [[Fraction(v) for v in row] for row in rows.tolist()]
+        held = [[Fraction(v) for v in [*row, t]] for row, t in zip(H, targets, strict=True)]
+        fits = []
+        for columns in combinations(range(data.p), size):
+            every = [*columns, data.p]
+            G = [[sum(row[a] * row[b] for row in table) for b in every] for a in columns]
+            for i in range(size):
+                G[i][i] += half
+            for i in range(size):
+                G[i] = [v / G[i][i] for v in G[i]]
+                for other in range(size):
+                    if other != i:
+                        factor = G[other][i]
+                        G[other] = [a - factor * b for a, b in zip(G[other], G[i], strict=True)]
+            beta = [row[-1] for row in G]
+            terms = [row[-1] - predicted(row, columns, beta) for row in table]
+            objective = sum(t * t for t in terms) + half * sum(b * b for b in beta)
+            fits.append((objective, columns, beta))
+        _, columns, beta = min(fits)
+        total += sum((row[-1] - predicted(row, columns, beta)) ** 2 for row in held)
+    return total / data.folds.n
+
+
+def predicted(row: list[Fraction], columns: Sequence[int], beta: list[Fraction]) -> Fraction:
+    return sum((row[c] * b for c, b in zip(columns, beta, strict=True)), Fraction(0))
+
+
+@pytest.mark.parametrize("low", [0.0, 1e-9])
+@pytest.mark.parametrize("noise", [1e-9, 0.0])
+def test_fits_that_are_nearly_exact_end_with_a_valid_interval(noise: float, low: float) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, 4))
+    y = X[:, :2] @ [1.0, -2.0] + noise * rng.normal(size=12)
+    data = RowFolds(X, y, make_folds(3, 12), False)
+    found = global_minimum(data, [1, 2, 3], low=low, high=1.0, limits=Limits(20.0))
+    error = exact_error(data, found.gamma, found.tau)
+    assert found.lower <= float(error) <= found.upper
+    assert found.upper < 1e-15
+    assert found.status is not Status.OPTIMAL or found.gap <= 1e-4
 
 
 @pytest.mark.parametrize(

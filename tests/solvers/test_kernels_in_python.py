@@ -12,6 +12,10 @@ from numba import config
 from numpy.typing import NDArray
 from support.problems import grown
 
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.global_gamma import global_minimum
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
@@ -27,6 +31,7 @@ from sparsecv.solvers.branching import search as search_module
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.multi_problem_tree import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.relaxation import descent, gram, relaxer
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.newton import newton_work
@@ -248,12 +253,55 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
     assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
 
 
-@pytest.mark.parametrize("kind", ["plain"])
-def test_supports_along_gamma_equal_enumeration(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [("plain", 0.5, 2.0), ("plain", 0.0, 1.0), ("ties", 0.1, 1.0), ("collinear", 0.01, 50.0)],
+)
+def test_supports_along_gamma_equal_enumeration(kind: str, low: float, high: float) -> None:
     given = problem(kind, 1.0)
-    along = supports_along_gamma(given, 0.5, 2.0, sizes=[1, 2])
-    for gamma in (0.5, 1.0, 2.0):
+    along = supports_along_gamma(given, low, high, sizes=[1, 2])
+    for gamma in (low, 0.5 * (low + high), high):
         here = given.replace(gamma=gamma)
         for size in (1, 2):
             found = [here.objective(support) for support in along.at(gamma, size)]
             assert min(found) == pytest.approx(least(here, size), rel=1e-9)
+
+
+def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
+    """Two supports whose objectives cross need two pieces, and one interval that waits."""
+    energy, squares, left = np.array([[4.0], [1.0]]), np.array([[1.0], [9.0]]), np.array([1.0, 3.5])
+    fits = envelope.Fits(energy, squares, left, np.ones((2, 2)))
+    listed, lengths = np.array([0, 1]), np.array([3.0, 9.0])
+    cell, others = np.array([0.1, 50.0]), np.array([np.inf, np.inf])
+
+    def pieces(waiting: int, room: int, others: Array = others) -> int:
+        work = np.empty((waiting, 2)), np.empty((waiting, 2), dtype=np.bool_), np.empty((5, 4))
+        found = np.empty((room, 2)), np.empty(room, dtype=np.int64)
+        return int(envelope.divide(cell, others, lengths, listed, fits, work, found, 0))
+
+    assert pieces(envelope.SETTINGS.max_waiting, 40) >= 2
+    assert pieces(envelope.SETTINGS.max_waiting, 1) == -2
+    assert pieces(1, 40) == -2
+    assert pieces(envelope.SETTINGS.max_waiting, 40, np.zeros(2)) == -1
+
+
+@pytest.mark.parametrize(("energy", "alike"), [(4.0, True), (4.5, False)])
+def test_supports_that_tie_between_two_ends(energy: float, alike: bool) -> None:
+    energies, squares = np.array([[4.0], [energy]]), np.array([[1.0], [1.0]])
+    fits = envelope.Fits(energies, squares, np.ones(2), np.ones((2, 2)))
+    listed, lengths = np.array([0, 1]), np.array([3.0, 9.0])
+    here, room = np.ones(2, dtype=np.bool_), np.empty((5, 4))
+    envelope.bracket(fits, lengths, 0.1, 50.0, listed, here, room)
+    here[:] = True
+    assert envelope.alike_between(fits, 0.1, 50.0, listed, here, room) == alike
+
+
+@pytest.mark.parametrize("folds", ["loo", 3])
+def test_the_least_error_over_a_range_of_gamma(folds: str | int) -> None:
+    X, y = rows("plain", p=3)
+    data = RowFolds(X, y, make_folds(folds, y.size), True)
+    found = global_minimum(data, [1, 2], low=0.1, high=10.0)
+    errors = cross_validate(data, [0.1, 0.5, 2.0, 10.0, found.gamma], [1, 2]).table("cv_error")
+    assert found.certified
+    assert found.lower <= errors.min() * (1.0 + 1e-9)
+    assert errors[-1].min() == pytest.approx(found.upper, rel=1e-7)

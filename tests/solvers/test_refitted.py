@@ -1,6 +1,7 @@
 """Diagonals fitted at nodes, and the tree that fits them, against enumeration."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from sparsecv.solvers.branching.search import Search
 from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation import diagonal
-from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior
+from sparsecv.solvers.relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 
 
@@ -173,3 +174,26 @@ def test_every_size_of_eighty_columns() -> None:
     problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=80)
     found = solve_sizes(problem, sizes=[16, 20, 24, 28], limits=Limits(time_limit=240.0))
     assert found.proved.all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_diagonal_serves_every_gamma_and_size(seed: int) -> None:
+    """G − D ⪰ 0, D > 0 on all columns, and bounds with D are below every optimum."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 6)) * 10.0 ** rng.uniform(-2.0, 2.0, size=6)
+    if seed % 2:
+        X[:, 3] = X[:, 0] + 10.0 ** rng.uniform(-5.0, 0.0) * X[:, 3]
+    y = X[:, 0] + rng.normal(size=15)
+    gram = GramForm.of(SparseRidgeProblem(X, y, gamma=1.0, tau=1))
+    D = shared_diagonal(gram)
+    assert D.min() >= 0.0
+    assert D.sum() >= gram.D.sum()
+    R = np.linalg.qr(X / np.linalg.norm(X, axis=0), mode="r")
+    scaled = np.diag(D / np.square(X).sum(axis=0))
+    assert np.linalg.eigvalsh(R.T @ R - scaled).min() >= -1e-10
+    for gamma, tau in ((1e-2, 2), (1.0, 3), (100.0, 1)):
+        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
+        found = branch_and_bound(problem, tol=0.0, gram=replace(gram, D=D))
+        best = min(problem.objective(s) for s in itertools.combinations(range(6), tau))
+        assert found.objective == pytest.approx(best, rel=1e-9)
+        assert found.lower_bound <= best * (1.0 + 1e-12)

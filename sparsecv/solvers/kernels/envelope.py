@@ -297,7 +297,7 @@ def contenders(cell, lists, best, fits, lengths, room, both, keep):  # type: ign
     pair = room[5]
     (lists_low, lists_high), (keep_low, keep_high) = lists, keep
     parts = SETTINGS.parts if cell[0] > 0.0 else 1
-    ratio = (cell[1] / cell[0]) ** (1.0 / parts)
+    ratio = (cell[1] / cell[0]) ** (1.0 / parts) if parts > 1 else 1.0
     for i in range(best.shape[0]):
         for c in range(keep_low.shape[1]):
             keep_low[i, c] = keep_high[i, c] = False

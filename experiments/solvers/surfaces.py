@@ -1,0 +1,80 @@
+"""This script counts what is proved of whole surfaces h(γ, τ) on data sets of many columns.
+
+python -m experiments.solvers.surfaces [--sets housing2 bardet] [--prove all] [--cpu] [--sizes]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from experiments.common import fold_rows, machine, run
+from sparsecv.cv.settings import Settings
+from sparsecv.design.design import Protocol
+from sparsecv.solvers.branching.size_sweep import solve_sizes
+from sparsecv.solvers.core import limits as clock
+from sparsecv.solvers.core.limits import Limits
+
+GAMMAS = np.geomspace(0.01, 1000.0, 11)
+# Seconds for the whole surface of a data set, estimates included, and its number of folds.
+SURFACES = {"housing2": (200.0, "5"), "bardet": (120.0, "5")}
+# All sizes of one problem: the data set, γ, and the seconds.
+SIZES = (("housing2", 10.0, 60.0), ("housing2", 1.0, 60.0), ("housing2", 0.03, 60.0))
+
+
+def surface(name: str, prove: str, share: float) -> None:
+    """Print, for every γ, how many τ are proved, and the interval of the least error."""
+    seconds, folds = share * SURFACES[name][0], SURFACES[name][1]
+    data = fold_rows(name, folds, Protocol())
+    started, used = time.perf_counter(), time.process_time()
+    result = run(data, GAMMAS, Settings(time_limit=seconds, prove=prove))
+    best, upper = result.best(), float(result.table("upper").min())
+    proved = [int(one.exact.sum()) for one in result.by_gamma]
+    sizes = result.by_gamma[0].exact.size
+    print(
+        f"{name}: {sum(proved)} of {sizes * GAMMAS.size} cells proved in "
+        f"{time.perf_counter() - started:.0f} s ({time.process_time() - used:.0f} s CPU); least "
+        f"error {best.cv_error:.4g} at γ={best.gamma:.4g}, τ={best.tau}, "
+        f"in [{best.lower_bound:.4g}, {upper:.4g}], its own error at most {best.upper:.4g}",
+        flush=True,
+    )
+    for gamma, count in zip(GAMMAS, proved, strict=True):
+        print(f"  γ={gamma:<9.4g} {count:>3} of {sizes} sizes proved")
+
+
+def sizes(name: str, gamma: float, seconds: float) -> None:
+    """Print how many sizes of one problem of all rows are proved, and the largest gap."""
+    problem = fold_rows(name, "5", Protocol()).full().replace(gamma=gamma)
+    started = time.perf_counter()
+    found = solve_sizes(problem, limits=Limits(seconds))
+    gap = 1.0 - found.lower_bound / found.objective
+    print(
+        f"{name} γ={gamma:g}: {int(found.proved.sum())} of {found.sizes.size} sizes proved in "
+        f"{time.perf_counter() - started:.0f} s, gaps up to {100.0 * gap.max():.2g} %",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=list(SURFACES), choices=list(SURFACES))
+    parser.add_argument("--prove", default="choice", choices=("choice", "all"))
+    parser.add_argument("--cpu", action="store_true", help="seconds of this process, not the clock")
+    parser.add_argument("--share", type=float, default=1.0, help="of the seconds of SURFACES")
+    parser.add_argument("--sizes", action="store_true", help="all sizes of one problem, too")
+    chosen = parser.parse_args()
+    print(machine())
+    if chosen.cpu:  # Other work on the machine then changes nothing.
+        warm = fold_rows("housing2", "5", Protocol())
+        run(warm, [1.0], Settings(time_limit=2.0), np.arange(1, 21))
+        clock._now = time.process_time
+    for name in chosen.sets:
+        surface(name, chosen.prove, chosen.share)
+    for case in SIZES if chosen.sizes else ():
+        sizes(*case)
+
+
+if __name__ == "__main__":
+    main()

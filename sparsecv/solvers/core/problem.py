@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
 from ..kernels.linalg import EPS
-from .bounded_fit import bounded_least_squares
 from .column_rules import ColumnRules
 from .constraints import Constraints
-from .independence import DEPENDENT_SHARE
 from .penalty import PenaltyStep
 from .rows import (
     ZERO_SHARE_OF_DEPENDENT,
@@ -24,20 +21,9 @@ from .rows import (
     triangle_of,
     triangle_of_blocks,
 )
+from .subset_fit import SubsetFit, augmented_triangle, fit_within, ridge_fit
 
 Array = NDArray[np.float64]
-
-
-class SubsetFit(NamedTuple):
-    """Ridge fit on one support.
-
-    ``gain`` = yᵀy − objective. The objective and the gain are each computed as a sum of squares and
-    not as a difference; two supports are compared by the smaller of the two, which has more digits.
-    """
-
-    coef: Array
-    objective: float
-    gain: float
 
 
 # A table of [X y] with more rows per column of X than this is reduced to the triangle of its QR
@@ -631,57 +617,13 @@ class SparseRidgeProblem:
         known = self._last_fit  # Callers often ask for the objective and then the coefficients.
         if known is not None and known[0] == key:
             return known[1]
-        fit = self._triangular_fit(columns) or self._least_norm_fit(columns)
-        if self.constraints.bounded:
-            fit = self._bounded_fit(columns, fit)
+        ridge, asked = self.given_gamma / 2.0, self.constraints
+        fit = ridge_fit(self._data, columns, ridge)
+        if asked.bounded:
+            bounds = asked.lower[columns], asked.upper[columns]
+            fit = fit_within(self._data, columns, ridge, fit, bounds)
         self._last_fit = (key, fit)
         return fit
-
-    def _bounded_fit(self, columns: NDArray[np.intp], fit: SubsetFit) -> SubsetFit:
-        """The fit within the bounds on the coefficients; ``fit`` itself where it is within them."""
-        low, high = self.constraints.lower[columns], self.constraints.upper[columns]
-        if (low <= fit.coef).all() and (fit.coef <= high).all():
-            return fit
-        data, s = self._for(columns), columns.size
-        X = np.vstack([data[:, columns], math.sqrt(self.given_gamma / 2.0) * np.eye(s)])
-        y = np.append(data[:, self.p], np.zeros(s))
-        coef = bounded_least_squares(X, y, low, high)
-        residual = y - X @ coef
-        objective = float(residual @ residual)
-        return SubsetFit(coef, objective, max(self.yy - objective, 0.0))
-
-    def _triangular_fit(self, columns: NDArray[np.intp]) -> SubsetFit | None:
-        """The fit by QR of [X_S; √(γ/2) I]; None where columns are dependent and γ is too small."""
-        s = columns.size
-        data = self._for(columns)
-        squares = np.einsum("ij,ij->j", data[:, columns], data[:, columns])
-        R = self._augmented_triangle(columns, self.given_gamma)
-        pivots = np.abs(R.diagonal()[:s])
-        if (pivots <= DEPENDENT_SHARE * np.sqrt(squares + self.given_gamma / 2.0)).any():
-            return None
-        coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
-        return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
-
-    def _least_norm_fit(self, columns: NDArray[np.intp]) -> SubsetFit:
-        """The fit of least ||β|| among those of least ‖y − X_Sβ‖² + (γ/2)‖β‖², by singular values.
-
-        Columns are scaled to length 1 first; singular values below ``DEPENDENT_SHARE`` count as 0.
-        """
-        s = columns.size
-        data = self._for(columns)
-        X, y = data[:, columns], np.append(data[:, self.p], np.zeros(s))
-        X = np.vstack([X, math.sqrt(self.given_gamma / 2.0) * np.eye(s)])
-        lengths = np.linalg.norm(X, axis=0)
-        lengths[lengths == 0.0] = 1.0
-        U, values, V = sla.svd(X / lengths, full_matrices=False)
-        rank = int(np.sum(values > DEPENDENT_SHARE * values[0]))
-        along = U[:, :rank].T @ y
-        coef = (V[:rank].T @ (along / values[:rank])) / lengths
-        if rank < s:  # any combination of these columns of `null` leaves Xβ as it is
-            null = sla.svd(X / lengths)[2][rank:].T / lengths[:, None]
-            coef -= null @ np.linalg.lstsq(null, coef, rcond=None)[0]
-        residual = y - X @ coef
-        return SubsetFit(coef, float(residual @ residual), float(along @ along))
 
     def objective(self, support: ArrayLike) -> float:
         """f_S(γ): the least objective over coefficients supported on ``support``.
@@ -696,42 +638,10 @@ class SparseRidgeProblem:
         """
         return self.fit(support).objective
 
-    def _for(self, columns: NDArray[np.intp]) -> Array:
-        """The factor of [X y] from which these columns are factored fastest."""
-        # If many columns are fitted, factoring a long table once saves time.
-        return self._rows if 4 * columns.size < self.p else self._base
-
     def _augmented_triangle(self, columns: NDArray[np.intp], gamma: float | None = None) -> Array:
-        """R of the QR factorisation of [X_S y] on [√(γ/2) I, 0], at ``self.gamma`` by default."""
-        s, data = columns.size, self._for(columns)
+        """:func:`augmented_triangle` of some columns, at ``self.gamma`` by default."""
         ridge = (self.gamma if gamma is None else gamma) / 2.0
-        rows, X = data.shape[0], data[:, columns]
-        if ridge > 0.0 and ridge >= np.einsum("ij,ij->", X, X):
-            return self._ridge_triangle(columns, ridge)
-        stacked = np.zeros((rows + s, s + 1))
-        stacked[:rows, :s] = X
-        stacked[:rows, s] = data[:, self.p]
-        stacked[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
-        R = triangle_of(stacked)
-        if R.shape[0] < s + 1:  # The data have one row, and zeros complete R to s + 1 rows.
-            R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
-        # In exact arithmetic no pivot is smaller than √(γ/2).
-        at, pivot = np.arange(s), R.diagonal()[:s].copy()
-        R[at, at] = np.copysign(np.maximum(np.abs(pivot), math.sqrt(ridge)), pivot)
-        return R
-
-    def _ridge_triangle(self, columns: NDArray[np.intp], ridge: float) -> Array:
-        """R as in :meth:`_augmented_triangle` for γ above XᵀX, by Cholesky of XᵀX + γ/2 I.
-
-        QR of X stacked on √(γ/2) I would lose the digits of X beside the penalty.
-        """
-        s = columns.size
-        X, y = self._rows[:, columns], self._rows[:, self.p]
-        R = np.zeros((s + 1, s + 1))
-        R[:s, :s] = sla.cholesky(X.T @ X + ridge * np.eye(s), check_finite=False)
-        R[:s, s] = sla.solve_triangular(R[:s, :s], X.T @ y, trans="T", check_finite=False)
-        R[s, s] = math.sqrt(max(float(y @ y - R[:s, s] @ R[:s, s]), 0.0))
-        return R
+        return augmented_triangle(self._data, columns, ridge)
 
     def __repr__(self) -> str:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"

@@ -11,8 +11,9 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
-from ..core.problem import SparseRidgeProblem, SubsetFit, checked_sizes, checked_support
+from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, nothing_left
+from ..core.subset_fit import SubsetFit
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, from_mask
 from ..supports.greedy import forward_order

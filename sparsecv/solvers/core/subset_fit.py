@@ -1,0 +1,127 @@
+"""Ridge fits on a support, from the rows of [X y]: by QR, of least norm, and within bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from .bounded_fit import bounded_least_squares
+from .independence import DEPENDENT_SHARE
+from .rows import Array, Rows, triangle_of
+
+Columns = NDArray[np.intp]
+
+
+class SubsetFit(NamedTuple):
+    """Ridge fit on one support.
+
+    ``gain`` = yᵀy − objective. The objective and the gain are each computed as a sum of squares and
+    not as a difference; two supports are compared by the smaller of the two, which has more digits.
+    """
+
+    coef: Array
+    objective: float
+    gain: float
+
+
+def ridge_fit(data: Rows, columns: Columns, ridge: float) -> SubsetFit:
+    """The fit of least ‖y − X_Sβ‖² + ridge ‖β‖² on some columns S, of least norm if there are more.
+
+    The fit comes from QR of [X_S; √ridge I], and from singular values where columns depend on each
+    other and the ridge is too small.
+
+    ridge: γ/2.
+    """
+    s, table = columns.size, factor_for(data, columns)
+    squares = np.einsum("ij,ij->j", table[:, columns], table[:, columns])
+    R = augmented_triangle(data, columns, ridge)
+    pivots = np.abs(R.diagonal()[:s])
+    if (pivots <= DEPENDENT_SHARE * np.sqrt(squares + ridge)).any():
+        return least_norm_fit(*stacked(data, columns, ridge))
+    coef, _ = sla.lapack.dtrtrs(R[:s, :s], R[:s, s])
+    return SubsetFit(coef, float(R[s, s] ** 2), float(R[:s, s] @ R[:s, s]))
+
+
+def least_norm_fit(X: Array, y: Array) -> SubsetFit:
+    """The fit of least ‖β‖ among those of least ‖y − Xβ‖², by singular values.
+
+    Columns are scaled to length 1 first; singular values below ``DEPENDENT_SHARE`` count as 0.
+    """
+    lengths = np.linalg.norm(X, axis=0)
+    lengths[lengths == 0.0] = 1.0
+    U, values, V = sla.svd(X / lengths, full_matrices=False)
+    rank = int(np.sum(values > DEPENDENT_SHARE * values[0]))
+    along = U[:, :rank].T @ y
+    coef = (V[:rank].T @ (along / values[:rank])) / lengths
+    if rank < lengths.size:  # Any combination of these columns of ``null`` leaves Xβ as it is.
+        null = sla.svd(X / lengths)[2][rank:].T / lengths[:, None]
+        coef -= null @ np.linalg.lstsq(null, coef, rcond=None)[0]
+    residual = y - X @ coef
+    return SubsetFit(coef, float(residual @ residual), float(along @ along))
+
+
+def fit_within(
+    data: Rows, columns: Columns, ridge: float, fit: SubsetFit, bounds: tuple[Array, Array]
+) -> SubsetFit:
+    """The fit within bounds on the coefficients; ``fit``, the ridge fit, where it is within them.
+
+    bounds: The least and the greatest coefficient of every column, shape (s,) each.
+    """
+    low, high = bounds
+    if (low <= fit.coef).all() and (fit.coef <= high).all():
+        return fit
+    X, y = stacked(data, columns, ridge)
+    coef = bounded_least_squares(X, y, low, high)
+    residual = y - X @ coef
+    objective = float(residual @ residual)
+    whole = data.rows[:, -1]
+    return SubsetFit(coef, objective, max(float(whole @ whole) - objective, 0.0))
+
+
+def factor_for(data: Rows, columns: Columns) -> Array:
+    """The factor of [X y] from which some columns are factored fastest."""
+    # If many columns are fitted, factoring a long table once saves time.
+    return data.rows if 4 * columns.size < data.rows.shape[1] - 1 else data.triangle
+
+
+def stacked(data: Rows, columns: Columns, ridge: float) -> tuple[Array, Array]:
+    """[X_S; √ridge I] and [y; 0], whose least squares are the ridge fits on the columns S."""
+    table = factor_for(data, columns)
+    X = np.vstack([table[:, columns], math.sqrt(ridge) * np.eye(columns.size)])
+    return X, np.append(table[:, -1], np.zeros(columns.size))
+
+
+def augmented_triangle(data: Rows, columns: Columns, ridge: float) -> Array:
+    """R of the QR factorisation of [X_S y] on [√ridge I, 0], for some columns S."""
+    s, table = columns.size, factor_for(data, columns)
+    rows, X = table.shape[0], table[:, columns]
+    if ridge > 0.0 and ridge >= np.einsum("ij,ij->", X, X):
+        return _ridge_triangle(data.rows[:, columns], data.rows[:, -1], ridge)
+    whole = np.zeros((rows + s, s + 1))
+    whole[:rows, :s] = X
+    whole[:rows, s] = table[:, -1]
+    whole[rows + np.arange(s), np.arange(s)] = math.sqrt(ridge)
+    R = triangle_of(whole)
+    if R.shape[0] < s + 1:  # The data have one row, and zeros complete R to s + 1 rows.
+        R = np.vstack([R, np.zeros((s + 1 - R.shape[0], s + 1))])
+    # In exact arithmetic no pivot is smaller than √ridge.
+    at, pivot = np.arange(s), R.diagonal()[:s].copy()
+    R[at, at] = np.copysign(np.maximum(np.abs(pivot), math.sqrt(ridge)), pivot)
+    return R
+
+
+def _ridge_triangle(X: Array, y: Array, ridge: float) -> Array:
+    """R as in :func:`augmented_triangle` for a ridge above XᵀX, by Cholesky of XᵀX + ridge I.
+
+    QR of X stacked on √ridge I would lose the digits of X beside the penalty.
+    """
+    s = X.shape[1]
+    R = np.zeros((s + 1, s + 1))
+    R[:s, :s] = sla.cholesky(X.T @ X + ridge * np.eye(s), check_finite=False)
+    R[:s, s] = sla.solve_triangular(R[:s, :s], X.T @ y, trans="T", check_finite=False)
+    R[s, s] = math.sqrt(max(float(y @ y - R[:s, s] @ R[:s, s]), 0.0))
+    return R

@@ -6,7 +6,9 @@ thing: every number on the page must be a number there, rounded to the digits th
 
 from __future__ import annotations
 
+import ast
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -211,3 +213,23 @@ def test_a_number_that_is_not_stored_is_found() -> None:
     assert missing("0.10 s, 5 h", "0.104 s 5.0 h") == []
     assert missing("0.12 s", "0.104 s 5.0 h") == ["0.12"]
     assert missing(".79 1,024", "0.788 1023") == ["1024"]
+
+
+def test_words_beside_the_papers_tables() -> None:
+    """Numbers in paper/differences.md stand in the summaries below the words, or in a script.
+
+    Brackets that begin with "paper:" hold what a paper prints, and are left aside.
+    """
+    experiments = ROOT / "experiments"
+    index = runpy.run_path(str(experiments / "index.py"))
+    scripts = [*(experiments / "paper").glob("*.py"), *(experiments / "scale").glob("*.py")]
+    known = [ast.get_docstring(ast.parse(one.read_text(encoding="utf-8"))) for one in scripts]
+    parts = page("experiments/paper/differences.md").split("### ")[1:]
+    assert {part.partition("\n")[0] for part in parts} == set(index["SUMMARIES"])
+    every = {name for names in index["SUMMARIES"].values() for name in names}
+    for part in parts:
+        heading, _, words = part.partition("\n")
+        words = re.sub(r"\(paper: [^()]*\)", "", words)
+        names = index["SUMMARIES"][heading] or every
+        stored = "\n".join([*map(str, known), *((RESULTS / n).read_text("utf-8") for n in names)])
+        assert missing(words, stored) == [], heading

@@ -36,9 +36,8 @@ SUMMARIES: dict[str, tuple[str, ...]] = {
     "Confirmed, refuted, undecided": (),
     "Tables 1 and 2, Figures 2 and 3 of the first paper": ("mio_counts.txt",),
     "Tables 3 and 4 of the first paper": ("tables_three_four.txt", "l0learn_cells_quick.txt"),
-    "Figures 1 and 2 of the stability paper": ("motivating_example.txt",),
+    "Figures 1 and 2 of the stability paper": ("motivating_draws.txt", "motivating_example.txt"),
     "Tables 1 and 4 of the stability paper": ("stability_tables.txt",),
-    "Table 2 of the stability paper": ("stability_trees.txt",),
     "Tables 1 and 2 of the corrected-CV paper": ("corrected_tables.txt",),
     "How the time of a fit grows": ("scaling.txt", "global_gamma.txt"),
 }

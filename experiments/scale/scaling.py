@@ -17,8 +17,9 @@ columns are independent. lmSubsets, the successor of leaps, is no package of Deb
 are missing are left out. Fits beyond 45 columns stand in results/default_fits.txt, and searches for
 γ that are certified beside alternation in results/global_gamma.txt.
 
-``--quick`` takes every other value and two data sets. The script writes results/scaling.csv (the
-times), results/scaling.png and results/scaling.txt.
+``--quick`` takes every other value and two data sets. The script writes results/scaling.csv
+as it goes, from which a run that was interrupted goes on, results/scaling.png and
+results/scaling.txt.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from experiments.common import RESULTS, machine, rows
 from experiments.references import PATHS, of_least_error
 from sparsecv import SparseRidgeCV
 from sparsecv.plots.curves import save
-from sparsecv.plots.style import pyplot
+from sparsecv.plots.style import in_style, pyplot
 from sparsecv.tables.synthetic import make_synthetic
 
 # n, p, folds, largest size and number of γ of the problem that each series changes in one number.
@@ -108,6 +109,32 @@ cat(spent(lasso), if (qr(cbind(1, X))$rank == p + 1) spent(subsets) else NA, "\\
 """
 
 
+class Times:
+    """CPU seconds in a CSV file, to which every measurement is added at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.known: dict[tuple[str, str, int], float] = {}
+        if not path.exists():
+            path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+        with path.open(encoding="utf-8", newline="") as stored:
+            for row in csv.DictReader(stored):
+                key = row["series"], row["axis"], int(row["value"])
+                self.known[key] = float(row["seconds"])
+
+    def add(self, series: str, axis: str, value: int, seconds: float) -> None:
+        """Keep a measurement."""
+        self.known[series, axis, value] = seconds
+        with self.path.open("a", encoding="utf-8", newline="") as stored:
+            csv.writer(stored).writerow([series, axis, value, f"{seconds:.6g}"])
+        print(f"{series:<20} {axis:<18} {value:>6} {seconds:9.4f} s", flush=True)
+
+    def column(self, series: str, axis: str) -> tuple[np.ndarray, np.ndarray]:
+        """The values of a series, in order, and the seconds of their fits."""
+        both = sorted((key[2], s) for key, s in self.known.items() if key[:2] == (series, axis))
+        return np.array([v for v, _ in both], dtype=float), np.array([s for _, s in both])
+
+
 def least_cpu(fit: Callable[[], Any], runs: int = RUNS) -> float:
     """The least CPU seconds of some fits; a long fit is timed once."""
     found: list[float] = []
@@ -131,9 +158,8 @@ def fit_of(series: str, n: int, p: int, folds: int, most: int, count: int) -> Ca
     return partial(model.fit, data.X, data.y)
 
 
-def exponents(quick: bool) -> list[tuple[str, str, float, float]]:
-    """CPU seconds of every fit of every series."""
-    found = []
+def exponents(times: Times, quick: bool) -> None:
+    """Measure every fit of every series that is missing."""
     for series, base in BASES.items():
         fit_of(series, *base)()  # compiles
         for axis, (name, values) in enumerate(zip(AXES, VALUES[series], strict=True)):
@@ -141,12 +167,10 @@ def exponents(quick: bool) -> list[tuple[str, str, float, float]]:
                 changed = list(base)
                 changed[axis] = value
                 changed[3] = min(changed[3], changed[1])
-                seconds = least_cpu(fit_of(series, *changed))
-                found.append((series, name, float(value), seconds))
-                print(f"{series:<10} {name:<6} {value:>6} {seconds:9.3f} s", flush=True)
-                if seconds > LONG:
+                if (series, name, value) not in times.known:
+                    times.add(series, name, value, least_cpu(fit_of(series, *changed)))
+                if times.known[series, name, value] > LONG:
                     break
-    return found
 
 
 def slope(values: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
@@ -173,10 +197,11 @@ def in_r(X: np.ndarray, y: np.ndarray, label: np.ndarray) -> dict[str, float]:
     return {"cv.glmnet (R)": lasso, "leaps (R)": leaps}
 
 
-def fits(quick: bool) -> list[tuple[str, str, float, float]]:
-    """CPU seconds of whole fits on data sets."""
-    found = []
+def fits(times: Times, quick: bool) -> None:
+    """Measure the whole fits of the data sets that are missing."""
     for name in SETS[3:5] if quick else SETS:
+        if any(key[0] == f"fit, {name}" for key in times.known):
+            continue
         X, y = rows(name)
         folds = KFold(5, shuffle=True, random_state=0)
         label = np.zeros(y.size, dtype=int)
@@ -202,58 +227,56 @@ def fits(quick: bool) -> list[tuple[str, str, float, float]]:
             seconds[way] = least_cpu(fit)
         if shutil.which("Rscript"):
             seconds |= in_r(X, y, label)
-        found += [(f"fit, {name}", way, 1.0, each) for way, each in seconds.items()]
-        text = "  ".join(f"{way} {each:.3f}" for way, each in seconds.items())
-        print(f"{name} {X.shape[0]} × {X.shape[1]}: {text}", flush=True)
-    return found
+        for way, each in seconds.items():
+            times.add(f"fit, {name}", way, 1, each)
 
 
-def draw(times: list[tuple[str, str, float, float]], path: str) -> None:
+@in_style
+def draw(times: Times, path: str) -> None:
     """Times over values, a panel for each number that changes."""
     plt = pyplot()
     figure, panels = plt.subplots(1, len(AXES), figsize=(15.0, 3.4), layout="constrained")
     for panel, axis in zip(panels, AXES, strict=True):
         for series in BASES:
-            here = [row[2:] for row in times if row[:2] == (series, axis)]
-            panel.loglog(*zip(*here, strict=True), "o-", label=series)
+            panel.loglog(*times.column(series, axis), "o-", label=series)
         panel.set_xlabel({"n": "rows", "p": "columns"}.get(axis, f"number of {axis}"))
     panels[0].set_ylabel("CPU seconds of a fit")
     panels[0].legend()
     save(figure, path)
 
 
-def summary(times: list[tuple[str, str, float, float]]) -> str:
+def summary(times: Times) -> str:
     """Exponents of all series, and the table of whole fits."""
     lines = [machine(), ""]
     for series, base in BASES.items():
-        here = [row for row in times if row[0] == series]
-        if not here:
-            continue
         lines.append(
             f"{series}: n = {base[0]}, p = {base[1]}, {base[2]} folds, sizes to {base[3]}, "
             f"{base[4]} γ"
         )
         for axis in AXES:
-            values, seconds = np.array([row[2:] for row in here if row[1] == axis]).T
+            values, seconds = times.column(series, axis)
+            if values.size < 4:
+                continue
+            alone = ""
+            if axis == "folds" and values[-1] == base[0]:  # another algorithm: one tree for all
+                alone = f"; leave-one-out, {values[-1]:g} folds: {seconds[-1]:.3f} s"
+                values, seconds = values[:-1], seconds[:-1]
             at, error = slope(values, seconds)
             text = f"  {axis:<6} {values[0]:g} to {values[-1]:g}: {seconds[0]:.3f} to "
             text += f"{seconds[-1]:.3f} s, exponent {at:.2f} ± {error:.2f}"
             if axis == "p" and series == "proved":
                 rate = np.polyfit(values[-4:], np.log(seconds[-4:]), 1)[0]
                 text += f"; each further column costs {100 * np.expm1(rate):.0f} % more"
-            lines.append(text)
+            lines.append(text + alone)
         lines.append("")
-    named = list(dict.fromkeys(row[0] for row in times if row[0].startswith("fit, ")))
+    named = list(dict.fromkeys(key[0] for key in times.known if key[0].startswith("fit, ")))
     if named:
-        ways = list(dict.fromkeys(row[1] for row in times if row[0] in named))
+        ways = list(dict.fromkeys(key[1] for key in times.known if key[0] in named))
         lines.append("whole fits with five folds, CPU seconds")
         lines.append(" " * 16 + "".join(f"{way:>19}" for way in ways))
         for name in named:
-            known = {row[1]: row[3] for row in times if row[0] == name}
-            cells = "".join(
-                f"{known[way]:19.4f}" if np.isfinite(known.get(way, np.nan)) else f"{'-':>19}"
-                for way in ways
-            )
+            each = [times.known.get((name, way, 1), np.nan) for way in ways]
+            cells = "".join(f"{one:19.4f}" if np.isfinite(one) else f"{'-':>19}" for one in each)
             lines.append(f"{name.removeprefix('fit, '):<16}{cells}")
     return "\n".join([*lines, ""])
 
@@ -262,29 +285,16 @@ def main() -> None:
     arguments = sys.argv[1:]
     quick = "--quick" in arguments
     parts = [one for one in arguments if one in ("exponents", "fits")] or ["exponents", "fits"]
-    file = RESULTS / f"scaling{'_quick' if quick else ''}.csv"
-    times: list[tuple[str, str, float, float]] = []
-    if file.exists():  # the part that is not asked for stays as it is
-        with file.open(encoding="utf-8", newline="") as stored:
-            for row in csv.DictReader(stored):
-                part = "fits" if row["series"].startswith("fit, ") else "exponents"
-                if part not in parts:
-                    named = row["series"], row["axis"]
-                    times.append((*named, float(row["value"]), float(row["seconds"])))
+    times = Times(RESULTS / f"scaling{'_quick' if quick else ''}.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if "exponents" in parts:
-            times = exponents(quick) + times
+            exponents(times, quick)
+            draw(times, str(times.path.with_suffix(".png")))
         if "fits" in parts:
-            times += fits(quick)
-    with file.open("w", encoding="utf-8", newline="") as stored:
-        writer = csv.writer(stored)
-        writer.writerow(COLUMNS)
-        writer.writerows([*row[:3], f"{row[3]:.6g}"] for row in times)
-    if any(row[0] in BASES for row in times):
-        draw(times, str(file.with_suffix(".png")))
+            fits(times, quick)
     text = summary(times)
-    file.with_suffix(".txt").write_text(text, encoding="utf-8")
+    times.path.with_suffix(".txt").write_text(text, encoding="utf-8")
     print(text)
 
 

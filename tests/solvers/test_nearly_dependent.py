@@ -10,10 +10,18 @@ import pytest
 from support.brute_force import Matrix, as_exact, exact_moments, exact_objective
 from support.fresh import draws
 
-from sparsecv.solvers import SparseRidgeProblem, best_subsets, branch_and_bound, solve, solve_sizes
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    best_subsets,
+    best_subsets_rows_deleted,
+    branch_and_bound,
+    solve,
+    solve_sizes,
+)
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.nearly_dependent import nearly_dependent, solve_nearly_dependent
 from sparsecv.solvers.budget import solve_budget
+from sparsecv.solvers.core.independence import independence
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Status
 
@@ -197,3 +205,69 @@ def test_matrices_given_at_gamma_zero_take_their_own_loss_off_the_bound() -> Non
     twice = np.repeat(np.repeat(G, 2, axis=0), 2, axis=1)
     singular = SparseRidgeProblem.from_gram(twice, np.repeat(b, 2), yy, gamma=0.0, tau=2)
     assert solve(singular).lower_bound == 0.0  # nothing bounds the coefficients there
+
+
+def twins(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of which two are 1e-11 to 1e-8 apart, beside equal or dependent ones, y near them."""
+    n, p = int(rng.integers(7, 12)), int(rng.integers(3, 6))
+    X = rng.standard_normal((n, p))
+    X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-11, -8) * rng.standard_normal(n)
+    if rng.random() < 0.4:
+        X[:, 2] = X[:, 0] if rng.random() < 0.5 else X[:, 0] - X[:, -1]
+    apart = X[:, 1] - X[:, 0]
+    y = X[:, 0] + rng.normal() * apart / np.linalg.norm(apart)
+    return X, y + 10.0 ** rng.uniform(-12, -2) * rng.standard_normal(n)
+
+
+def test_bounds_of_trees_hold_at_gamma_zero_for_twin_columns() -> None:
+    for note, rng in draws(40, 93):
+        X, y = twins(rng)
+        p, joint = X.shape[1], exact_moments(X, y)
+        least, best = [joint[-1][-1]], joint[-1][-1]
+        for k in range(1, p + 1):
+            for support in combinations(range(p), k):
+                if least_pivot(joint, 0.0, support) > LEAST_PIVOT:
+                    best = min(best, exact_objective(joint, 0.0, support))
+            least.append(best)
+        problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
+        groups = ["a", "a", *(None for _ in range(p - 2))]
+        grouped = SparseRidgeProblem(X, y, gamma=0.0, tau=p - 1, column_groups=groups)
+        for tree in (best_subsets(problem), solve_sizes(problem)):
+            for size, bound in zip(tree.sizes, tree.lower_bound, strict=True):
+                assert bound <= float(least[size]) * (1.0 + 1e-12), note
+        for size, bound in zip(range(1, p), best_subsets(grouped).lower_bound, strict=True):
+            assert bound <= float(least[min(size + 1, p)]) * (1.0 + 1e-12), note
+        for k in range(1, p + 1):
+            for found in (solve(problem.replace(tau=k)), branch_and_bound(problem.replace(tau=k))):
+                assert found.lower_bound <= float(least[k]) * (1.0 + 1e-12), note
+        deleted = best_subsets_rows_deleted(problem, X, y)
+        for i in np.setdiff1d(np.arange(y.size), deleted.skipped).tolist():
+            without = exact_moments(np.delete(X, i, axis=0), np.delete(y, i))
+            for s, size in enumerate(deleted.sizes.tolist()):
+                exact = [
+                    exact_objective(without, 0.0, support)
+                    for support in combinations(range(p), size)
+                    if least_pivot(without, 0.0, support) > LEAST_PIVOT
+                ]
+                least_here = float(min(exact, default=without[-1][-1]))
+                assert deleted.lower_bound[s, i] <= least_here * (1.0 + 1e-12), note
+
+
+def test_every_basis_is_as_independent_as_is_said() -> None:
+    for note, rng in draws(60, 94):
+        m, p = int(rng.integers(2, 9)), int(rng.integers(2, 8))
+        X = rng.standard_normal((m, p))
+        for _ in range(int(rng.integers(0, 4))):
+            i, j, k = rng.integers(0, p, 3)
+            X[:, i] = [X[:, j], -X[:, j], X[:, j] + X[:, k], X[:, j] - 2.0 * X[:, k]][
+                int(rng.integers(4))
+            ]
+        X = X[:, np.linalg.norm(X, axis=0) > 0.0]
+        X = X / np.linalg.norm(X, axis=0)
+        found, rank = independence(X), int(np.linalg.matrix_rank(X, tol=1e-9))
+        assert found.full == (rank == X.shape[1]), note
+        assert found.least > 0.0, note
+        for basis in combinations(range(X.shape[1]), rank):
+            values = np.linalg.svd(X[:, basis], compute_uv=False)
+            if values[-1] > 1e-9:
+                assert found.least <= values[-1], note

@@ -93,7 +93,7 @@ def draw(rows: list[tuple[str, dict[str, list[float]]]]) -> None:
     axis.set_yticks(range(len(rows)), [name for name, _ in rows])
     axis.invert_yaxis()
     axis.set_xlabel("CV error above the proved lower bound, % (grey line: the tolerance)")
-    axis.legend(fontsize=8)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=8)
     save(figure, str(RESULTS / "global_gamma.png"))
 
 

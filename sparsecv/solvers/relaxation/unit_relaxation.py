@@ -143,12 +143,12 @@ def unit_bound(terms, units, state, count, k, beta, g, scaled, top):  # type: ig
 
 
 @kernel(inner=True)
-def share_slope(w, units, rho, u, z, level):  # type: ignore[no-untyped-def]
+def share_slope(w, units, rho, u, z):  # type: ignore[no-untyped-def]
     """What a share z of unit u saves for each unit of z, and how fast the saving falls with z.
 
     With q = ``units.spread`` the best θ_j is ρ_j/(qz + w) within the bounds, and the saving is
     Σ θ(2ρ − wθ − 2qzθ), which falls with z; at z = 0 it is c_u at the slopes ρ. ``units.theta``
-    gets θ. level: Not more than the saving matters.
+    gets θ.
     """
     saved, rate = 0.0, 0.0
     for j in range(units.first[u], units.first[u + 1]):
@@ -176,10 +176,10 @@ def best_share(w, units, rho, u, level):  # type: ignore[no-untyped-def]
     They stay between shares that are known to be too small and too large.
     """
     low, high, z = 0.0, 1.0, 0.0
-    saved, rate = share_slope(w, units, rho, u, 1.0, level)
+    saved, rate = share_slope(w, units, rho, u, 1.0)
     if saved >= level:
         return 1.0
-    saved, rate = share_slope(w, units, rho, u, 0.0, level)
+    saved, rate = share_slope(w, units, rho, u, 0.0)
     if saved <= level:
         return 0.0
     for _ in range(SETTINGS.share_steps):
@@ -187,7 +187,7 @@ def best_share(w, units, rho, u, level):  # type: ignore[no-untyped-def]
         z = z + step
         if not low < z < high:
             z = 0.5 * (low + high)
-        saved, rate = share_slope(w, units, rho, u, z, level)
+        saved, rate = share_slope(w, units, rho, u, z)
         if abs(saved - level) <= SETTINGS.share_error * level:
             break
         if saved > level:
@@ -212,7 +212,7 @@ def sweep_units(Q, w, units, state, n, root_lam, beta, g, rho):  # type: ignore[
         for j in range(begin, end):
             rho[j] = g[j] + units.spread[j] * beta[j]
         if state[u] == IN:
-            share_slope(w, units, rho, u, 1.0, 0.0)
+            share_slope(w, units, rho, u, 1.0)
             z = 1.0
         else:
             z = best_share(w, units, rho, u, root_lam * root_lam)

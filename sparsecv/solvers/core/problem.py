@@ -566,7 +566,7 @@ class SparseRidgeProblem:
     @property
     def squared_lengths(self) -> Array:
         """Squared lengths of the columns of X, shape (p,)."""
-        return np.asarray(np.einsum("ij,ij->j", self._rows, self._rows)[: self.p])
+        return self._data.squares
 
     @property
     def yy(self) -> float:

@@ -124,9 +124,14 @@ class Rows:
         return scaled
 
     @cached_property
+    def squares(self) -> Array:
+        """Squared lengths of the columns of X, shape (p,)."""
+        return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows)[:-1])
+
+    @cached_property
     def longest(self) -> float:
         """Length of the longest column of X; 1 where every column is zero."""
-        return float(np.sqrt(np.square(self.rows[:, :-1]).sum(axis=0).max(initial=0.0))) or 1.0
+        return float(np.sqrt(self.squares.max(initial=0.0))) or 1.0
 
     @cached_property
     def pivots(self) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, nothing_left
 from ..core.subset_fit import SubsetFit
 from ..core.threads import on_one_thread
-from ..kernels.linalg import EPS, Array, from_mask
+from ..kernels.linalg import EPS, Array, field, from_mask
 from ..supports.greedy import forward_order
 from ..supports.rounding import pad_support, stacked
 from ..supports.unit_steps import UnitSteps
@@ -120,14 +120,14 @@ def best_subsets(
     elif active.size <= MAX_COLUMNS and asked.plain:
         inner = np.minimum(wanted, active.size)
         state = root_state(problem, active, np.unique(inner), tolerance=tol)
-        tree, reach = state.tree, float(state.tree.options[0].reach)
+        tree, reach = state.tree, float(field(state.tree.options, "reach"))
         seed(state, active, starts, int(inner.max()))
         status = run(state, limits, TREE.nodes_per_look)
         supports = [
             pad_support(active[best_of_tied(state, int(size), problem, active)], int(s), problem.p)
             for s, size in zip(wanted, inner, strict=True)
         ]
-        nodes, count = open_nodes(tree, active), int(tree.counts[0].nodes)
+        nodes, count = open_nodes(tree, active), int(field(tree.counts, "nodes"))
         bound = np.minimum(state.pruned_bound[inner], open_loss(state, inner))
         bound += tree.columns_of[-1, -1] ** 2
     else:  # With so many columns no tree is searched.
@@ -223,7 +223,7 @@ def run(state: kernels.State, limits: Limits, chunk: int) -> Status:
     Returns: OPTIMAL, or the limit that was reached.
     """
     while True:
-        nodes = int(state.tree.counts[0].nodes)
+        nodes = int(field(state.tree.counts, "nodes"))
         reached = limits.reached(nodes)
         if reached is not None:
             return reached
@@ -288,7 +288,7 @@ def best_of_tied(
     Returns: Columns of the tree.
     """
     tree = state.tree
-    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(tree.options[0].tie)
+    n, window = int(tree.found_n[size, 0]), 1.0 + 2.0 * float(field(tree.options, "tie"))
     tied = np.flatnonzero(tree.found_loss[size, 0, :n] <= state.best[size, 0] * window)
     supports = [from_mask(tree.found[size, 0, t]) for t in tied]
     if len(supports) == 1:
@@ -300,7 +300,7 @@ def open_loss(state: kernels.State, sizes: NDArray[np.intp]) -> Array:
     """Least loss of an open child for every size; ∞ where no open child has supports of a size."""
     bound = np.full(sizes.size, np.inf)
     tree, p = state.tree, state.tree.A.shape[0]
-    for level in range(int(tree.counts[0].level) + 1):
+    for level in range(int(field(tree.counts, "level")) + 1):
         for j in range(int(tree.cursor[level]) + 1):
             below = (max(tree.fixed[level] + j, 1) <= sizes) & (sizes <= p - level - 1)
             loss = state.loss[level, 0] + tree.added_loss[level, j]

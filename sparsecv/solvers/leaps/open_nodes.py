@@ -18,7 +18,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import Array, from_mask
+from ..kernels.linalg import Array, field, from_mask
 from .leaps_node import Tree
 
 # Every range is widened by this share of its numbers: of the incumbent's objective, of the radius
@@ -74,7 +74,7 @@ def open_nodes(tree: Tree, active: NDArray[np.intp]) -> list[OpenNode]:
     """
     nodes = []
     p = tree.A.shape[0]
-    for level in range(int(tree.counts[0].level) + 1):
+    for level in range(int(field(tree.counts, "level")) + 1):
         pending = int(tree.cursor[level]) + 1
         if pending > 0:
             free = tree.free[level, : p - level - tree.fixed[level]]

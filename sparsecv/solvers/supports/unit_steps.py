@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import Array
+from ..kernels.linalg import EPS, Array
 from ..kernels.worth import unit_worths
 
 Support = NDArray[np.intp]
@@ -32,9 +31,49 @@ class StepSettings(NamedTuple):
     # A swap drops one of this many units, those that add the least to the objective. Doubled, a
     # swap takes twice the time.
     dropped: int = 12
+    # A swap is fitted unless what it is expected to leave is above the best known objective by this
+    # share of yᵀy, for what rounding takes from the expectation. Doubled, a few more are fitted.
+    doubt: float = 1e-9
 
 
 SETTINGS = StepSettings()
+
+
+class Regressed(NamedTuple):
+    """What the regression on a support S leaves of the columns, which become swaps of S's units.
+
+    With H = XᵀX + γ/2 I, A is the inverse of H_SS up to rounding, P = A H_S and β = A b_S.
+    """
+
+    place: NDArray[np.intp]  # (p,) places of columns in S, −1 outside S
+    columns: Sequence[Support]  # of every unit
+    of_length: Sequence[tuple[Support, Support]]  # units of k columns (m,), their columns (m, k)
+    A: Array  # (|S|, |S|)
+    P: Array  # (|S|, p)
+    beta: Array  # (|S|,)
+    c: Array  # (p,) b − HβS, what the columns have in common with the residual
+    left: Sequence[Array]  # for every entry of ``of_length`` the blocks (m, k, k) of H − H_S'P
+
+    def rise(self, unit: int) -> float:
+        """By how much the objective rises when a unit of S is dropped."""
+        at = self.place[self.columns[unit]]
+        return float(self.beta[at] @ np.linalg.solve(self.A[np.ix_(at, at)], self.beta[at]))
+
+    def without(self, unit: int) -> Regressed:
+        """What is left, in ``c`` and ``left`` alone, when a unit of S is dropped."""
+        at = self.place[self.columns[unit]]
+        P, A = self.P[at], self.A[np.ix_(at, at)]
+        more, blocks = np.asarray(np.linalg.solve(A, P), dtype=np.float64), []
+        for (_, columns), left in zip(self.of_length, self.left, strict=True):
+            blocks.append(left + _products(P[:, columns], more[:, columns]))
+        return self._replace(c=self.c + more.T @ self.beta[at], left=blocks)
+
+
+def _products(first: Array, second: Array) -> Array:
+    """For matrices F_u and S_u of shape (k, r), given as (r, m, k), the m products F_uS_u'."""
+    if first.shape[2] == 1:
+        return np.asarray(np.einsum("rm,rm->m", first[:, :, 0], second[:, :, 0])[:, None, None])
+    return np.asarray(first.transpose(1, 2, 0) @ second.transpose(1, 0, 2))
 
 
 class UnitSteps:
@@ -43,8 +82,34 @@ class UnitSteps:
     def __init__(self, problem: SparseRidgeProblem) -> None:
         self.problem, self.asked = problem, problem.constraints
         self.H, self.b = problem.G + 0.5 * problem.gamma * np.eye(problem.p), problem.b
-        self.single = np.array([c[0] if c.size == 1 else -1 for c in self.asked.columns])
-        self.several = [u for u, c in enumerate(self.asked.columns) if c.size > 1]
+        lengths = np.array([c.size for c in self.asked.columns])
+        each = [np.flatnonzero(lengths == k) for k in np.unique(lengths)]
+        self.of_length = [
+            (units, np.stack([self.asked.columns[u] for u in units])) for units in each
+        ]
+
+    def regressed(self, support: Support) -> Regressed:
+        """What the regression on a support leaves of the columns."""
+        k, place = support.size, np.full(self.problem.p, -1)
+        place[support] = np.arange(k)
+        # The shift is what rounding may take from the least eigenvalue of columns of length 1.
+        H, shift = self.H[np.ix_(support, support)], 1e-13 + 4.0 * EPS * k * k
+        inverse = np.linalg.inv(np.linalg.cholesky(H + np.diag(shift * np.diag(H) + 1e-300)))
+        V, w = inverse @ self.H[support], inverse @ self.b[support]
+        left = [
+            self.H[at[:, :, None], at[:, None, :]] - _products(V[:, at], V[:, at])
+            for _, at in self.of_length
+        ]
+        return Regressed(
+            place,
+            self.asked.columns,
+            self.of_length,
+            inverse.T @ inverse,
+            inverse.T @ V,
+            inverse.T @ w,
+            self.b - V.T @ w,
+            left,
+        )
 
     def supports(
         self, sizes: Iterable[int], starts: Sequence[Support] = (), limits: Limits | None = None
@@ -75,10 +140,11 @@ class UnitSteps:
 
     def swapped(self, support: Support, value: float, limits: Limits) -> Support:
         """The support after swaps of one unit, each of which lowers the objective."""
+        worse_by = SETTINGS.doubt * self.problem.yy
         for _ in range(SETTINGS.swaps):
-            units = self.asked.units(support)
+            units, now = self.asked.units(support), self.regressed(support)
             best, improved = value, support
-            for u in self.cheapest(support, units):
+            for u, rise in self.cheapest(now, units):
                 if limits.reached(0) is not None:
                     return improved
                 rest = np.zeros(self.asked.n_units, dtype=bool)
@@ -86,8 +152,11 @@ class UnitSteps:
                 rest[u] = False
                 if not self.asked.allowed(self.asked.columns_of(np.flatnonzero(rest))):
                     continue
-                added = self.best_addition(rest, barred=int(u))
+                gains = self.gains(rest) if self.asked.bounded else self.gains_of(now.without(u))
+                added = self.best_addition(rest, gains, barred=u)
                 if added < 0:
+                    continue
+                if not self.asked.bounded and value + rise - gains[added] > best + worse_by:
                     continue
                 rest[added] = True
                 tried = self.asked.columns_of(np.flatnonzero(rest))
@@ -99,26 +168,23 @@ class UnitSteps:
             support, value = improved, best
         return support
 
-    def cheapest(self, support: Support, units: Support) -> list[int]:
-        """The units of a support that may be dropped at the least rise of the objective."""
-        A = np.linalg.pinv(self.H[np.ix_(support, support)], hermitian=True)
-        beta, place = A @ self.b[support], np.full(self.problem.p, -1)
-        place[support] = np.arange(support.size)
-        rises = []
-        for u in units.tolist():
-            at = place[self.asked.columns[u]]
-            rises.append(float(beta[at] @ np.linalg.lstsq(A[np.ix_(at, at)], beta[at])[0]))
-        order = np.argsort(rises, kind="stable")
-        droppable = [int(units[i]) for i in order if not self.asked.include[units[i]]]
-        return droppable[: SETTINGS.dropped]
+    def cheapest(self, now: Regressed, units: Support) -> list[tuple[int, float]]:
+        """Units that may be dropped at the least rise of the objective, and the rises."""
+        rises = [(now.rise(u), u) for u in units.tolist() if not self.asked.include[u]]
+        return [(u, rise) for rise, u in sorted(rises)[: SETTINGS.dropped]]
 
-    def best_addition(self, inside: NDArray[np.bool_], barred: int = -1) -> int:
-        """The unit that lowers the objective most among those that may join; −1 for none."""
-        gains = self.gains(np.flatnonzero(inside[self.asked.unit]))
-        for u in range(self.asked.n_units):
-            shut = inside[u] or u == barred or self.asked.exclude[u]
-            if shut or self.asked.lacks_parent(u, inside):
-                gains[u] = -1.0
+    def best_addition(
+        self, inside: NDArray[np.bool_], gains: Array | None = None, barred: int = -1
+    ) -> int:
+        """The unit that lowers the objective most among those that may join; −1 for none.
+
+        gains, shape (m,): Those of :meth:`gains`, which are computed where they are not given.
+        """
+        gains = self.gains(inside) if gains is None else gains
+        gains[inside | self.asked.exclude] = -1.0
+        gains[[u for u in self.asked.parents_of if self.asked.lacks_parent(u, inside)]] = -1.0
+        if barred >= 0:
+            gains[barred] = -1.0
         best = int(np.argmax(gains))
         if gains[best] < 0.0 or not self.asked.bounded:
             return best if gains[best] >= 0.0 else -1
@@ -130,30 +196,33 @@ class UnitSteps:
                 values[u] = self.problem.objective(self.asked.columns_of(np.flatnonzero(with_u)))
         return int(min(values, key=lambda u: values[u]))
 
-    def gains(self, support: Support) -> Array:
-        """By how much each unit lowers the objective when it joins a support, shape (m,).
+    def gains(self, inside: NDArray[np.bool_]) -> Array:
+        """By how much each unit lowers the objective when it joins others, shape (m,).
 
         With bounds the gain is what the unit's columns promise one by one within their bounds.
         """
-        c, d, V = self.b.copy(), np.diag(self.H).copy(), np.zeros((0, self.problem.p))
-        if support.size:
-            H = self.H[np.ix_(support, support)]
-            L = sla.cholesky(H + 1e-13 * np.diag(np.diag(H)) + 1e-300 * np.eye(support.size))
-            V = sla.solve_triangular(L, self.H[support], trans="T")
-            w = sla.solve_triangular(L, self.b[support], trans="T")
-            c, d = c - V.T @ w, d - np.einsum("ij,ij->j", V, V)
-        d, gains = np.maximum(d, 1e-12 * np.diag(self.H) + 1e-300), np.zeros(self.asked.n_units)
-        if self.asked.bounded:
-            coef = np.zeros(self.problem.p)
-            coef[support] = self.problem.fit(support).coef
-            slope = self.b - self.H @ coef
-            unit_worths(self.asked.unit, slope, d, self.asked.lower, self.asked.upper, gains)
-            return gains
-        alone = self.single >= 0
-        gains[alone] = c[self.single[alone]] ** 2 / d[self.single[alone]]
-        for u in self.several:
-            at = self.asked.columns[u]
-            left = self.H[np.ix_(at, at)] - V[:, at].T @ V[:, at]
-            left += 1e-12 * np.diag(np.diag(self.H)[at]) + 1e-300 * np.eye(at.size)
-            gains[u] = c[at] @ np.linalg.solve(left, c[at])
+        support = self.asked.columns_of(np.flatnonzero(inside))
+        now = self.regressed(support)
+        if not self.asked.bounded:
+            return self.gains_of(now)
+        gains, coef = np.zeros(self.asked.n_units), np.zeros(self.problem.p)
+        coef[support] = self.problem.fit(support).coef
+        slope = self.b - self.H @ coef
+        d = np.empty(self.problem.p)
+        for (_, at), left in zip(self.of_length, now.left, strict=True):
+            d[at] = np.diagonal(left, axis1=1, axis2=2)
+        d = np.maximum(d, 1e-12 * np.diag(self.H) + 1e-300)
+        unit_worths(self.asked.unit, slope, d, self.asked.lower, self.asked.upper, gains)
+        return gains
+
+    def gains_of(self, now: Regressed) -> Array:
+        """The gains of :meth:`gains` without bounds, from what a regression leaves of the units."""
+        gains = np.zeros(self.asked.n_units)
+        for (units, at), left in zip(self.of_length, now.left, strict=True):
+            c, least = now.c[at], 1e-12 * self.H[at, at] + 1e-300
+            if at.shape[1] == 1:
+                gains[units] = c[:, 0] ** 2 / np.maximum(left[:, 0, 0], least[:, 0])
+            else:
+                more = left + least[:, :, None] * np.eye(at.shape[1])
+                gains[units] = (c * np.linalg.solve(more, c[:, :, None])[:, :, 0]).sum(axis=1)
         return gains

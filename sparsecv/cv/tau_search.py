@@ -31,6 +31,7 @@ from .batch import Batch, Strategy
 from .bounds import compute_bounds, epsilons, fold_bounds
 from .ledger import Ledger
 from .progress import Report
+from .results import least
 from .settings import Settings
 from .shared_tree import PROOF_GAP, SharedTree, rows_left_out, solve_problem
 
@@ -276,8 +277,12 @@ class _Search:
         self.given_up[t, j] = status is Status.PRECISION
 
     def solve_best_model(self) -> Status:
-        """Solve the problem of all rows at the τ of least lower bound; return the status."""
-        t = int(np.argmin(self.sums()[1]))
+        """Solve the problem of all rows at the τ that will be chosen; return the status.
+
+        Where upper bounds tie, the choice is made as in :meth:`CVResult.best`.
+        """
+        upper = np.maximum(self.sums()[1], self.ledger.sums("error")[self.g])
+        _, t = least(upper[None], self.taus, np.array([self.gamma]))
         if self.ledger.exact[self.g, t, self.k]:
             return Status.OPTIMAL
         at = self.g, t, self.k

@@ -29,6 +29,7 @@ from ..selection.projection import Projection
 from ..selection.rules import allowed_rule
 from ..selection.sizes import SizeModels, models_by_size, subsets_by_size
 from ..selection.study import REPEATS, Study
+from ..solvers.core.result import Status
 from ..solvers.executor import on_client
 from ..tables.lazy import LazySource, is_lazy
 from .callbacks import CallbackSupportMixin, Progress, with_callbacks
@@ -573,7 +574,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in names}
         self._keep(model)
-        self.status_ = str(study.status)
+        unproved = study.status is Status.OPTIMAL and not model.proved
+        self.status_ = str(Status.UNPROVED if unproved else study.status)
         self.n_nodes_ = study.n_nodes
         if not self.certified_:
             what = f"rule {self.rule_} might choose otherwise"

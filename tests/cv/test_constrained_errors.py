@@ -103,5 +103,7 @@ def test_search_brackets_and_finds_the_least_error(kinds: tuple[str, ...]) -> No
             assert (right <= upper + slack).all(), (kinds, number, method)
             if method == "search":
                 assert model.certified_
+                assert model.status_ == "optimal"
+                assert model.gap_ <= 2e-6
                 at = model.surface_["tau"].tolist().index(model.tau_)
                 assert right[at] <= right.min() / (1.0 - 0.01) + slack[at]

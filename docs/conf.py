@@ -38,6 +38,7 @@ exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
 templates_path = ["_templates"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
+smartquotes = False  # options and strings are printed as they are typed
 
 # ---- names of the package
 autosummary_generate = True

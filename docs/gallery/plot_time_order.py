@@ -5,7 +5,9 @@ Rows in order of time: folds that never look ahead
 How many Americans will be unemployed in a year? A model is judged by months after those it was
 fitted to. Shuffled folds put held-out months between training months: such folds reward many
 columns and promise too much. ``cv=`` takes any splitter of scikit-learn; the training rows of
-``TimeSeriesSplit`` all come before its held-out rows.
+``TimeSeriesSplit`` all come before its held-out rows, which must already be sorted by time. The
+unemployment to be predicted is known twelve months after its row, so ``gap=12`` leaves out the twelve
+rows between.
 """
 
 import numpy as np
@@ -19,11 +21,11 @@ from sparsecv import SparseRidgeCV
 months = data("ggplot2", "economics").set_index("date").drop(columns="rownames").astype(float)
 lags = [months, *(months.shift(k).add_suffix(f", {k} months before") for k in (3, 6, 12))]
 X, y = pd.concat(lags, axis=1).iloc[12:-12], months["unemploy"].shift(-12).iloc[12:-12] / 1000
-past, future = slice(None, 440), slice(440, None)
+past, future = slice(None, 428), slice(440, None)  # in month 440 no later outcomes are known
 
 figure, axes = plt.subplots(figsize=(8, 4.2))
 axes.plot(y.to_numpy(), color="0.6", linewidth=3, label="a year later")
-for cv, name in ((5, "shuffled folds"), (TimeSeriesSplit(5), "folds in order of time")):
+for cv, name in ((5, "shuffled folds"), (TimeSeriesSplit(5, gap=12), "folds in order of time")):
     model = SparseRidgeCV(cv=cv, gammas=[0.01, 0.1, 1.0, 10.0]).fit(X[past], y[past])
     error = np.sqrt(np.mean((y[future] - model.predict(X[future])) ** 2))
     print(f"{name}: {model.tau_} columns, promised {model.cv_error_**0.5:.2f}, came {error:.2f}")

@@ -6,8 +6,8 @@ How many Americans will be unemployed in a year? A model is judged by months aft
 fitted to. Shuffled folds put held-out months between training months: such folds reward many
 columns and promise too much. ``cv=`` takes any splitter of scikit-learn; the training rows of
 ``TimeSeriesSplit`` all come before its held-out rows, which must already be sorted by time. The
-unemployment to be predicted is known twelve months after its row, so ``gap=12`` leaves out the twelve
-rows between.
+unemployment to be predicted is known twelve months after its row, so ``gap=12`` leaves out the
+twelve rows between.
 """
 
 import numpy as np
@@ -37,5 +37,5 @@ axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
 plt.show()
 
 # %%
-# Neither model foresees the crisis of 2008. The honest folds promise a larger error than the
-# shuffled ones, and choose a model that loses less.
+# Neither model foresees the crisis of 2008, so both lose more than was promised. The folds in order
+# of time promise a larger error than the shuffled ones, from fewer columns.

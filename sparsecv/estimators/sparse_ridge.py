@@ -87,7 +87,7 @@ class SparseRidge(EverySize):
     objective_, lower_bound_, gap_ : float
         Training objective on the scaled columns, its proved lower bound, their relative gap.
     status_ : str
-        "optimal" or the limit that was reached.
+        "optimal", or why it is not proved: a value of :class:`sparsecv.solvers.Status`.
     total_objective_, total_lower_bound_, total_gap_, total_status_ : float and str
         Only with ``total``: of the sum over the responses. The sum can be proved where a response's
         own search was left open.
@@ -108,8 +108,8 @@ class SparseRidge(EverySize):
         "missed", and whether the best is "proved".
     alternatives_ : dict, one entry per subset, by size and then in order of objective
         With ``n_best`` alone, for one response: "tau", "rank" (1 is the best), "gamma", "columns",
-        "objective", "proved": no subset of this size that is not listed, or is listed later, has a
-        smaller objective at this γ. Where ``time_limit`` (else 60 s) ends the search, good subsets
+        "objective", "proved" (every other subset of this size with a smaller objective at this γ is
+        listed before it). Where ``time_limit`` (else 60 s) ends the search, good subsets
         stand there that are not proved, and beyond 168 columns those known besides. "cv_error" and
         "std_error" are NaN here.
     n_features_in_ : int

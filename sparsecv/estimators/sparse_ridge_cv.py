@@ -73,7 +73,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     time_limit : "auto", float or None
         Seconds for everything, compiling not counted; what is not proved by then is estimated and
         bracketed. 0 proves nothing. "auto": no limit up to 45 columns, beyond 60 s of proving once
-        the estimates are there. Each of several responses has so many.
+        the estimates are there. With several responses, each has this time for itself.
     prove : str
         Beyond 45 columns: "choice" proves what the least CV error needs, "all" every one.
     n_jobs : int or None
@@ -95,8 +95,8 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         error), "repeated" (least CV error on average over several partitions into folds),
         "averaged" (no pair: the average of the grid's models, weighted by that error; it has more
         columns than each of them) or "projected" (the best subset of the least size that predicts
-        nearly like that average; :mod:`sparsecv.selection.projection`). Of the last, ``taus`` are
-        the sizes to choose from; the average is that of all sizes.
+        nearly like that average; :mod:`sparsecv.selection.projection`). With
+        "projected", ``taus`` are the sizes to choose from; the average is over all sizes.
     repeats : int
         Partitions of the rules repeated, averaged and projected, the first among them; the time
         limit is shared.
@@ -104,9 +104,10 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         Also find what every other rule would choose.
     nested : bool or int
         Also cross-validate the whole fit, its rule included, by outer folds, which gives the error
-        to expect on new data: True for ten (beyond 200 rows five, up to 30 rows or groups each; of
-        a splitter its own), or their number. Each costs a fit; they share what the fit leaves of
-        ``time_limit``.
+        to expect on new data: True for ten outer folds (five beyond 200 rows or groups, one for
+        each up to 30; where ``cv`` is a splitter, the folds it draws), or their number. Each outer
+        fold costs a fit; these fits share what the fit leaves of ``time_limit``. Pairs of row
+        indices and PredefinedSplit cannot split fewer rows, and are refused.
     n_best : int or None
         Keep so many of the best subsets of every size, in ``alternatives_``.
     client : distributed.Client, str or None
@@ -150,12 +151,14 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         rows.
     nested_error_, nested_std_error_ : float
         Only with ``nested``: the error to expect on new data, which is the figure to quote, and its
-        standard error; ``cv_error_`` serves to choose and is lower, as the least of many.
+        standard error; ``cv_error_`` serves to choose and is mostly lower, as the choice was made
+        on the same folds.
     tau_1se_ : int
         Smallest τ of the whole surface whose CV error is within one standard error of the least.
     certified_ : bool
-        Whether no pair of the grid can be better by the rule's criterion; of one-se and averaged,
-        whether everything looked at is proved.
+        Whether no pair that was evaluated can be better by the rule's criterion. With "minimum" the
+        tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se,
+        averaged and projected: whether everything looked at is proved.
     cv_results_ : dict of arrays, one entry per (γ, τ)
         "gamma", "tau", "cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau".
     surface_ : dict of arrays
@@ -200,10 +203,11 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         ``cv_error_``, ``cv_error_bounds_``, ``tau_1se_``, ``nested_error_``, ``nested_std_error_``
         (arrays) and ``certified_`` (a list).
     coef_, intercept_, support_, objective_, lower_bound_, gap_
-        Of the final model, as in :class:`SparseRidge`; an average has no objective: NaN, that of a
-        projection has the average's predictions in place of y.
+        Of the final model, as in :class:`SparseRidge`. The objective of an average is NaN; that of
+        a projection measures the distance to the average's predictions instead of y.
     status_ : str
-        "optimal" where every fold and every model is proved, else the limit that was reached.
+        "optimal" where every fold and every model is proved, else the worst of the other values
+        of :class:`sparsecv.solvers.Status`.
     n_nodes_ : int
         Nodes of all searches the rule asked for.
 

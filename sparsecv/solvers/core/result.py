@@ -14,7 +14,18 @@ from ..kernels.linalg import EPS
 
 
 class Status(str, Enum):
-    """How a solve ended. In every state the lower bound and the support returned are valid."""
+    """How a solve ended. In every state the lower bound and the support returned are valid.
+
+    The values are strings:
+
+    - "optimal": the support is proved to be the best one, to the tolerance asked for;
+    - "time limit", "node limit", "MIO limit": a limit on seconds, nodes or mixed-integer problems
+      stopped the search;
+    - "interrupted": Ctrl-C stopped the search;
+    - "precision limit": the search ended, but rounding leaves a larger gap;
+    - "not proved": no limit was met, and no more proofs were asked for;
+    - "solver failure": an outside solver contradicted what is known to hold.
+    """
 
     OPTIMAL = "optimal"
     TIME_LIMIT = "time limit"

@@ -256,8 +256,8 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
     wanted = n_groups if k is None else k
     if not 2 <= wanted <= n_groups:
         raise InputError(
-            f"folds of whole groups: at least 2, and no more than the {n_groups} "
-            f"{'groups there are' if n_groups > 1 else 'group there is'}; got {wanted}"
+            "folds of whole groups must be at least 2, and at most as many as there are groups "
+            f"({n_groups}); got {wanted}"
         )
     label = group.copy()
     if k is not None:

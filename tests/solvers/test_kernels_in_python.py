@@ -40,6 +40,11 @@ Array = NDArray[np.float64]
 KINDS = ("plain", "collinear", "wide", "ties", "one column")
 
 
+plain_python = pytest.mark.skipif(
+    not config.DISABLE_JIT, reason="compiled kernels of this kind are called by kernels only"
+)
+
+
 def rows(kind: str, n: int = 12, p: int = 6) -> tuple[Array, Array]:
     """A small table of a kind that is hard on rounding."""
     random = np.random.default_rng(KINDS.index(kind))
@@ -267,6 +272,7 @@ def test_supports_along_gamma_equal_enumeration(kind: str, low: float, high: flo
             assert min(found) == pytest.approx(least(here, size), rel=1e-9)
 
 
+@plain_python
 def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     """Two supports whose objectives cross need two pieces, and one interval that waits."""
     energy, squares, left = np.array([[4.0], [1.0]]), np.array([[1.0], [9.0]]), np.array([1.0, 3.5])
@@ -285,6 +291,7 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     assert pieces(envelope.SETTINGS.max_waiting, 40, np.zeros(2)) == -1
 
 
+@plain_python
 @pytest.mark.parametrize(("energy", "alike"), [(4.0, True), (4.5, False)])
 def test_supports_that_tie_between_two_ends(energy: float, alike: bool) -> None:
     energies, squares = np.array([[4.0], [energy]]), np.array([[1.0], [1.0]])

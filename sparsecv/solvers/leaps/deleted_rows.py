@@ -317,7 +317,9 @@ def _chosen(
     values = np.where(offered, np.where(by_gain, -gain, objective), np.inf)
     lost = np.where(by_gain, 0.0, np.where(offered, rounding, 0.0).max(axis=0))
     least = values.min(axis=0)
-    first = np.argmax(values <= least + 1e-12 * np.abs(least) + lost, axis=0)
+    with np.errstate(invalid="ignore"):  # For a row that the tree skips least may be −∞, lost ∞.
+        close = values <= least + 1e-12 * np.abs(least) + lost
+    first = np.argmax(close | (values == least), axis=0)
     used, index = np.unique(first, return_inverse=True)
     at = first, np.arange(targets.size)
     supports = [options[order[m]] for m in used]

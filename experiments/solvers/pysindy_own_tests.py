@@ -1,6 +1,6 @@
 """This script runs PySINDy's own tests with sparsecv in the place of its optimizers.
 
-    pip install pysindy pytest gurobipy
+    pip install pysindy pytest gurobipy jax
     pip download --no-deps --no-binary :all: pysindy==2.1.0
     python -m experiments.solvers.pysindy_own_tests pysindy-2.1.0.tar.gz [options of pytest]
 
@@ -32,9 +32,9 @@ DEFAULT = "SPARSECV_PYSINDY_DEFAULT"  # the variable that names the default opti
 def pytest_configure(config: Any) -> None:
     """Replace MIOSR, or the default optimizer, before PySINDy's tests import them."""
     default = os.environ.get(DEFAULT, "")
-    if (
-        default != "MIOSR"
-    ):  # where Gurobi is, cvxpy asks it with PySINDy's options for other solvers
+    # Where MOSEK or Gurobi is installed, cvxpy asks it with PySINDy's options for other solvers.
+    sys.modules["mosek"] = None  # type: ignore[assignment]
+    if default != "MIOSR":
         sys.modules["gurobipy"] = None  # type: ignore[assignment]
     import pysindy
     from pysindy import _core, optimizers

@@ -221,7 +221,8 @@ class Surface:
         finally:
             if trees_first:
                 self._bracket(rows)
-        prover.prove_model(*prover.best())
+        for g, t in prover.models():
+            prover.prove_model(g, t)
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
         """Prove the model of all rows at one pair, in the time that is left.

@@ -261,11 +261,19 @@ class Prover:
                 ledger.note_limit(g, self.limits.reached(0) or Status.PRECISION)
             self.save([g])
 
-    def best(self) -> tuple[int, int]:
-        """The cell of least estimate: its row of the ledger and its index of τ."""
-        error = self.ledger.sums("error")[self.rows]
-        i, t = divmod(int(np.argmin(error)), int(error.shape[1]))
-        return int(self.rows[i]), t
+    def models(self) -> list[tuple[int, int]]:
+        """Cells whose model of all rows is to be proved: row of the ledger and index of τ.
+
+        The first is the cell of least estimate. Where everything is to be proved, the cells follow
+        whose folds are proved and whose model is not.
+        """
+        ledger, error = self.ledger, self.ledger.sums("error")[self.rows]
+        cells = [divmod(int(np.argmin(error)), int(error.shape[1]))]
+        if self.everything:
+            exact = ledger.exact[self.rows]
+            left = exact[:, :, : self.k].all(axis=2) & ~exact[:, :, self.k]
+            cells += [(i, t) for i, t in np.argwhere(left).tolist() if (i, t) != cells[0]]
+        return [(int(self.rows[i]), t) for i, t in cells]
 
     def _report_cell(self, g: int, t: int, part: str) -> None:
         """Report the current cell, a part of it, the gap of the least error and the time left."""

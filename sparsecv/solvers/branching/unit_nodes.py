@@ -27,7 +27,7 @@ class UnitState(NamedTuple):
     Q: Array  # (p, p)
     terms: BoundTerms
     support: NDArray[np.int64]  # (m,) 1 for units of the incumbent
-    now: Any  # of ``node.NOW``
+    now: Any  # a record of type ``node.NOW``
     state: NDArray[np.int8]  # (m,) FREE, IN or OUT
     beta: Array  # (p,)
     g: Array  # (p,) b − Qβ

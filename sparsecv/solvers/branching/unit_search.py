@@ -21,7 +21,6 @@ from ..kernels.linalg import Array, record
 from ..leaps.all_sizes import support_bound
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE
-from ..relaxation.unit_diagonal import SETTINGS as DIAGONAL
 from ..relaxation.unit_diagonal import fit_units, fits
 from ..relaxation.unit_form import UnitForm, UnitRelaxer
 from ..supports.unit_steps import UnitSteps
@@ -35,9 +34,9 @@ Support = NDArray[np.intp]
 class UnitSearchSettings(NamedTuple):
     """Tuning numbers of the tree over units: choices that decide time, not what is proved."""
 
-    # Forward steps and swaps take at most this share of the seconds left, before the tree begins;
-    # they are left out where a support of τ units is given.
-    # Doubled, first supports are better where time is short, and the tree has less time.
+    # Forward steps and swaps take at most this share of the seconds left, before the tree begins.
+    # Where a support of τ units is given there are no forward steps. Doubled, first supports are
+    # better where time is short, and the tree has less time.
     share_of_steps: float = 0.2
     # A relaxation at a node ends after so many rounds, a round being one dual bound and up to five
     # passes over the active units. Doubled, bounds of nodes get tighter and dearer.
@@ -224,7 +223,7 @@ def search_units(
     bound = root.relax(tree.target)
     tree.offer(form.include, root.beta)
     if bound < tree.target and fits(form, problem.rank_bound):
-        D, root, bound = fit_units(form, root, bound, tree.target, DIAGONAL.rounds, limits)
+        D, root, bound = fit_units(form, root, bound, tree.target, limits)
         tree = UnitTree(replace(form, D=D), problem, tol).taking(tree)
         tree.offer(form.include, root.beta)
     if bound >= tree.target:

@@ -28,9 +28,8 @@ class UnitDiagonalSettings(NamedTuple):
     # Weights μ of the barrier, used in turn, in units of the mean ω_jG_jj. The last is about what
     # each column adds less to Σ ω_jD_jj than it could: ten times the last leaves ten times as much.
     barriers: tuple[float, ...] = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-    # Rounds of new ω at a root, and at a node below. Doubled, diagonals get a little better.
+    # At most so many rounds of new ω. Doubled, diagonals get a little better.
     rounds: int = 12
-    rounds_below: int = 2
     # A round is the last where the bound closes less than this share of the gap. Doubled, fits end
     # about a round earlier.
     least_gain: float = 0.01
@@ -55,7 +54,6 @@ def fit_units(
     now: UnitRelaxer,
     bound: float,
     target: float,
-    rounds: int,
     limits: Limits | None = None,
 ) -> tuple[Array, UnitRelaxer, float]:
     """A diagonal that gives a node's relaxation a larger bound.
@@ -66,7 +64,7 @@ def fit_units(
     """
     ridge = now.ridge
     best = (form.D, now, bound)
-    for turn in range(rounds):
+    for turn in range(SETTINGS.rounds):
         if best[2] >= target or (limits is not None and limits.reached(0) is not None):
             break
         share = now.share

@@ -379,7 +379,7 @@ def open_node_range(
     low, high = np.zeros(m), np.full(m, np.inf)
     for epsilon in epsilons(gamma, spectrum):
         bound = node_bounds(gram, found.leaves, beta, tau, gamma, epsilon)
-        gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy
+        gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9) + 1e-13 * gram.yy + found.rounding
         radius = np.sqrt(gap)
         A, left = spectrum.image(rows, epsilon / 2.0)
         width = radius[:, None] * np.linalg.norm(A, axis=1) + ball[:, None] * left

@@ -256,4 +256,6 @@ class SharedTree:
         if j not in self._spectra:
             self._spectra[j] = Spectrum.of_gram(gram, n)
         H, targets = ledger.data.held_out(j)
-        ledger.narrow(g, t, j, *open_node_range(gram, found, problem, H, targets, self._spectra[j]))
+        low, high = open_node_range(gram, found, problem, H, targets, self._spectra[j])
+        known = ledger.best_error[g, t, j]  # The incumbent may lie below no open node.
+        ledger.narrow(g, t, j, min(low, known), max(high, known))

@@ -16,11 +16,14 @@ from sparsecv import SparseRidgeCV
 from sparsecv.cv import prove
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
+from sparsecv.cv.shared_tree import SharedTree, rows_left_out
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Status, solve
+from sparsecv.solvers.branching.multi_problem_tree import PartialProof
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.core.result import Work
 
 
 @pytest.mark.parametrize("method", ["search", "bounds"])
@@ -71,6 +74,35 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     held = inside(low / data.total, high / data.total, truth)
     assert held.all(), f"wrong at τ = {taus[~held[0]]}"
     assert ledger.lower[0, :, : data.folds.k].all()
+
+
+def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
+    """A fold's interval holds the error of the incumbent, which may lie below no open node."""
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(30, 5)), rng.normal(size=30)
+    gamma, taus = 1.0, np.array([2])
+    data = RowFolds(X, y, make_folds("loo", y.size), False)
+    ledger = Ledger(data, taus, [gamma])
+    left_out = rows_left_out(data, gamma)
+    assert left_out is not None
+    shared, known = SharedTree(ledger, 0, left_out), np.array([0, 1])
+    beta = np.zeros((1, 5))
+    beta[0, 2:4] = data.training(0).replace(gamma=gamma).fit([2, 3]).coef
+    found = PartialProof(
+        known,
+        data.training(0).replace(gamma=gamma).objective(known),
+        0.0,
+        Status.TIME_LIMIT,
+        Work(),
+        leaves=np.array([[2, 2, 1, 1, 2]], dtype=np.int8),  # The support (2, 3) alone is open.
+        beta=beta,
+        root_lam=np.ones(1),
+        rounding=0.0,
+    )
+    shared.enter(0, 0, found)
+    error = ledger.best_error[0, 0, 0]
+    assert np.isfinite(ledger.upper[0, 0, 0])
+    assert ledger.lower[0, 0, 0] <= error <= ledger.upper[0, 0, 0]
 
 
 @pytest.mark.parametrize(("name", "count"), [("fold schemes", 60), ("leave-one-out", 4)])

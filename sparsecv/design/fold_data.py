@@ -15,9 +15,9 @@ from ..errors import InputError
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.constraints import Constraints
+from ..solvers.core.factored_rows import gram_root, triangle_of_blocks
 from ..solvers.core.penalty import PenaltyStep
 from ..solvers.core.problem import MAX_ROWS_PER_COLUMN_UNREDUCED, SparseRidgeProblem
-from ..solvers.core.rows import gram_root, triangle_of_blocks
 from ..solvers.relaxation.gram import GramForm
 from ..tables.rows import RowSubset, joined
 from .design import (

@@ -13,7 +13,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.completion import elimination_loss
-from ..kernels.linalg import EPS, Array, record
+from ..kernels.linalg import EPS, Array, record, zeros
 from ..relaxation.dual_bound import EXTRA, relative_rounding
 from ..relaxation.gram import GramForm
 from ..relaxation.perspective import Relaxation
@@ -137,7 +137,6 @@ class LeftOut:
         gram, k, p = self.gram, self.count, self.gram.b.size
         widest = max(int(np.diff(self.start).max(initial=1)), 1)
         inflation = (float(self.squares.max()) + ridge) / (float(gram.D.min()) + ridge)
-        p_vectors = ("beta", "c", "inside", "free", "moved", "moved_c", "g")
         return kernels.DeletedProblems(
             G=np.ascontiguousarray(gram.G),
             all_rows=gram.terms(ridge)._replace(eps=self._eps),
@@ -147,10 +146,7 @@ class LeftOut:
             yy=self.yy,
             shift=np.ascontiguousarray(shift, dtype=np.float64),
             known=record(
-                kernels.KNOWN,
-                ridge=ridge,
-                margin=margin,
-                inflated=20.0 * EPS * inflation,
+                kernels.KNOWN, ridge=ridge, margin=margin, inflated=20.0 * EPS * inflation
             ),
             upper=np.full(k, np.inf),
             support=np.zeros((k, tau), dtype=np.int64),
@@ -165,7 +161,7 @@ class LeftOut:
             e=np.zeros(widest),
             L=np.zeros((tau, tau)),
             w=np.zeros(tau),
-            **{name: np.zeros(p) for name in p_vectors},
+            **zeros("beta c inside free moved moved_c g", p),
         )
 
     def centres(

@@ -16,7 +16,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
 from ..kernels.completion import completion_work
-from ..kernels.linalg import Array, record
+from ..kernels.linalg import Array, record, zeros
 from ..relaxation.descent import gram_arrays, new_sweeps
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE, GramForm
@@ -47,7 +47,8 @@ class Tree:
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
         self.nt = newton_work(p, SETTINGS.max_factored_columns)
-        self.ch = _children(self.st, gram.scaled)
+        sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4, scaled=gram.scaled)
+        self.ch = new_children(p, p, problem.tau, sweeps)
         self.open = open_rows(self._first_rows(), p, p)
         # Numpy reads named fields of plain arrays faster than those of record arrays.
         self.now = self.st.now.view(np.ndarray)
@@ -340,8 +341,6 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         support=np.arange(tau, dtype=np.int64),
         now=now,
         state=np.zeros(p, dtype=np.int8),
-        beta=np.zeros(p),
-        g=np.zeros(p),
         lam=np.zeros(1),
         top=np.zeros(tau + EXTRA),
         columns=np.zeros(p, dtype=np.int64),
@@ -351,21 +350,22 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         found=np.zeros(tau + 1, dtype=np.int64),
         tried=np.full(tau, -1, dtype=np.int64),
         anywhere=np.ones(p, dtype=np.int8),
+        **zeros("beta g", p),
     )
 
 
-def _children(st: node.SearchState, scaled: bool) -> driver.Children:
-    p = st.beta.size
+def new_children(m: int, p: int, tau: int, sweeps: Any = None) -> driver.Children:
+    """Buffers for children of nodes of m columns or units and p coefficients."""
     return driver.Children(
-        state=np.zeros((2, p), dtype=np.int8),
+        state=np.zeros((2, m), dtype=np.int8),
         beta=np.zeros((2, p)),
         g=np.zeros(p),
         lam=np.zeros((2, 1)),
-        gain=np.zeros(p),
-        trials=np.zeros(p, dtype=np.int64),
-        tried=np.zeros(p, dtype=np.int8),
-        top=np.zeros_like(st.top),
-        sweeps=new_sweeps(gram_arrays(st.Q), p, 1e-4, scaled=scaled),
+        gain=np.zeros(m),
+        trials=np.zeros(m, dtype=np.int64),
+        tried=np.zeros(m, dtype=np.int8),
+        top=np.zeros(tau + EXTRA),
+        sweeps=sweeps,
     )
 
 
@@ -374,14 +374,11 @@ def open_rows(rows: int, m: int, p: int) -> driver.OpenNodes:
     return driver.OpenNodes(
         state=np.zeros((rows, m), dtype=np.int8),
         beta=np.zeros((rows, p)),
-        lam=np.zeros(rows),
-        bound=np.zeros(rows),
         unsolved=np.zeros(rows, dtype=np.int8),
-        heap=np.zeros(rows, dtype=np.int64),
-        stack=np.zeros(rows, dtype=np.int64),
         spare=np.arange(rows, dtype=np.int64),
-        kept=np.zeros(rows, dtype=np.int64),
         counts=record(driver.COUNTS, spare=rows),
+        **zeros("lam bound", rows),
+        **zeros("heap stack kept", rows, of=np.int64),
     )
 
 

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, Work
-from ..kernels.linalg import Array, record
+from ..kernels.linalg import Array, record, zeros
 from ..leaps.all_sizes import support_bound
 from ..relaxation.dual_bound import EXTRA
 from ..relaxation.gram import TOLERANCE
 from ..relaxation.unit_diagonal import fit_units, fits
 from ..relaxation.unit_form import UnitForm, UnitRelaxer
 from ..supports.unit_steps import UnitSteps
-from . import driver, node
-from .search import Search, Tree, open_rows
+from . import node
+from .search import Search, Tree, new_children, open_rows
 from .unit_nodes import UnitState
 
 Support = NDArray[np.intp]
@@ -88,27 +88,14 @@ class UnitTree(Tree):
             support=np.zeros(m, dtype=np.int64),
             now=record(node.NOW, tolerance=max(tol, TOLERANCE), scaled=form.cone, **now),
             state=np.zeros(m, dtype=np.int8),
-            beta=np.zeros(p),
-            g=np.zeros(p),
             lam=np.zeros(1),
             top=np.zeros(tau + EXTRA),
             columns=np.zeros(m, dtype=np.int64),
             tau=np.array([tau]),
             share=np.zeros(m),
-            rho=np.zeros(p),
+            **zeros("beta g rho", p),
         )
-        self.ch = driver.Children(
-            state=np.zeros((2, m), dtype=np.int8),
-            beta=np.zeros((2, p)),
-            g=np.zeros(p),
-            lam=np.zeros((2, 1)),
-            gain=np.zeros(m),
-            trials=np.zeros(m, dtype=np.int64),
-            tried=np.zeros(m, dtype=np.int8),
-            top=np.zeros(tau + EXTRA),
-            sweeps=None,
-        )
-        self.nt, self.steps = None, UnitSteps(problem)
+        self.ch, self.nt, self.steps = new_children(m, p, tau), None, UnitSteps(problem)
         self.units = form.arrays(SETTINGS.gap, SETTINGS.rounds, SETTINGS.shortfall_share)
         self.open = open_rows(self._first_rows(), m, p)
         self.now = self.st.now.view(np.ndarray)

@@ -13,14 +13,14 @@ from ...errors import InputError
 from ..kernels.linalg import EPS
 from .column_rules import ColumnRules
 from .constraints import Constraints
-from .penalty import PenaltyStep
-from .rows import (
+from .factored_rows import (
     ZERO_SHARE_OF_DEPENDENT,
     Rows,
     gram_root,
     triangle_of,
     triangle_of_blocks,
 )
+from .penalty import PenaltyStep
 from .subset_fit import SubsetFit, augmented_triangle, fit_within, ridge_fit
 
 Array = NDArray[np.float64]

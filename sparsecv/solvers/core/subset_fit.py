@@ -10,8 +10,8 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from .bounded_fit import bounded_least_squares
+from .factored_rows import Array, Rows, triangle_of
 from .independence import DEPENDENT_SHARE
-from .rows import Array, Rows, triangle_of
 
 Columns = NDArray[np.intp]
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import EPS, Array, add, cholesky
+from .linalg import EPS, Array, add, cholesky, zeros
 
 # Largest ratio ℓ_i²/w_i, ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i, at which elimination has a bound on
 # what rounding loses; beyond, enumeration proves nothing. Elimination replaces pivots below
@@ -63,16 +63,12 @@ def completion_work(tau: int, n: int, levels: int) -> Completion:
     """
     return Completion(
         V=np.empty((tau + 1, n)),
-        c=np.empty(n),
-        d=np.empty(n),
         L=np.empty((tau + 1, tau + 1)),
         C=np.empty((levels, n, n)),
         unit=np.empty((levels, n)),
-        share=np.zeros(n),
         total=np.zeros(tau + 1),
-        ends=np.zeros(tau + 1, dtype=np.int64),
-        place=np.zeros(tau + 1, dtype=np.int64),
-        found=np.zeros(tau + 1, dtype=np.int64),
+        **zeros("c d share", n),
+        **zeros("ends place found", tau + 1, of=np.int64),
     )
 
 

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import Array, dot, record
+from .linalg import Array, dot, record, zeros
 
 STATE = np.dtype(
     [
@@ -116,9 +116,7 @@ def new_enumeration(X: Array, y: Array, k: int, off: float, dependent: float) ->
         found=np.full(k, -1, dtype=np.int64),
         P=np.zeros((p, r)),
         projected=np.zeros(1, dtype=np.int64),
-        length=np.zeros(p),
-        row=np.zeros(p),
-        along_y=np.zeros(p),
+        **zeros("length row along_y", p),
         triangle=np.zeros((k, k + 1)),
         now=now,
     )

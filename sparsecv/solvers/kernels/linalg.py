@@ -36,6 +36,11 @@ def record(dtype: np.dtype[Any], **values: float) -> Any:
     return made.view(np.recarray)
 
 
+def zeros(names: str, *shape: int, of: Any = np.float64) -> dict[str, Any]:
+    """Arrays of zeros of one shape and type, by name: fields of a record of arrays."""
+    return {name: np.zeros(shape, dtype=of) for name in names.split()}
+
+
 def field(records: Any, name: str) -> Any:
     """A field of an array of one record, which takes Python a tenth of ``records[0].name``."""
     return records.view(np.ndarray)[name][0]

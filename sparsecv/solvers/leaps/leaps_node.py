@@ -28,6 +28,7 @@ from ..kernels.linalg import (
     order_steps,
     record,
     trailing_inverse,
+    zeros,
 )
 
 
@@ -132,19 +133,8 @@ def new_tree(
     """
     words = mask_words(p)
     wanted = {"n_best": n_best, "pruned_up_to": pruned_up_to(p, n_best)}
-    whole = np.zeros(p, dtype=np.int64)
     return Tree(
-        columns_of=np.empty((p + 1, p + 1)),
         A=np.empty((p, p, p)),
-        diagonal=np.empty((p, p)),
-        drop_pending=whole.copy(),
-        parent_place=np.zeros((p, p), dtype=np.int64),
-        factorised_diagonal=np.empty((p, p)),
-        beta=np.empty((p, p)),
-        added_loss=np.empty((p, p)),
-        free=np.zeros((p, p), dtype=np.int64),
-        fixed=whole.copy(),
-        cursor=whole.copy(),
         mask=np.zeros((p, words), dtype=np.uint64),
         next_wanted=wanted_from(sizes, p),
         found=np.zeros((p + 1, problems, ties + 1, words), dtype=np.uint64),
@@ -152,13 +142,12 @@ def new_tree(
         found_n=np.zeros((p + 1, problems), dtype=np.int64),
         counts=record(COUNTS),
         options=record(OPTIONS, tolerance=tolerance, **wanted),
-        triangle=np.empty((p + 1, p + 1)),
-        work=np.empty((p + 1, p + 1)),
-        columns=whole.copy(),
-        source=whole.copy(),
-        order=whole.copy(),
         child_added_loss=np.empty(p),
         support=np.zeros(words, dtype=np.uint64),
+        **zeros("columns_of triangle work", p + 1, p + 1),
+        **zeros("diagonal factorised_diagonal beta added_loss", p, p),
+        **zeros("parent_place free", p, p, of=np.int64),
+        **zeros("drop_pending fixed cursor columns source order", p, of=np.int64),
     )
 
 

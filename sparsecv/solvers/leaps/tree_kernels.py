@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import EPS, Array
+from ..kernels.linalg import EPS, Array, zeros
 from .leaps_node import (
     Tree,
     begin_tree,
@@ -122,9 +122,6 @@ def new_state(
     problem_of[:] = np.arange(problems)
     return State(
         tree=new_tree(p, sizes, problems, ties, tolerance, n_best),
-        best=np.empty((p + 2, problems)),
-        max_loss_kept=np.empty((p + 2, problems)),
-        max_loss_searched=np.empty((p + 2, problems)),
         pruned_bound=np.empty(p + 2),
         loss=np.zeros((p, problems)),
         child_loss=np.empty(problems),
@@ -136,8 +133,8 @@ def new_state(
         V=np.empty((p, n)),
         W=np.empty((p * (p + 1) // 2, n)),
         offset=levels * (2 * p + 1 - levels) // 2,
-        one_minus_leverage=np.empty((p, n)),
-        deleted_residual=np.empty((p, n)),
+        **zeros("best max_loss_kept max_loss_searched", p + 2, problems),
+        **zeros("one_minus_leverage deleted_residual", p, n),
     )
 
 

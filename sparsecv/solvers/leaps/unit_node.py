@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import Array, mask_words, record, trailing_inverse
+from ..kernels.linalg import Array, mask_words, record, trailing_inverse, zeros
 from .leaps_node import COUNTS, NODE, OPTIONS, wanted_from
 
 FREE, FIXED, OUT = 0, 1, 2  # states of a unit at a node
@@ -106,37 +106,7 @@ def new_unit_tree(
     columns_of = np.ascontiguousarray(R.T)
     columns_of[p, p] = 0.0
     bounded = bool(np.isfinite(limits).any())
-    levels, place = m + 1, np.zeros(p, dtype=np.int64)
-    rooms: dict[str, Any] = {
-        "columns": place,
-        "dropped": place.copy(),
-        "places": place.copy(),
-        "free": np.zeros(p, dtype=np.int8),
-        "units": np.zeros(m, dtype=np.int64),
-        "steps": np.zeros(m),
-        "triangle": np.empty((p + 1, p + 1)),
-        "work": np.empty((p + 1, p + 1)),
-        "own": columns_of.copy(),
-        "coef": np.zeros(p),
-        "slope": np.zeros(p),
-        "block": np.empty((2, p, p)),
-    }
-    path: dict[str, Any] = {
-        "state": np.zeros((levels, m), dtype=np.int8),
-        "order": np.zeros((levels, m), dtype=np.int64),
-        "cursor": np.full(levels, -1, dtype=np.int64),
-        "n_units": np.full(levels, m, dtype=np.int64),
-        "n_fixed": np.zeros(levels, dtype=np.int64),
-        "A": np.empty((levels, p, p)),
-        "beta": np.zeros((levels, p)),
-        "factorised_diagonal": np.empty((levels, p)),
-        "added": np.empty((levels, m)),
-        "rise": np.zeros((levels, m)),
-        "loss": np.zeros(levels),
-        "own_bound": np.zeros(levels),
-        "bound": np.zeros(levels),
-        "inside": np.zeros((levels, p)),
-    }
+    levels, unknown = m + 1, np.full(m + 2, np.inf)
     return UnitTree(
         first=first,
         parent_at=np.cumsum([0, *(len(some) for some in parents)]).astype(np.int64),
@@ -145,10 +115,6 @@ def new_unit_tree(
         upper=limits[1],
         rules=record(RULES, strong=strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
         columns_of=columns_of,
-        best=np.full(m + 2, np.inf),
-        max_kept=np.full(m + 2, np.inf),
-        max_searched=np.full(m + 2, np.inf),
-        least_bound=np.full(m + 2, np.inf),
         next_wanted=wanted_from(sizes, m),
         found=np.zeros((m + 1, 1, ties + 1, words), dtype=np.uint64),
         found_loss=np.full((m + 1, 1, ties), np.inf),
@@ -156,8 +122,27 @@ def new_unit_tree(
         support=np.zeros(words, dtype=np.uint64),
         counts=record(COUNTS),
         options=record(OPTIONS, least_pivot=np.sqrt(ridge), n_best=n_best),
-        **path,
-        **rooms,
+        state=np.zeros((levels, m), dtype=np.int8),
+        order=np.zeros((levels, m), dtype=np.int64),
+        cursor=np.full(levels, -1, dtype=np.int64),
+        n_units=np.full(levels, m, dtype=np.int64),
+        n_fixed=np.zeros(levels, dtype=np.int64),
+        A=np.empty((levels, p, p)),
+        units=np.zeros(m, dtype=np.int64),
+        steps=np.zeros(m),
+        own=columns_of.copy(),
+        free=np.zeros(p, dtype=np.int8),
+        block=np.empty((2, p, p)),
+        best=unknown,
+        max_kept=unknown.copy(),
+        max_searched=unknown.copy(),
+        least_bound=unknown.copy(),
+        **zeros("beta factorised_diagonal inside", levels, p),
+        **zeros("added rise", levels, m),
+        **zeros("loss own_bound bound", levels),
+        **zeros("columns dropped places", p, of=np.int64),
+        **zeros("triangle work", p + 1, p + 1),
+        **zeros("coef slope", p),
     )
 
 

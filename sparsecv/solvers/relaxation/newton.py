@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add
+from ..kernels.linalg import Array, add, zeros
 from .descent import relaxed_size
 from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed
 
@@ -97,13 +97,11 @@ def newton_work(p: int, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
         excess=np.zeros(SETTINGS.entering_columns),
         columns=np.zeros(p, dtype=np.int64),
         U=np.zeros((m, m + 2)),
-        inverse=np.zeros(m),
-        v=np.zeros(m),
         move=np.zeros((2, m)),
-        d=np.zeros(m),
         h=np.zeros(p),
         when=np.zeros(3 * m),
         where=np.zeros(3 * m, dtype=np.int64),
+        **zeros("inverse v d", m),
     )
 
 

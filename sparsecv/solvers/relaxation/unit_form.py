@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import EPS, Array, record
+from ..kernels.linalg import EPS, Array, record, zeros
 from .descent import LIMITS
 from .dual_bound import EXTRA, OUT, relative_rounding
 from .gram import GramForm, extraction
@@ -131,15 +131,10 @@ class UnitForm(GramForm):
             parent_at=np.cumsum([0, *(len(some) for some in self.parents)]).astype(np.int64),
             parents=np.array([a for some in self.parents for a in some], dtype=np.int64),
             rules=record(RULES, strong=self.strong),
-            listed=np.zeros(m, dtype=np.int64),
-            active=np.zeros(m, dtype=np.int64),
-            worth=np.zeros(m),
-            share=np.zeros(m),
-            size=np.zeros(m),
-            least_share=np.zeros(m),
             ones=np.ones(m),
-            scratch=np.zeros(m),
             theta=np.zeros(p),
+            **zeros("listed active", m, of=np.int64),
+            **zeros("worth share size least_share scratch", m),
             limits=record(LIMITS, target=np.inf, scaled=self.cone, **stops),
         )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.completion import complete
-from ..kernels.linalg import Array, add, dot
+from ..kernels.linalg import Array, add, dot, zeros
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
 # updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
@@ -53,11 +53,9 @@ def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
         b=np.ascontiguousarray(b),
         support=np.zeros(capacity, dtype=np.int64),
         A=np.empty((capacity, capacity)),
-        beta=np.empty(capacity),
         V=np.empty((capacity, p)),
-        c=np.empty(p),
-        d=np.empty(p),
-        spare=np.empty(capacity),
+        **zeros("beta spare", capacity),
+        **zeros("c d", p),
     )
 
 

@@ -104,10 +104,10 @@ def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> Non
         whole = SparseRidgeProblem(X, y, tau=sizes[-1], **known)
         form = UnitForm.of_units(whole)
         for size in sizes:
-            k = size - int(form.include.sum())
+            k = size - int(form.left.include.sum())
             if k < 0:  # Weak heredity may ask for more units than are marked as included.
                 continue
-            now = UnitRelaxer(form, whole.gamma / 2.0, form.include, k)
+            now = UnitRelaxer(form, whole.gamma / 2.0, form.left.include, k)
             for scale in (0.0, 0.1, 10.0):
                 now.beta[:] = scale * rng.normal(size=now.beta.size)
                 now.units.limits["rounds"] = 0

@@ -60,7 +60,8 @@ class CutForm:
         self.p, ridge = int(columns.size), problem.gamma / 2.0
         D = largest_diagonal(gram.G, ridge, gram.eps) if extract else np.zeros(self.p)
         gram = replace(gram, D=D)
-        self.Q, self.terms = gram.quadratic(), gram.terms(ridge)
+        # Cuts take no multiple of the residual, and neither do the bounds of the leaves.
+        self.Q, self.terms = gram.quadratic(), gram.terms(ridge)._replace(scaled=False)
         self.w, self.b, self.yy = self.terms.w, gram.b, gram.yy
         self.margin = gram.rounding(ridge, problem.tau, gram.yy)
 

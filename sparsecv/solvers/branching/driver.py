@@ -206,7 +206,7 @@ def solve(st, nt, ch, at, k, target):  # type: ignore[no-untyped-def]
         if enough:
             now.n_sufficed += 1
             return bound
-    here = (st.Q, st.terms, st.root_w, now.scaled > 0, state, k, beta, ch.g, lam, target)
+    here = (st.Q, st.terms, st.root_w, state, k, beta, ch.g, lam, target)
     rounds, error = SETTINGS.newton_rounds, SETTINGS.newton_cardinality_error
     bound, steps = newton(*here, rounds, error, ch.top, nt)
     now.work += abs(steps) * work_of_step((active * active / 6.0 + 2.0 * p) * active + 15.0 * p)
@@ -409,13 +409,13 @@ def branch(st, nt, ch, open_nodes, family, n, k, bound):  # type: ignore[no-unty
 
 
 @kernel
-def branch_on_unit(st, nt, ch, open_nodes, family, units, n, k, bound):  # type: ignore[no-untyped-def]
+def branch_on_unit(st, ch, open_nodes, units, n, k, bound):  # type: ignore[no-untyped-def]
     """Let both children of the current node wait, as :func:`branch`; n free units, k to choose."""
     target = st.now[0].upper * (1.0 - st.now[0].tolerance)
-    i, raised = choose(st, nt, ch, units, n, k, bound, target)
-    add(st, open_nodes, ch, family, 1, raised, False)
+    i, raised = choose(st, None, ch, units, n, k, bound, target)
+    add(st, open_nodes, ch, None, 1, raised, False)
     raised = max(bound, relax_child(st, ch, units, 0, i, IN, target))
-    add(st, open_nodes, ch, family, 0, raised, False)
+    add(st, open_nodes, ch, None, 0, raised, False)
 
 
 @kernel
@@ -462,7 +462,7 @@ def explore(st, nt, ch, open_nodes, family, units, most_nodes):  # type: ignore[
             continue
         now.branched += 1
         if units is not None:
-            branch_on_unit(st, nt, ch, open_nodes, family, units, n, k, bound)
+            branch_on_unit(st, ch, open_nodes, units, n, k, bound)
         if nt is not None:
             branch(st, nt, ch, open_nodes, family, n, k, bound)
     return DONE

@@ -34,7 +34,6 @@ NOW = np.dtype(
         ("pruned", "f8"),  # least bound that pruned a node or decided a column
         ("tolerance", "f8"),  # relative gap at which a node is pruned
         ("ridge", "f8"),  # γ/2
-        ("scaled", "i8"),  # 1 where D = 0, so that the dual bound may scale the residual
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
         ("nodes", "i8"),  # nodes whose bound was computed
@@ -193,8 +192,8 @@ def choose_all(chosen, m, k, columns, n):  # type: ignore[no-untyped-def]
 @kernel(inner=True)
 def bound_here(st, columns, k):  # type: ignore[no-untyped-def]
     """Certified bound at the node's β; the largest g²/w are left in ``st.top``."""
-    count, scaled = list_allowed(st.state, columns), st.now[0].scaled > 0
-    return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, scaled, st.top)
+    count = list_allowed(st.state, columns)
+    return gram_bound(st.terms, st.state, columns, count, k, st.beta, st.g, st.top)
 
 
 @kernel(inner=True)

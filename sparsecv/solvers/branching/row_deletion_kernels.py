@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, cholesky, dot, factor_row, invert_factor
-from ..relaxation.dual_bound import BoundTerms, bound_of_parts, gram_gradient
+from ..relaxation.dual_bound import BoundTerms, bound_of_parts, gram_gradient, insert, products
 from .search_settings import ROW_DELETION
 
 KNOWN = np.dtype(
@@ -93,13 +93,10 @@ def load_node(dp, state, beta, left, root_lam, extracted):  # type: ignore[no-un
     """
     p, now, terms = beta.shape[0], dp.now[0], dp.all_rows
     gram_gradient(dp.G, terms.b, beta, dp.c)
-    now.quadratic, now.linear, now.reach = 0.0, 0.0, terms.reach_y
+    now.linear, now.quadratic, now.reach = products(terms, beta, dp.c)
     for i in range(p):
         dp.beta[i] = beta[i]
         dp.inside[i], dp.free[i] = state[i] == 1, state[i] == 0
-        now.quadratic += beta[i] * (terms.b[i] - dp.c[i])
-        now.linear += beta[i] * terms.b[i]
-        now.reach += abs(beta[i]) * terms.length[i]
     now.square, now.active = dot(beta, beta, p), -1
     now.root_lam, now.extracted, now.cardinality_left = root_lam, extracted, left
 
@@ -161,11 +158,7 @@ def sum_selected(v, inside, free, k, top):  # type: ignore[no-untyped-def]
         if inside[i] > 0.0:
             total += v[i]
         elif free[i] > 0.0 and v[i] > top[k]:
-            c = k
-            while c > 0 and top[c - 1] < v[i]:
-                top[c] = top[c - 1]
-                c -= 1
-            top[c] = v[i]
+            insert(top, k, v[i])
         elif not v[i] >= 0.0:
             return np.inf
     for c in range(k):

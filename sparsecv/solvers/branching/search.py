@@ -47,7 +47,7 @@ class Tree:
         self.st = new_state(gram, problem, tol)
         p = gram.b.size
         self.nt = newton_work(p, SETTINGS.max_factored_columns)
-        sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4, scaled=gram.scaled)
+        sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4)
         self.ch = new_children(p, p, problem.tau, sweeps)
         self.open = open_rows(self._first_rows(), p, p)
         # Numpy reads named fields of plain arrays faster than those of record arrays.
@@ -329,7 +329,6 @@ def new_state(gram: GramForm, problem: SparseRidgeProblem, tol: float) -> node.S
         pruned=np.inf,
         tolerance=max(tol, TOLERANCE),
         ridge=ridge,
-        scaled=gram.scaled,
         open_share=shares[0],
         open_share_unfactored=shares[1],
     )

@@ -36,7 +36,6 @@ class UnitState(NamedTuple):
     columns: NDArray[np.int64]  # (m,) free units
     tau: NDArray[np.int64]  # (1,)
     share: Array  # (m,) z of the current node's relaxation
-    rho: Array  # (p,) work space
 
 
 @kernel(inner=True)
@@ -96,8 +95,7 @@ def relax_child(st, ch, units, at, i, value, target):  # type: ignore[no-untyped
     now.nodes += 1
     clear_excluded(units, state, beta)
     units.limits[0].target = target
-    scaled = now.scaled > 0
-    here = (state, k, beta, ch.g, ch.lam[at], scaled, ch.top, st.rho)
+    here = (state, k, beta, ch.g, ch.lam[at], ch.top)
     return relax_units(st.Q, st.terms, units, *here)[0]
 
 
@@ -135,7 +133,6 @@ def close_units(st, units, bound, target, unsolved):  # type: ignore[no-untyped-
         of free units (listed in ``st.columns``) and of units still to choose, and the bound.
     """
     now, state = st.now[0], st.state
-    scaled = now.scaled > 0
     while True:
         k = decide(units, state, 0, FREE, st.tau[0])
         if k < 0:
@@ -144,14 +141,14 @@ def close_units(st, units, bound, target, unsolved):  # type: ignore[no-untyped-
         if unsolved:
             now.nodes += 1
             units.limits[0].target = target
-            here = (state, k, st.beta, st.g, st.lam, scaled, st.top, st.rho)
+            here = (state, k, st.beta, st.g, st.lam, st.top)
             best, last = relax_units(st.Q, st.terms, units, *here)
             count = list_units(units, state)
         else:
             count = list_units(units, state)
             gram_gradient(st.Q, st.terms.b, st.beta, st.g)
-            here = (units, state, count, k, st.beta, st.g, scaled, st.top)
-            best = last = unit_bound(st.terms, *here)
+            at = (state, count, k, st.beta, st.g, st.top)
+            best = last = unit_bound(st.terms, units, *at)
         if best >= target:
             now.pruned = min(now.pruned, best)
             return True, False, 0, 0, bound

@@ -80,20 +80,20 @@ class UnitTree(Tree):
 
     def __init__(self, form: UnitForm, problem: SparseRidgeProblem, tol: float) -> None:
         self.gram, self.form, self.problem, self.tol = form, form, problem, tol
-        m, p, tau, ridge = form.units.size, form.b.size, problem.tau, problem.gamma / 2.0
+        m, p, tau, ridge = form.left.units.size, form.b.size, problem.tau, problem.gamma / 2.0
         now = {"upper": np.inf, "least": np.inf, "pruned": np.inf, "ridge": ridge}
         self.st = UnitState(
             Q=form.quadratic(),
             terms=form.terms(ridge),
             support=np.zeros(m, dtype=np.int64),
-            now=record(node.NOW, tolerance=max(tol, TOLERANCE), scaled=form.cone, **now),
+            now=record(node.NOW, tolerance=max(tol, TOLERANCE), **now),
             state=np.zeros(m, dtype=np.int8),
             lam=np.zeros(1),
             top=np.zeros(tau + EXTRA),
             columns=np.zeros(m, dtype=np.int64),
             tau=np.array([tau]),
             share=np.zeros(m),
-            **zeros("beta g rho", p),
+            **zeros("beta g", p),
         )
         self.ch, self.nt, self.steps = new_children(m, p, tau), None, UnitSteps(problem)
         self.units = form.arrays(SETTINGS.gap, SETTINGS.rounds, SETTINGS.shortfall_share)
@@ -105,14 +105,14 @@ class UnitTree(Tree):
 
     def columns(self, inside: NDArray[np.bool_]) -> Support:
         """The problem's columns of units of the tree."""
-        return self.problem.constraints.columns_of(self.form.units[inside])
+        return self.problem.constraints.columns_of(self.form.left.units[inside])
 
     def enter(self, support: Support, swaps: int = 0) -> None:
         """Make an allowed support the incumbent if it is better; ``swaps`` is not used."""
         objective = self.problem.objective(support)
         if objective < float(self.now["upper"][0]):
             self.now["upper"] = objective
-            inside = np.isin(self.form.units, self.problem.constraints.units(support))
+            inside = np.isin(self.form.left.units, self.problem.constraints.units(support))
             self.st.support[:] = inside
 
     def advance(self, nodes: int) -> int:
@@ -167,8 +167,8 @@ class UnitTree(Tree):
         asked, upper = self.problem.constraints, float(self.now["upper"][0])
         size = np.add.reduceat(self.st.terms.w * beta**2, self.form.first[:-1])
         worth = np.full(asked.n_units, -1.0)
-        worth[self.form.units] = np.where(state == node.IN, np.inf, size)
-        worth[self.form.units[state == node.OUT]] = -0.5
+        worth[self.form.left.units] = np.where(state == node.IN, np.inf, size)
+        worth[self.form.left.units[state == node.OUT]] = -0.5
         chosen = asked.closed(np.empty(0, dtype=np.intp), worth)
         for u in np.argsort(-worth, kind="stable").tolist():
             if worth[u] <= 0.0 or chosen.size >= self.problem.tau:
@@ -206,16 +206,16 @@ def search_units(
     tree = UnitTree(form, problem, tol)
     for start in starts:
         tree.enter(start)
-    root = UnitRelaxer(form, ridge, form.include, tau - int(form.include.sum()))
+    root = UnitRelaxer(form, ridge, form.left.include, tau - int(form.left.include.sum()))
     bound = root.relax(tree.target)
-    tree.offer(form.include, root.beta)
+    tree.offer(form.left.include, root.beta)
     if bound < tree.target and fits(form, problem.rank_bound):
         D, root, bound = fit_units(form, root, bound, tree.target, limits)
         tree = UnitTree(replace(form, D=D), problem, tol).taking(tree)
-        tree.offer(form.include, root.beta)
+        tree.offer(form.left.include, root.beta)
     if bound >= tree.target:
         return tree.found(bound, Status.OPTIMAL, Work(1, limits.elapsed()))
-    tree.add(form.include[None], root.beta[None], root.lam, bound)
+    tree.add(form.left.include[None], root.beta[None], root.lam, bound)
     search = Search(tree, n_jobs)
     status = search.run(limits) or Status.TIME_LIMIT
     bound, nodes = max(bound, search.bound), 1 + search.n_nodes

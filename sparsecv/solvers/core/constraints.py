@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,27 @@ from ...errors import InputError
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Index = NDArray[np.intp]
+
+
+class UnitsLeft(NamedTuple):
+    """The units that are not excluded, under new numbers 0, 1, …, as kernels take them.
+
+    units, shape (m,): Their numbers among all units; ``place`` has the new number of every unit,
+        −1 for excluded units.
+    columns, first, shape (p,) and (m + 1,): Their columns, sorted by unit; those of the u-th unit
+        are columns[first[u]:first[u + 1]].
+    parents, parent_at, shape (m + 1,): The parents of the u-th unit are
+        parents[parent_at[u]:parent_at[u + 1]].
+    include, shape (m,): 1 for units that must be in.
+    """
+
+    units: Index
+    place: Index
+    columns: Index
+    first: NDArray[np.int64]
+    parent_at: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    include: NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,12 +195,23 @@ class Constraints:
         return found
 
     @cached_property
-    def children_of(self) -> dict[int, list[int]]:
-        """The children of every unit that has some."""
-        found: dict[int, list[int]] = {}
-        for child, parent in self.parents.tolist():
-            found.setdefault(parent, []).append(child)
-        return found
+    def left(self) -> UnitsLeft:
+        """The units that are not excluded."""
+        units = np.flatnonzero(~self.exclude)
+        place = np.full(self.n_units, -1)
+        place[units] = np.arange(units.size)
+        above = [place[self.parents_of.get(u, [])] for u in units.tolist()]
+        parents = [some[some >= 0] for some in above]
+        lengths = [self.columns[u].size for u in units]
+        return UnitsLeft(
+            units,
+            place,
+            np.concatenate([self.columns[u] for u in units]),
+            np.cumsum([0, *lengths]).astype(np.int64),
+            np.cumsum([0, *(some.size for some in parents)]).astype(np.int64),
+            np.concatenate(parents).astype(np.int64),
+            self.include[units].astype(np.int8),
+        )
 
     @property
     def max_size(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.problem import SparseRidgeProblem
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import Array, mask_words, record, trailing_inverse, zeros
@@ -80,40 +81,29 @@ RULES = np.dtype(
 
 
 def new_unit_tree(
-    R: Array,
-    ridge: float,
-    first: NDArray[np.int64],
-    parents: list[list[int]],
-    strong: bool,
-    limits: tuple[Array, Array],
-    sizes: NDArray[np.intp],
-    ties: int,
-    n_best: int = 1,
+    problem: SparseRidgeProblem, sizes: NDArray[np.intp], ties: int, n_best: int = 1
 ) -> UnitTree:
-    """Allocate a tree over units.
+    """Allocate a tree over the units of a problem that are not excluded.
 
-    R, shape (p + 1, p + 1): The triangular factor of [X; √(γ/2)I] and y, columns ordered by unit.
-    ridge: γ/2.
-    first, shape (m + 1,): Where the columns of each unit begin.
-    parents: The parents of every unit.
-    strong: Whether a unit needs all its parents.
-    limits: Least and largest values of the coefficients, shape (p,) each.
     sizes: Numbers of units wanted.
     ties: How many supports are kept for each size.
     n_best: How many of the best supports of each size are wanted.
     """
-    p, m, words = R.shape[0] - 1, first.size - 1, mask_words(first.size - 1)
+    asked, ridge, left = problem.constraints, problem.gamma / 2.0, problem.constraints.left
+    R = problem._augmented_triangle(left.columns)
+    p, m, words = left.columns.size, left.units.size, mask_words(left.units.size)
     columns_of = np.ascontiguousarray(R.T)
     columns_of[p, p] = 0.0
-    bounded = bool(np.isfinite(limits).any())
+    lower, upper = asked.lower[left.columns], asked.upper[left.columns]
+    bounded = bool(np.isfinite([lower, upper]).any())
     levels, unknown = m + 1, np.full(m + 2, np.inf)
     return UnitTree(
-        first=first,
-        parent_at=np.cumsum([0, *(len(some) for some in parents)]).astype(np.int64),
-        parents=np.array([u for some in parents for u in some], dtype=np.int64),
-        lower=limits[0],
-        upper=limits[1],
-        rules=record(RULES, strong=strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
+        first=left.first,
+        parent_at=left.parent_at,
+        parents=left.parents,
+        lower=lower,
+        upper=upper,
+        rules=record(RULES, strong=asked.strong, bounded=bounded, ridge=ridge, full=R[p, p] ** 2),
         columns_of=columns_of,
         next_wanted=wanted_from(sizes, m),
         found=np.zeros((m + 1, 1, ties + 1, words), dtype=np.uint64),

@@ -69,27 +69,10 @@ def search_units(
         candidates, and a bound is that of the supports that are not.
     """
     asked = problem.constraints
-    left = np.flatnonzero(~asked.exclude)
-    place = np.full(asked.n_units, -1)
-    place[left] = np.arange(left.size)
-    columns = np.concatenate([asked.columns[u] for u in left])
-    lengths = [asked.columns[u].size for u in left]
-    above = asked.parents_of
-    R = problem._augmented_triangle(columns)
-    first = np.cumsum([0, *lengths]).astype(np.int64)
-    tree = new_unit_tree(
-        R,
-        problem.gamma / 2.0,
-        first,
-        [[int(place[a]) for a in above.get(int(u), []) if place[a] >= 0] for u in left],
-        asked.strong,
-        (asked.lower[columns], asked.upper[columns]),
-        sizes,
-        SETTINGS.ties + n_best - 1,
-        n_best,
-    )
-    full = float(R[-1, -1] ** 2)
-    kernels.begin_units(tree, asked.include[left].astype(np.int8))
+    left, place, columns, *_, included = asked.left
+    tree = new_unit_tree(problem, sizes, SETTINGS.ties + n_best - 1, n_best)
+    full = float(tree.rules[0].full)
+    kernels.begin_units(tree, included)
     for start in [np.empty(0, dtype=np.intp), *starts]:
         keep = np.zeros(left.size, dtype=np.int8)
         keep[place[asked.units(start)]] = 1

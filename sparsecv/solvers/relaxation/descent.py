@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, dot, record
-from .dual_bound import FREE, IN, gram_bound, gram_gradient, list_allowed, residual_bound
+from .dual_bound import (
+    FREE,
+    IN,
+    gram_bound,
+    gram_gradient,
+    insert,
+    list_allowed,
+    residual_bound,
+)
 
 
 class DescentSettings(NamedTuple):
@@ -57,7 +65,6 @@ LIMITS = np.dtype(
         ("rounds", "i8"),  # or after this many bounds
         # or where value < target and value − bound is at most this share of target − bound
         ("shortfall_share", "f8"),
-        ("scaled", "i8"),  # 1 where D = 0, so that the dual bound may use multiples of r
     ]
 )
 
@@ -101,7 +108,6 @@ def new_sweeps(
     gap: float,
     rounds: int = 0,
     shortfall_share: float = 0.0,
-    scaled: bool = False,
 ) -> Sweeps:
     """What :func:`relax` takes for p columns, without a target; parameters as in ``LIMITS``."""
     m = min(p, SETTINGS.gathered_columns)
@@ -113,7 +119,7 @@ def new_sweeps(
         block=np.empty((m, m)),
         local=np.empty((2, m)),
     )
-    stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share, "scaled": scaled}
+    stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
     return Sweeps(form, record(LIMITS, target=np.inf, **stops), np.array([-np.inf, np.inf]), work)
 
 
@@ -221,11 +227,7 @@ def fit_multiplier(w, state, columns, count, k, beta, scratch):  # type: ignore[
         if state[i] == FREE and beta[i] != 0.0:
             # sort |β_i|√w_i by insertion, falling; only active columns come here
             value = abs(beta[i]) * np.sqrt(w[i])
-            c = n
-            while c > 0 and scratch[c - 1] < value:
-                scratch[c] = scratch[c - 1]
-                c -= 1
-            scratch[c] = value
+            insert(scratch, n, value)
             n += 1
             total += value * value
             tail += value
@@ -255,12 +257,12 @@ def gradient(form, b, beta, columns, count, g):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dual_bound(form, terms, scaled, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
+def dual_bound(form, terms, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
     """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
     _, X, y, r, e, _ = form
     if X.shape[0] > 0:
         return residual_bound(terms, y, r, e, state, columns, count, k, beta, g, top)
-    return gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
+    return gram_bound(terms, state, columns, count, k, beta, g, top)
 
 
 @kernel
@@ -355,8 +357,7 @@ def relax(sweeps, terms, state, k, beta, g, lam, top):  # type: ignore[no-untype
     while rounds < stop.rounds:
         rounds += 1
         gradient(form, terms.b, beta, columns, count, g)
-        scaled = stop.scaled > 0
-        bound = dual_bound(form, terms, scaled, state, columns, count, k, beta, g, top)
+        bound = dual_bound(form, terms, state, columns, count, k, beta, g, top)
         best[0] = max(best[0], bound)
         fitted, penalty = fit_multiplier(w, state, columns, count, k, beta, work.scratch)
         value = relaxed_value(terms, state, columns, count, penalty, beta, g)

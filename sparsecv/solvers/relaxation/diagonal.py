@@ -225,7 +225,9 @@ class _Node:
         self.free = np.flatnonzero(self.state == 0)
         self.G = gram.G[np.ix_(self.columns, self.columns)]
         terms, m = gram.terms(ridge), self.columns.size
-        self.terms = terms._replace(length=terms.length[self.columns], b=gram.b[self.columns])
+        self.terms = terms._replace(
+            length=terms.length[self.columns], b=gram.b[self.columns], scaled=False
+        )
         trace = float(self.terms.length @ self.terms.length)
         # Where Cholesky's method succeeds on an m × m matrix no eigenvalue is below
         # −(m + 2)u·trace, u = 2⁻⁵³ (Rump 2006); eight times that is taken, EPS being 2u.
@@ -255,7 +257,7 @@ class _Node:
     def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
         """Solve the node's relaxation with D, starting from β and √λ."""
         terms = self.terms._replace(w=weights(self.ridge, D))
-        now = Relaxer(gram_arrays(self.less(D)), terms, False, self.state, self.to_choose)
+        now = Relaxer(gram_arrays(self.less(D)), terms, self.state, self.to_choose)
         now.start(beta, root_lam)
         bound, _ = now.newton(np.inf, 20, 1e-4)
         return Fitted(D, now.beta, float(now.root_lam[0]), bound)

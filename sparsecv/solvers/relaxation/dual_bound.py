@@ -58,6 +58,8 @@ class BoundTerms(NamedTuple):
     b, yy: Xᵀy (p,) and yᵀy.
     reach_y: ℓ_y = |y| of the data b was formed from.
     eps: ε, from :func:`relative_rounding`.
+    scaled: Whether D = 0, so that multiples of the residual give bounds. With bounds on
+        coefficients each of these must be 0 or infinite, too.
     """
 
     w: Array
@@ -66,6 +68,7 @@ class BoundTerms(NamedTuple):
     yy: float
     reach_y: float
     eps: float
+    scaled: bool
 
 
 def relative_rounding(terms: int, columns: int, data: float = 0.0) -> float:
@@ -129,7 +132,16 @@ def raised(g, length, w, raise_by):  # type: ignore[no-untyped-def]
 
 
 @kernel(inner=True)
-def sum_largest(w, length, state, columns, count, k, g, raise_by, top):  # type: ignore[no-untyped-def]
+def insert(top, k, value):  # type: ignore[no-untyped-def]
+    """Put a value larger than ``top[k]`` in its place among the k + 1 largest, which fall."""
+    while k > 0 and top[k - 1] < value:
+        top[k] = top[k - 1]
+        k -= 1
+    top[k] = value
+
+
+@kernel(inner=True)
+def sum_largest(terms, state, columns, count, k, g, raise_by, top):  # type: ignore[no-untyped-def]
     """An upper bound on Σ g_i²/w_i over included columns and the ``k`` largest free ones.
 
     ``top`` takes the k + 1 largest values of free columns, falling; each |g_i| may be off
@@ -140,15 +152,11 @@ def sum_largest(w, length, state, columns, count, k, g, raise_by, top):  # type:
         top[c] = 0.0
     for a in range(count):
         i = columns[a]
-        value = raised(g[i], length[i], w[i], raise_by)
+        value = raised(g[i], terms.length[i], terms.w[i], raise_by)
         if state[i] == IN:
             total += value
         elif value > top[k]:
-            c = k
-            while c > 0 and top[c - 1] < value:
-                top[c] = top[c - 1]
-                c -= 1
-            top[c] = value
+            insert(top, k, value)
         elif not value >= 0.0:
             return np.inf
     for c in range(k):
@@ -198,7 +206,28 @@ def bound_of_parts(yy, linear, quadratic, total, lost, scaled):  # type: ignore[
 
 
 @kernel(inner=True)
-def gram_bound(terms, state, columns, count, k, beta, g, scaled, top):  # type: ignore[no-untyped-def]
+def products(terms, beta, g):  # type: ignore[no-untyped-def]
+    """bᵀβ, βᵀQβ and reach at coefficients β with g = b − Qβ."""
+    b, length, linear, quadratic, reach = terms.b, terms.length, 0.0, 0.0, terms.reach_y
+    for i in range(beta.shape[0]):
+        if beta[i] != 0.0:
+            reach += length[i] * abs(beta[i])
+            linear += beta[i] * b[i]
+            quadratic += beta[i] * (b[i] - g[i])
+    return linear, quadratic, reach
+
+
+@kernel(inner=True)
+def bound_of_sums(terms, linear, quadratic, reach, total, k, top):  # type: ignore[no-untyped-def]
+    """The bound of what :func:`products` returns and the sums ``total``; completes ``top``."""
+    raise_by = terms.eps * reach
+    lost = raise_by * reach
+    bound, square = bound_of_parts(terms.yy, linear, quadratic, total, lost, terms.scaled)
+    return fill_top(bound, square, k, raise_by, top)
+
+
+@kernel(inner=True)
+def gram_bound(terms, state, columns, count, k, beta, g, top):  # type: ignore[no-untyped-def]
     """The dual bound of a node in Gram form, less all that rounding can lose; −∞ where NaN occurs.
 
     state: (p,), 0 free, 1 included, 2 excluded.
@@ -206,24 +235,13 @@ def gram_bound(terms, state, columns, count, k, beta, g, scaled, top):  # type: 
     k: Number of free columns still to choose, ≥ 0.
     beta: (p,), any coefficients; 0 on excluded columns.
     g: (p,), b − Qβ computed from β in one go, with one product and one sum per coefficient.
-    scaled: Whether D = 0, so that multiples of the residual give bounds.
     top: (k + 3,), overwritten for :func:`fix_columns` by the k + 1 largest upper
         bounds on s²g_i²/w_i of free columns, s², and by how much |g_i|/ℓ_i was raised.
     """
-    w, length, b, yy, reach, eps = terms
-    linear, quadratic = 0.0, 0.0
-    for a in range(count):
-        i = columns[a]
-        if beta[i] != 0.0:
-            reach += length[i] * abs(beta[i])
-            linear += beta[i] * b[i]
-            quadratic += beta[i] * (b[i] - g[i])
-    raise_by = eps * reach
-    total = sum_largest(w, length, state, columns, count, k, g, raise_by, top)
-    total *= 1.0 + eps
-    lost = raise_by * reach
-    bound, square = bound_of_parts(yy, linear, quadratic, total, lost, scaled)
-    return fill_top(bound, square, k, raise_by, top)
+    linear, quadratic, reach = products(terms, beta, g)
+    raise_by = terms.eps * reach
+    total = sum_largest(terms, state, columns, count, k, g, raise_by, top) * (1.0 + terms.eps)
+    return bound_of_sums(terms, linear, quadratic, reach, total, k, top)
 
 
 @kernel(inner=True)
@@ -234,8 +252,7 @@ def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top): 
     extra: The e ≥ 0 of Q = XᵀX + eI.
     g: (p,), Xᵀr − eβ.
     """
-    w, length, eps = terms.w, terms.length, terms.eps
-    along, square, size = 0.0, 0.0, 0.0
+    eps, along, square, size = terms.eps, 0.0, 0.0, 0.0
     for t in range(r.shape[0]):
         along += r[t] * y[t]
         square += r[t] * r[t]
@@ -244,7 +261,7 @@ def residual_bound(terms, y, r, extra, state, columns, count, k, beta, g, top): 
         for a in range(count):
             square += extra * beta[columns[a]] * beta[columns[a]]
     raise_by = eps * np.sqrt(square)
-    total = sum_largest(w, length, state, columns, count, k, g, raise_by, top)
+    total = sum_largest(terms, state, columns, count, k, g, raise_by, top)
     above = along - raise_by * np.sqrt(size)
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
@@ -288,7 +305,7 @@ def bound_terms(terms: BoundTerms, beta: Array, g: Array) -> tuple[Array, Array]
     Returns: A lower bound on yᵀy − βᵀQβ (...,), and upper bounds on g_i²/w_i (..., p), whose sums
         may be subtracted without a further margin.
     """
-    w, length, b, yy, reach_y, eps = terms
+    w, length, b, yy, reach_y, eps, _ = terms
     reach = reach_y + np.abs(beta) @ length
     size = np.abs(g) + np.multiply.outer(eps * reach, length)
     values = size * size / w * (1.0 + eps)

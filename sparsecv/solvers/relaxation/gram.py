@@ -106,7 +106,7 @@ class GramForm:
         squares, yy = self.before or (np.diag(self.G), self.yy)
         length = np.sqrt(np.maximum(squares, 0.0) + ridge)
         reach_y, w = float(np.sqrt(max(yy, 0.0))), weights(ridge - half, self.D)
-        return BoundTerms(w, length, self.b, self.yy, reach_y, self.eps)
+        return BoundTerms(w, length, self.b, self.yy, reach_y, self.eps, self.scaled)
 
     def rounding(self, ridge: float, tau: int, upper: float) -> float:
         """How far below ``upper`` enumeration may overlook a support of τ columns; ridge = γ/2."""
@@ -160,4 +160,5 @@ def residual_form(
     form = (np.zeros((0, 0)), X, y, y.copy(), half, squares + half)
     eps = relative_rounding(y.size, 0, problem.distortion)
     w = np.full(columns.size, ridge - half)
-    return form, BoundTerms(w, np.sqrt(squares + ridge), X @ y, yy, float(np.sqrt(yy)), eps)
+    lengths = np.sqrt(squares + ridge)
+    return form, BoundTerms(w, lengths, X @ y, yy, float(np.sqrt(yy)), eps, True)

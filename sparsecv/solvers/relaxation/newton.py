@@ -354,12 +354,11 @@ def next_multiplier(s, fitted, large, low, high):  # type: ignore[no-untyped-def
 
 @kernel
 def newton(  # type: ignore[no-untyped-def]
-    Q, terms, root_w, scaled, state, k, beta, g, lam, target, rounds, tolerance, top, nt
+    Q, terms, root_w, state, k, beta, g, lam, target, rounds, tolerance, top, nt
 ):
     """Solve the relaxation at a node, or go on until its bound reaches ``target``.
 
     Q, terms, root_w: The relaxation in Gram form; ``terms`` is a BoundTerms, and root_w = √w.
-    scaled: Whether D = 0.
     state: (p,), free (0), included (1) or excluded (2) columns; β must be 0 where excluded.
     k: Number of free columns still to choose.
     beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
@@ -376,7 +375,7 @@ def newton(  # type: ignore[no-untyped-def]
             s = max(s, 0.1 * abs(g[columns[a]]) / root_w[columns[a]])
         s = max(s, 1e-300)
     done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
-    bound = gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
+    bound = gram_bound(terms, state, columns, count, k, beta, g, top)
     while steps < SETTINGS.steps and bound < target:
         n, m = list_with_entering(root_w, state, beta, g, s, count, nt)
         if m < 0:
@@ -410,22 +409,22 @@ def newton(  # type: ignore[no-untyped-def]
             full = stalled = True
             continue
         take_step(state, beta, g, t, at, m, nt)
-        bound = gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
+        bound = gram_bound(terms, state, columns, count, k, beta, g, top)
     lam[0] = s
     gram_gradient(Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
-    bound = gram_bound(terms, state, columns, count, k, beta, g, scaled, top)
+    bound = gram_bound(terms, state, columns, count, k, beta, g, top)
     return bound, -1 - steps if out_of_room else steps
 
 
 @kernel
 def newton_path(  # type: ignore[no-untyped-def]
-    Q, terms, root_w, scaled, state, k, beta, g, lam, target, tolerance, top, nt
+    Q, terms, root_w, state, k, beta, g, lam, target, tolerance, top, nt
 ):
     """:func:`newton` from β = 0, g = b: at falling √λ until Σz ≥ k, then to the end.
 
     Started at a √λ far from the solution's, many columns would become active and leave again.
     """
-    here = (Q, terms, root_w, scaled, state, k, beta, g, lam, target)
+    here = (Q, terms, root_w, state, k, beta, g, lam, target)
     columns, count, s, total = nt.columns, list_allowed(state, nt.columns), 0.0, 0
     for a in range(count):
         s = max(s, abs(g[columns[a]]) / root_w[columns[a]])

@@ -331,7 +331,7 @@ class _Search:
     def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
         """Compute the bound in residual form as well, at the best coefficients."""
         now = self.relaxer
-        rows = Relaxer(*form, True, now.state, now.to_choose)
+        rows = Relaxer(*form, now.state, now.to_choose)
         for beta in (self.dual, self.kept):
             rows.start(beta, 0.0)
             self.bound = max(self.bound, rows.bound())

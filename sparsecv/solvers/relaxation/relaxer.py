@@ -19,7 +19,6 @@ class Relaxer:
     """Coefficients β, their gradient g = b − Qβ and √λ of a relaxation, overwritten by solvers.
 
     form, terms: The quadratic part, as ``descent.Sweeps.form`` has it, and the terms of the bound.
-    scaled: Whether D = 0, so that the dual bound may use multiples of the residual.
     state: (p,), free (0), included (1) and excluded (2) columns.
     to_choose: Number of free columns still to choose.
     """
@@ -28,12 +27,10 @@ class Relaxer:
         self,
         form: tuple[Any, ...],
         terms: BoundTerms,
-        scaled: bool,
         state: NDArray[np.int8],
         to_choose: int,
     ) -> None:
-        self.form, self.terms, self.scaled = form, terms, scaled
-        self.state, self.to_choose = state, to_choose
+        self.form, self.terms, self.state, self.to_choose = form, terms, state, to_choose
         self.columns = np.flatnonzero(state != OUT)
         self.root_lam = np.zeros(1)  # √λ; 0 until a solver has started
         self.beta, self.g = np.zeros(state.size), terms.b.copy()
@@ -62,7 +59,7 @@ class Relaxer:
             terms = gram.terms(problem.gamma / 2.0, half)
         state = np.zeros(columns.size, dtype=np.int8) if state is None else state
         to_choose = min(problem.tau, int((state == FREE).sum()))
-        return cls(form, terms, gram is None or gram.scaled, state, to_choose)
+        return cls(form, terms, state, to_choose)
 
     def start(self, beta: Array, root_lam: float) -> None:
         """Go on from other coefficients β (p,), and from another √λ unless that is 0."""
@@ -81,9 +78,9 @@ class Relaxer:
 
     def bound(self) -> float:
         """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
-        problem, here = (self.form, self.terms, self.scaled), (self.beta, self.g, self.top)
         where = (self.state, self.columns, self.columns.size, self.to_choose)
-        return float(kernels.dual_bound(*problem, *where, *here))
+        here = (self.beta, self.g, self.top)
+        return float(kernels.dual_bound(self.form, self.terms, *where, *here))
 
     def decided(
         self, bound: float, target: float, including: bool = True
@@ -112,7 +109,7 @@ class Relaxer:
         Returns: The bound at β, and whether at most ``most_active`` columns were active throughout.
         """
         Q, terms = self.form[0], self.terms
-        problem = (Q, terms, np.sqrt(terms.w), self.scaled, self.state, self.to_choose)
+        problem = (Q, terms, np.sqrt(terms.w), self.state, self.to_choose)
         here = (self.beta, self.g, self.root_lam, target)
         work = newton_work(self.beta.size, most_active)
         if self.beta.any():
@@ -130,7 +127,7 @@ class Relaxer:
             b, w = self.terms.b[free], self.terms.w[free]
             self.root_lam[0] = first_multiplier(b, w, self.to_choose)
         if self.sweeps is None:
-            self.sweeps = kernels.new_sweeps(self.form, self.beta.size, gap, scaled=self.scaled)
+            self.sweeps = kernels.new_sweeps(self.form, self.beta.size, gap)
         limits = self.sweeps.limits
         limits["target"], limits["gap"] = target, gap
         limits["rounds"], limits["shortfall_share"] = rounds, shortfall_share
@@ -152,6 +149,6 @@ class Relaxer:
         terms = terms._replace(w=terms.w[columns], length=terms.length[columns], b=terms.b[columns])
         to_choose = min(self.to_choose, columns.size)
         form = kernels.gram_arrays(self.block(columns))
-        part = Relaxer(form, terms, self.scaled, self.state[columns], to_choose)
+        part = Relaxer(form, terms, self.state[columns], to_choose)
         part.start(self.beta[columns], float(self.root_lam[0]))
         return part

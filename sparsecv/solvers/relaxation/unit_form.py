@@ -14,11 +14,12 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..core.constraints import UnitsLeft
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import EPS, Array, record, zeros
 from .descent import LIMITS
-from .dual_bound import EXTRA, OUT, relative_rounding
+from .dual_bound import EXTRA, OUT, BoundTerms, relative_rounding
 from .gram import GramForm, extraction
 from .unit_relaxation import Units, relax_units
 
@@ -39,31 +40,24 @@ class UnitForm(GramForm):
 
     The lengths that rounding is measured by are those of the groups (``before``).
 
-    units: Units of the problem that are not excluded, shape (m,); all other numbers of units here
-        are places in this array.
+    left: Units of the problem that are not excluded; numbers of units here are their new numbers.
     first, shape (m + 1,): Columns of the u-th unit are first[u] … first[u+1] − 1.
     lower, upper, shape (q,): Bounds on the coefficients.
-    parents: For every unit the units that it needs, all of them if ``strong``.
-    include, shape (m,): 1 for units that must be in.
+    strong: Whether a unit needs all its parents, and not one alone.
     """
 
-    units: NDArray[np.intp]
+    left: UnitsLeft
     first: NDArray[np.int64]
     lower: Array
     upper: Array
-    parents: tuple[tuple[int, ...], ...]
     strong: bool
-    include: NDArray[np.int8]
 
     @classmethod
     def of_units(cls, problem: SparseRidgeProblem, limits: Limits | None = None) -> UnitForm:
         """The form of a problem's constraints, in O(np²) operations."""
         asked, rows = problem.constraints, problem._short
-        left = np.flatnonzero(~asked.exclude)
-        place = np.full(asked.n_units, -1)
-        place[left] = np.arange(left.size)
         blocks, squares, low, high, first, off = [], [], [], [], [0], 0.0
-        for u in left.tolist():
+        for u in asked.left.units.tolist():
             columns = asked.columns[u]
             X, lower, upper = rows[:, columns], asked.lower[columns], asked.upper[columns]
             square = np.einsum("ij,ij->j", X, X)
@@ -79,10 +73,6 @@ class UnitForm(GramForm):
             first.append(first[-1] + X.shape[1])
         X = np.column_stack(blocks)
         G = np.asarray(X.T @ X)
-        above = asked.parents_of
-        parents = tuple(
-            tuple(int(place[a]) for a in above.get(int(u), []) if place[a] >= 0) for u in left
-        )
         own = cls(
             G,
             X.T @ rows[:, problem.p],
@@ -90,13 +80,11 @@ class UnitForm(GramForm):
             np.zeros(G.shape[0]),
             relative_rounding(rows.shape[0], G.shape[0], problem.distortion + off),
             (np.concatenate(squares), problem.yy),
-            units=left,
+            left=asked.left,
             first=np.array(first, dtype=np.int64),
             lower=np.concatenate(low),
             upper=np.concatenate(high),
-            parents=parents,
             strong=asked.strong,
-            include=asked.include[left].astype(np.int8),
         )
         if limits is not None and not limits.affords(2.0 * G.shape[0] ** 3):
             return own
@@ -113,29 +101,30 @@ class UnitForm(GramForm):
         # What G is off by is a share of the groups' lengths and not of the components' lengths.
         return extraction(self.G, rank, self.eps * float((scale / squares).mean()))
 
-    @property
-    def cone(self) -> bool:
-        """Whether multiples of the residual give bounds: D = 0, and bounds are 0 or infinite."""
-        ends = np.append(-self.lower, self.upper)
-        return self.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
+    def terms(self, ridge: float, half: float = 0.0) -> BoundTerms:
+        """The terms of the dual bound; bounds on coefficients may forbid multiples."""
+        found, ends = super().terms(ridge, half), np.append(-self.lower, self.upper)
+        return found._replace(
+            scaled=found.scaled and bool(((ends == 0.0) | (ends == np.inf)).all())
+        )
 
     def arrays(self, gap: float, rounds: int, shortfall_share: float) -> Units:
         """The units for kernels; the numbers limit a relaxation as in ``descent.LIMITS``."""
-        m, p = self.units.size, self.b.size
+        m, p = self.left.units.size, self.b.size
         stops = {"gap": gap, "rounds": rounds, "shortfall_share": shortfall_share}
         return Units(
             first=self.first,
             lower=self.lower,
             upper=self.upper,
             spread=self.spread(),
-            parent_at=np.cumsum([0, *(len(some) for some in self.parents)]).astype(np.int64),
-            parents=np.array([a for some in self.parents for a in some], dtype=np.int64),
+            parent_at=self.left.parent_at,
+            parents=self.left.parents,
             rules=record(RULES, strong=self.strong),
             ones=np.ones(m),
-            theta=np.zeros(p),
+            **zeros("theta rho", p),
             **zeros("listed active", m, of=np.int64),
             **zeros("worth share size least_share scratch", m),
-            limits=record(LIMITS, target=np.inf, scaled=self.cone, **stops),
+            limits=record(LIMITS, target=np.inf, **stops),
         )
 
     def spread(self) -> Array:
@@ -181,7 +170,7 @@ class UnitRelaxer:
         self.Q, self.units = form.quadratic(), form.arrays(gap, rounds, 0.0)
         q = form.b.size
         self.beta, self.g, self.lam = np.zeros(q), form.b.copy(), np.zeros(1)
-        self.top, self.rho = np.zeros(k + EXTRA), np.zeros(q)
+        self.top = np.zeros(k + EXTRA)
 
     def start(self, other: UnitRelaxer) -> UnitRelaxer:
         """Go on from the coefficients and √λ of another relaxation; returns itself."""
@@ -196,6 +185,6 @@ class UnitRelaxer:
     def relax(self, target: float) -> float:
         """The best bound found; the search ends where it reaches the target."""
         self.units.limits["target"] = target
-        here = (self.state, self.k, self.beta, self.g, self.lam, self.form.cone, self.top)
-        best, _ = relax_units(self.Q, self.terms, self.units, *here, self.rho)
+        here = (self.state, self.k, self.beta, self.g, self.lam, self.top)
+        best, _ = relax_units(self.Q, self.terms, self.units, *here)
         return float(best)

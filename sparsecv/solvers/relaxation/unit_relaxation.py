@@ -29,7 +29,7 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, add
 from ..kernels.worth import most_worth
 from .descent import bracketed_multiplier, fit_multiplier
-from .dual_bound import FREE, IN, OUT, bound_of_parts, fill_top, gram_gradient
+from .dual_bound import FREE, IN, OUT, bound_of_sums, gram_gradient, insert, products
 
 
 class UnitDescentSettings(NamedTuple):
@@ -71,6 +71,7 @@ class Units(NamedTuple):
     ones: Array  # (m,)
     scratch: Array  # (m,)
     theta: Array  # (p,)
+    rho: Array  # (p,)
     limits: Any  # of ``descent.LIMITS``
 
 
@@ -95,11 +96,7 @@ def sum_largest_units(terms, units, state, count, k, g, raise_by, top):  # type:
         if state[u] == IN:
             total += value
         elif value > top[k]:
-            c = k
-            while c > 0 and top[c - 1] < value:
-                top[c] = top[c - 1]
-                c -= 1
-            top[c] = value
+            insert(top, k, value)
     for c in range(k):
         total += top[c]
     return total
@@ -117,29 +114,19 @@ def list_units(units, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unit_bound(terms, units, state, count, k, beta, g, scaled, top):  # type: ignore[no-untyped-def]
+def unit_bound(terms, units, state, count, k, beta, g, top):  # type: ignore[no-untyped-def]
     """The dual bound of a node, less all that rounding can lose; −∞ where NaN occurs.
 
     state: (m,), 0 free, 1 included, 2 excluded; ``count`` units are in ``units.listed``.
     k: Number of free units still to choose, ≥ 0.
     beta: (p,), any coefficients; 0 on excluded units.
     g: (p,), b − Qβ computed from β in one go.
-    scaled: Whether multiples of the residual give bounds.
     top: (k + 3,), overwritten as by :func:`~.dual_bound.gram_bound`; ``units.worth`` gets c_u.
     """
-    _, length, b, yy, reach, eps = terms
-    linear, quadratic = 0.0, 0.0
-    for j in range(beta.shape[0]):
-        if beta[j] != 0.0:
-            reach += length[j] * abs(beta[j])
-            linear += beta[j] * b[j]
-            quadratic += beta[j] * (b[j] - g[j])
-    raise_by = eps * reach
-    total = sum_largest_units(terms, units, state, count, k, g, raise_by, top)
-    total *= 1.0 + eps
-    lost = raise_by * reach
-    bound, square = bound_of_parts(yy, linear, quadratic, total, lost, scaled)
-    return fill_top(bound, square, k, raise_by, top)
+    linear, quadratic, reach = products(terms, beta, g)
+    raise_by = terms.eps * reach
+    total = sum_largest_units(terms, units, state, count, k, g, raise_by, top) * (1.0 + terms.eps)
+    return bound_of_sums(terms, linear, quadratic, reach, total, k, top)
 
 
 @kernel(inner=True)
@@ -198,14 +185,14 @@ def best_share(w, units, rho, u, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sweep_units(Q, w, units, state, n, root_lam, beta, g, rho):  # type: ignore[no-untyped-def]
+def sweep_units(Q, w, units, state, n, root_lam, beta, g):  # type: ignore[no-untyped-def]
     """One pass over the n active units at λ = root_lam²; updates β, g = b − Qβ and shares.
 
     Where columns of a unit are not orthogonal, q = Σ|Q_jc| bounds their part of Q from above, so
-    that a step still lowers the objective. rho: (p,), work space.
+    that a step still lowers the objective.
     Returns: The largest Σ (q + w)·step² of a unit, about the largest decrease of the objective.
     """
-    most = 0.0
+    most, rho = 0.0, units.rho
     for a in range(n):
         u = units.active[a]
         begin, end = units.first[u], units.first[u + 1]
@@ -300,7 +287,7 @@ def total_share(units, state, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def relax_units(Q, terms, units, state, k, beta, g, lam, scaled, top, rho):  # type: ignore[no-untyped-def]
+def relax_units(Q, terms, units, state, k, beta, g, lam, top):  # type: ignore[no-untyped-def]
     """Solve the relaxation at a node until one of ``units.limits`` is reached.
 
     Every round computes a bound at β, then a new √λ, then passes over the active units.
@@ -308,7 +295,7 @@ def relax_units(Q, terms, units, state, k, beta, g, lam, scaled, top, rho):  # t
     state: (m,), free (0), included (1) or excluded (2) units; β must be 0 where excluded.
     k: Number of free units still to choose.
     beta, g, lam: Coefficients (p,) to start from, b − Qβ (p,), and √λ (1,); all are overwritten.
-    top: (k + 3,), as :func:`unit_bound` writes it at the last β. rho: (p,), work space.
+    top: (k + 3,), as :func:`unit_bound` writes it at the last β.
     Returns: The best bound of all rounds, and the bound at the last β.
     """
     stop, w, count = units.limits[0], terms.w, list_units(units, state)
@@ -317,7 +304,7 @@ def relax_units(Q, terms, units, state, k, beta, g, lam, scaled, top, rho):  # t
     while True:
         rounds += 1
         gram_gradient(Q, terms.b, beta, g)
-        last = unit_bound(terms, units, state, count, k, beta, g, scaled, top)
+        last = unit_bound(terms, units, state, count, k, beta, g, top)
         best = max(best, last)
         if best >= stop.target or rounds > stop.rounds:
             break
@@ -338,7 +325,7 @@ def relax_units(Q, terms, units, state, k, beta, g, lam, scaled, top, rho):  # t
         n = list_active_units(units, state, count, beta, s * s)
         tolerance = SETTINGS.gap_share * stop.gap * max(abs(value), 1e-300)
         for _ in range(SETTINGS.passes):
-            if sweep_units(Q, w, units, state, n, s, beta, g, rho) <= tolerance:
+            if sweep_units(Q, w, units, state, n, s, beta, g) <= tolerance:
                 break
     lam[0] = s
     return best, last

@@ -6,19 +6,19 @@ intervals.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import typer
 from rich.console import Console
 from rich.markup import escape
 
 from ..errors import InputError
+from .options import Options, option
 
 if TYPE_CHECKING:
+    from ..design.design import Design
     from ..design.fold_models import FoldModels
     from ..design.prepare import Standardised
     from ..selection.choice import Choice
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..selection.study import Study
     from ..solvers.core.problem import SparseRidgeProblem
 
-Command = TypeVar("Command", bound=Any)
-PANEL = "What else to find out"
 # A subset counts as good if the CV error of its size exceeds the least of all sizes by at most this
 # share, and its own that of the best subset of its size.
 # Doubled, more subsets count, and the shares of the columns come closer to each other.
@@ -59,46 +57,18 @@ class Wanted(NamedTuple):
         return self.n_best is not None or self.criteria or self.stepwise
 
 
-def _option(kind: Any, text: str, name: str | None = None) -> Any:
-    names = () if name is None else (name,)
-    return Annotated[kind, typer.Option(*names, help=text, rich_help_panel=PANEL)]
-
-
-OPTIONS: dict[str, tuple[Any, Any]] = {
-    "size": (_option(int | None, "The model of this size, by the same rule."), None),
-    "n_best": (
-        _option(int | None, "Also the N best subsets of each size, and their columns."),
-        None,
-    ),
-    "criteria": (_option(bool, "Also AIC, BIC, EBIC and Cp of each size.", "--criteria"), False),
-    "stepwise": (_option(bool, "Also what forward steps would have missed.", "--stepwise"), False),
-    "sql": (
-        _option(Path | None, "Write the model as an SQL expression here (- the screen)."),
-        None,
-    ),
-    "intervals": (
-        _option(bool, "With --save: keep what sparsecv predict --coverage needs.", "--intervals"),
-        False,
+OPTIONS: Options = {
+    "size": option(int | None, "The model of this size, by the same rule."),
+    "n_best": option(int | None, "Also the N best subsets of each size, and their columns."),
+    "criteria": option(bool, "Also AIC, BIC, EBIC and Cp of each size.", "--criteria"),
+    "stepwise": option(bool, "Also what forward steps would have missed.", "--stepwise"),
+    "sql": option(Path | None, "Write the model as an SQL expression here (- the screen)."),
+    "intervals": option(
+        bool, "With --save: keep what sparsecv predict --coverage needs.", "--intervals"
     ),
 }
-OF_FOLDS = ("size", "intervals")  # options of ``cv`` alone
-
-
-def with_answers(command: Command, *, folds: bool = True) -> Command:
-    """The command itself, with the options above among those that its ``**asking`` takes.
-
-    folds: Whether the command cross-validates.
-    """
-    signature = inspect.signature(command)
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
-        for name, (kind, value) in OPTIONS.items()
-        if folds or name not in OF_FOLDS
-    ]
-    every = [*signature.parameters.values(), *more]
-    command.__signature__ = signature.replace(parameters=every)
-    command.__annotations__ = {one.name: one.annotation for one in every}
-    return command
+# The options of ``fit``, which does not cross-validate.
+WITHOUT_FOLDS = {name: OPTIONS[name] for name in ("n_best", "criteria", "stepwise", "sql")}
 
 
 def taken(asking: dict[str, Any], save: Path | None) -> Wanted:
@@ -117,23 +87,13 @@ def taken(asking: dict[str, Any], save: Path | None) -> Wanted:
 def after_folds(study: Study, choice: Choice, wanted: Wanted) -> dict[str, Any]:
     """The tables that ``sparsecv cv`` was asked for, under the names of the estimator's."""
     from ..selection.alternatives import alternatives, column_table
-    from ..selection.criteria import criteria
-    from ..selection.sizes import forward_steps, models_by_size, subsets_by_size
+    from ..selection.sizes import models_by_size, subsets_by_size
 
-    found: dict[str, Any] = {}
     if not wanted.tables:
-        return found
-    full, design, sizes = study.data.full(), study.design, models_by_size(study, choice)
-    if wanted.criteria:
-        supports = [model.support for model in sizes.models]
-        found["criteria_"] = {
-            "tau": sizes.tau,
-            "cv_error": sizes.cv_error,
-            **criteria(full, design, study.data.total, supports),
-        }
+        return {}
+    full, sizes = study.data.full(), models_by_size(study, choice)
     subsets = subsets_by_size(study, choice)
-    if wanted.stepwise:
-        found["forward_steps_"] = forward_steps(full, design, subsets)
+    found = _of_sizes(full, study.design, study.data.total, sizes, subsets, wanted)
     if wanted.n_best is not None:
         found["alternatives_"] = alternatives(study, subsets, wanted.n_best)
         found["column_table"] = column_table(study, subsets, found["alternatives_"], GOOD)
@@ -154,24 +114,39 @@ def without_folds(
     seconds: Limit of the search for the n best subsets.
     """
     from ..selection.alternatives import alternatives_table, ranked_by_size
+
+    if not wanted.tables:
+        return {}
+    design, sizes = ready.design, every()
+    found = _of_sizes(problem, design, ready.total, sizes, sizes, wanted)
+    if wanted.n_best is not None:
+        ranked = ranked_by_size(problem, design, sizes, wanted.n_best, seconds)
+        found["alternatives_"] = alternatives_table(problem, design, sizes, ranked, None)
+    return found
+
+
+def _of_sizes(
+    problem: SparseRidgeProblem,
+    design: Design,
+    n: float,
+    sizes: SizeModels,
+    subsets: SizeModels,
+    wanted: Wanted,
+) -> dict[str, Any]:
+    """The criteria of models, and forward steps beside the best subsets of the same sizes.
+
+    n: Number of rows, or the sum of their weights.
+    """
     from ..selection.criteria import criteria
     from ..selection.sizes import forward_steps
 
     found: dict[str, Any] = {}
-    if not wanted.tables:
-        return found
-    design, sizes = ready.design, every()
     if wanted.criteria:
-        supports = [model.support for model in sizes.models]
-        found["criteria_"] = {
-            "tau": sizes.tau,
-            **criteria(problem, design, ready.total, supports),
-        }
+        held_out = {} if np.isnan(sizes.cv_error).all() else {"cv_error": sizes.cv_error}
+        values = criteria(problem, design, n, [model.support for model in sizes.models])
+        found["criteria_"] = {"tau": sizes.tau, **held_out, **values}
     if wanted.stepwise:
-        found["forward_steps_"] = forward_steps(problem, design, sizes)
-    if wanted.n_best is not None:
-        ranked = ranked_by_size(problem, design, sizes, wanted.n_best, seconds)
-        found["alternatives_"] = alternatives_table(problem, design, sizes, ranked, None)
+        found["forward_steps_"] = forward_steps(problem, design, subsets)
     return found
 
 

@@ -3,111 +3,56 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, file_faults
-from .options import names_in, note
+from .options import Options, names_in, note, option
 
 if TYPE_CHECKING:
     from ..design.design import Design
     from ..solvers.core.column_rules import ResolvedRules
     from ..tables.rows import RowSource
 
-Command = TypeVar("Command", bound=Callable[..., None])
-PANEL = "Constraints on columns"
-Include = Annotated[
-    str | None,
-    typer.Option(help="Columns that are in every model, as a,b.", rich_help_panel=PANEL),
-]
-Exclude = Annotated[
-    str | None, typer.Option(help="Columns that are in no model, as a,b.", rich_help_panel=PANEL)
-]
-ColumnGroups = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Columns that enter together and count once: NAME=a,b,c (repeatable), or a CSV file "
+OPTIONS: Options = {
+    "include": option(str | None, "Columns that are in every model, as a,b."),
+    "exclude": option(str | None, "Columns that are in no model, as a,b."),
+    "column_groups": option(
+        list[str] | None,
+        "Columns that enter together and count once: NAME=a,b,c (repeatable), or a CSV file "
         "of the columns column,group.",
-        rich_help_panel=PANEL,
     ),
-]
-SplitFactors = Annotated[
-    bool,
-    typer.Option(
+    "split_factors": option(
+        bool,
+        "With --one-hot: each 0/1 column enters alone, not the columns of a factor together.",
         "--split-factors",
-        help="With --one-hot: each 0/1 column enters alone, not the columns of a factor together.",
-        rich_help_panel=PANEL,
     ),
-]
-Heredity = Annotated[
-    Literal["strong", "weak"] | None,
-    typer.Option(
-        help="A column named a:b needs a and b (strong), or one of them (weak).",
-        rich_help_panel=PANEL,
+    "heredity": option(
+        Literal["strong", "weak"] | None,
+        "A column named a:b needs a and b (strong), or one of them (weak).",
     ),
-]
-Positive = Annotated[
-    str | None,
-    typer.Option(
+    "positive": option(
+        str | None,
+        "Columns whose coefficients are not negative; without names all.",
         metavar="[a,b]",
-        help="Columns whose coefficients are not negative; without names all.",
-        rich_help_panel=PANEL,
     ),
-]
-Bounds = Annotated[
-    list[str] | None,
-    typer.Option(
+    "bounds": option(
+        list[str] | None,
+        "Bounds on a coefficient, in the table's units, such as age:0:2 or age::2; may be "
+        "repeated.",
         "--bounds",
         metavar="COL:LOW:HIGH",
-        help="Bounds on a coefficient, in the table's units, such as age:0:2 or age::2; may be "
-        "repeated.",
-        rich_help_panel=PANEL,
     ),
-]
-PenaltyFactors = Annotated[
-    list[str] | None,
-    typer.Option(
+    "penalty_factors": option(
+        list[str] | None,
+        "Factor F of a column's penalty; with 0 the column is in every model, not penalised "
+        "and not counted; may be repeated.",
         "--penalty-factors",
         metavar="COL:F",
-        help="Factor F of a column's penalty; with 0 the column is in every model, not penalised "
-        "and not counted; may be repeated.",
-        rich_help_panel=PANEL,
     ),
-]
-
-
-OPTIONS: dict[str, tuple[Any, Any]] = {
-    "include": (Include, None),
-    "exclude": (Exclude, None),
-    "column_groups": (ColumnGroups, None),
-    "split_factors": (SplitFactors, False),
-    "heredity": (Heredity, None),
-    "positive": (Positive, None),
-    "bounds": (Bounds, None),
-    "penalty_factors": (PenaltyFactors, None),
 }
-
-
-def with_constraints(command: Command) -> Command:
-    """The command itself, with the options above in the place of its ``**asking``."""
-    hints = get_type_hints(command, include_extras=True)
-    own = [
-        one.replace(annotation=hints[name])
-        for name, one in inspect.signature(command).parameters.items()
-        if one.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
-        for name, (kind, value) in OPTIONS.items()
-    ]
-    command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
-    return command
 
 
 def asked_of(

@@ -89,8 +89,7 @@ INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by t
 INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was computed"
 
 
-@answers.with_answers
-@asks.with_constraints
+@shared.with_options(asks.OPTIONS | answers.OPTIONS)
 def cv(
     data: shared.Data,
     target: shared.Target = None,

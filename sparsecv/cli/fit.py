@@ -35,8 +35,7 @@ Plot = Annotated[
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
-@partial(answers.with_answers, folds=False)
-@asks.with_constraints
+@shared.with_options(asks.OPTIONS | answers.WITHOUT_FOLDS)
 def fit(
     data: shared.Data,
     tau: Annotated[int, typer.Option(help="Largest number of features.")],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 from typer.models import OptionInfo
@@ -128,9 +129,48 @@ PANELS = {
     "Folds": "folds repeats nested test seed",
     "Model": "tau gamma rule compare protocol scale no_intercept learner loss lambdas classify",
     "Search and proof": "method tol search_bounds mio_limit backend prove time_limit search solver",
-    "Output": "json_file save plot html table quiet out sql size n_best criteria coverage",
+    "Output": "json_file save plot html table quiet out coverage",
     "Machine": "jobs checkpoint dask",
+    "Constraints on columns": "include exclude column_groups split_factors heredity positive "
+    "bounds penalty_factors",
+    "What else to find out": "size n_best criteria stepwise sql intervals",
 }
+Command = TypeVar("Command", bound=Any)
+Options = dict[str, Any]  # Annotations by the names of the parameters.
+
+
+def option(kind: Any, text: str, *names: str, **more: Any) -> Any:
+    """The annotation of an option that a command takes among its ``**asking``."""
+    return Annotated[kind, typer.Option(*names, help=text, **more)]
+
+
+def with_options(offered: Options) -> Callable[[Command], Command]:
+    """A decorator that puts options in the place of the ``**asking`` of a command.
+
+    Without the option a flag is False, and any other value None.
+    """
+
+    def decorate(command: Command) -> Command:
+        hints, unset = get_type_hints(command, include_extras=True), {bool: False}
+        own = [
+            one.replace(annotation=hints[name])
+            for name, one in inspect.signature(command).parameters.items()
+            if one.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        more = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=unset.get(kind.__origin__),
+                annotation=kind,
+            )
+            for name, kind in offered.items()
+        ]
+        command.__signature__ = inspect.Signature([*own, *more])
+        command.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
+        return command
+
+    return decorate
 
 
 def in_panels(command: Callable[..., None]) -> Callable[..., None]:

@@ -56,7 +56,7 @@ Plot = Annotated[
 ]
 
 
-@asks.with_constraints
+@shared.with_options(asks.OPTIONS)
 def stability(
     data: shared.Data,
     learner: Learner = "sparse-ridge",

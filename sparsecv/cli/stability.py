@@ -153,15 +153,11 @@ def _check_files(learner: str, search: str | None, plot: Path | None, save: Path
 
 def _save(path: Path, source: RowSource, model: Any) -> None:
     """Write the chosen model, a fitted SparseRidge or SparseRidgeCV, to the file of --save."""
-    from ..design.model import FittedModel
     from ..design.saved import SavedModel
 
-    proof = model.objective_, model.lower_bound_, model.status_ == "optimal"
-    fitted = FittedModel(model.support_, model.coef_, model.intercept_, *proof)
-    gamma = model.gamma_ if hasattr(model, "gamma_") else model.gamma
-    what: Any = {"tau": model.tau_, "gamma": gamma}
-    names, target, levels = source.feature_names, source.target_name, source.levels
-    SavedModel.of(fitted, names, target=target, levels=levels, **what).write(path)
+    what: Any = {"tau": model.tau_, "gamma": model._own_gamma(), "levels": source.levels}
+    names, target = source.feature_names, source.target_name
+    SavedModel.of(model._fitted(), names, target=target, **what).write(path)
 
 
 def _show(console: Console, found: dict[str, Any]) -> None:

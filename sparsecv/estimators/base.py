@@ -206,15 +206,30 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if self.coef_.ndim > 1:
             how = "save each of estimators_" if hasattr(self, "estimators_") else "fit each alone"
             raise InputError(f"{what} one response and this model has several: {how}")
-        names = getattr(self, "feature_names_in_", None)
-        features = [f"x{j}" for j in range(self.coef_.size)] if names is None else map(str, names)
+        return SavedModel.of(
+            self._fitted(),
+            self._labels(self.coef_.size),
+            named=hasattr(self, "feature_names_in_"),
+            tau=self.tau_,
+            gamma=self._own_gamma(),
+            fills=getattr(self, "_fills_", None),
+            intervals=self._intervals() if intervals else None,
+        )
+
+    def _fitted(self) -> FittedModel:
+        """The model of one response, proved where everything that was searched for is."""
         proof = self.objective_, self.lower_bound_, self.status_ == "optimal"
-        model = FittedModel(self.support_, self.coef_, self.intercept_, *proof)
-        tau, gamma = self.tau_, self.gamma_ if hasattr(self, "gamma_") else self.gamma
-        kept: dict[str, Any] = {"named": names is not None, "tau": tau, "gamma": gamma}
-        kept["intervals"] = self._intervals() if intervals else None
-        kept["fills"] = getattr(self, "_fills_", None)
-        return SavedModel.of(model, list(features), **kept)
+        return FittedModel(self.support_, self.coef_, self.intercept_, *proof)
+
+    def _own_gamma(self) -> float:
+        """The γ of the model, whether it was chosen or given."""
+        return float(self.gamma_ if hasattr(self, "gamma_") else self.gamma)
+
+    def _labels(self, p: int) -> list[str]:
+        """Names of the p columns passed to ``fit``; x0, x1 and so on where they had none."""
+        return [
+            str(name) for name in getattr(self, "feature_names_in_", map("x{}".format, range(p)))
+        ]
 
     def _intervals(self) -> FoldModels:
         """What prediction intervals are made from."""
@@ -269,8 +284,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         y = y.astype(np.float64)
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
-        names = getattr(self, "feature_names_in_", None)
-        labels = [f"x{j}" for j in range(X.shape[1])] if names is None else [str(s) for s in names]
+        labels = self._labels(X.shape[1])
         checked_fill(self.missing)
         for j in [] if np.isfinite(X).all() else np.flatnonzero(~np.isfinite(X).all(axis=0)):
             if self.missing and not (np.isinf(X[:, j]).any() or np.isnan(X[:, j]).all()):
@@ -286,7 +300,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         groups = None if groups is None else np.asarray(groups)
         if groups is not None and groups.shape != y.shape[:1]:
             raise InputError(f"groups needs one entry per row ({len(y)}); got shape {groups.shape}")
-        asked = self._asked(X.shape[1], None if names is None else labels)
+        asked = self._asked(X.shape[1], labels if hasattr(self, "feature_names_in_") else None)
         whole, fills = filled(X, self.missing, weights)
         if self.missing:
             self._fills_ = fills

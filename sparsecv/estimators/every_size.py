@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 from os import PathLike
@@ -12,7 +13,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..design.design import Design
-from ..design.model import FittedModel
 from ..errors import InputError
 from ..plots.findings import Findings, short, whole_report
 from ..plots.page import fragment, write
@@ -194,19 +194,15 @@ class EverySize(SparseLinearModel):
     def _findings(self) -> Findings:
         """What the report is made from."""
         rows = self._rows()
-        names = getattr(self, "feature_names_in_", None)
         p = self.coef_.size
-        bounds = self.objective_, self.lower_bound_, self._proved_
-        model = FittedModel(self.support_, self.coef_, self.intercept_, *bounds)
-        gamma = self.gamma_ if hasattr(self, "gamma_") else self.gamma
         return Findings(
             f"{type(self).__name__}: {self.support_.size} of {p} columns",
-            [f"x{j}" for j in range(p)] if names is None else [str(name) for name in names],
+            self._labels(p),
             "y",
             rows.n,
             rows.design,
-            model,
-            float(gamma),
+            replace(self._fitted(), proved=self._proved_),
+            self._own_gamma(),
             self._sizes_,
             alternatives=self.alternatives_ if self.n_best is not None else None,
         )

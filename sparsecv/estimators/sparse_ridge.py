@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from ..cv.settings import Settings, checked_gammas
-from ..design.model import FittedModel, fitted_model
+from ..design.model import fitted_model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.alternatives import alternatives_table, ranked_by_size
 from ..selection.sizes import SizeModels, models_at_gamma
@@ -247,9 +247,7 @@ class SparseRidge(EverySize):
 
     def _models_by_size(self) -> SizeModels:
         problem, design, _ = self._run_
-        bounds = self.objective_, self.lower_bound_, self.status_ == "optimal"
-        own = FittedModel(self.support_, self.coef_, self.intercept_, *bounds)
-        return models_at_gamma(problem, design, self.tau_, own, self.time_limit)
+        return models_at_gamma(problem, design, self.tau_, self._fitted(), self.time_limit)
 
     def _alternatives(self, n: int) -> dict[str, Any]:
         problem, design, _ = self._run_

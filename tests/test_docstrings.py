@@ -6,6 +6,7 @@ Inside, a sentence does: which parameters have shapes, units or conditions is fo
 import ast
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -54,9 +55,23 @@ RETURNED = {  # records, whose attributes are read
     "sparsecv.risk.candidates": "Development NestedEstimate",
     "sparsecv.risk.estimates": "RiskEstimate",
     "sparsecv.risk.lower_bound": "LowerBoundExample",
+    "sparsecv.selection.choice": "Choice",
     "sparsecv.selection.partial_errors": "PartialErrors Selection",
+    "sparsecv.selection.projection": "Projection",
     "sparsecv.cv.minimum": "GlobalMinimum",
+    "sparsecv.cv.results": "Best CVResult GammaResult Step",
+    "sparsecv.design.folds": "Folds",
     "sparsecv.solvers": "Proof Solution SupportPath SupportsAlongGamma",
+    "sparsecv.solvers.core.result": "Work",
+    "sparsecv.solvers.leaps.all_sizes": "BestSubsets",
+    "sparsecv.solvers.leaps.deleted_rows": "DeletedRowSubsets",
+    "sparsecv.solvers.leaps.gamma_range": "SupportInterval",
+    "sparsecv.solvers.relaxation.ellipsoid": "Ellipsoid",
+    "sparsecv.solvers.relaxation.perspective": "Relaxation",
+    "sparsecv.solvers.relaxation.screening": "Screening",
+    "sparsecv.tables.datasets": "DatasetInfo",
+    "sparsecv.tables.rows": "RowSource",
+    "sparsecv.tables.synthetic": "Synthetic",
 }
 NEEDS_AN_EXTRA = {"xgboost"}  # no doctest
 
@@ -121,6 +136,17 @@ def _lacking(function: Any, text: str) -> list[str]:
     return [section for section, needed in wanted.items() if needed and not _has(section, text)]
 
 
+def documented_attributes(kind: type) -> set[str]:
+    """The names that the section "Attributes" of a class, or of one it extends, describes."""
+    found: set[str] = set()
+    for one in kind.__mro__:
+        _, _, after = inspect.cleandoc(one.__doc__ or "").partition("\nAttributes\n----------\n")
+        section = re.split(r"\n\w[\w ]+\n-{3,}\n", after)[0]
+        for names in re.findall(r"^([\w, ]+?) :", section, re.M):
+            found |= {name.strip() for name in names.split(",")}
+    return found
+
+
 @pytest.mark.parametrize(("module", "name"), _named(CALLED))
 def test_what_a_user_calls_is_documented_in_full(module: str, name: str) -> None:
     value = _imported(module, name)
@@ -144,7 +170,23 @@ def test_what_a_user_calls_is_documented_in_full(module: str, name: str) -> None
 
 @pytest.mark.parametrize(("module", "name"), _named(RETURNED))
 def test_what_a_user_is_given_names_its_attributes(module: str, name: str) -> None:
-    assert _has("Attributes", inspect.getdoc(_imported(module, name)) or "")
+    record = _imported(module, name)
+    fields = {
+        each
+        for one in record.__mro__
+        if one.__module__.startswith("sparsecv.")
+        for each in one.__dict__.get("__annotations__", {})
+        if not each.startswith("_")
+    }
+    assert fields - documented_attributes(record) == set()
+
+
+@pytest.mark.parametrize(("module", "name"), _named(RETURNED))
+def test_what_a_user_is_given_has_a_page(module: str, name: str) -> None:
+    page = (PACKAGE.parent / "docs" / "api.rst").read_text(encoding="utf-8")
+    path = f"{module}.{name}".removeprefix("sparsecv.")
+    ends = {path.split(".", cut)[-1] for cut in range(path.count(".") + 1)}
+    assert any(f"\n   {end}\n" in page for end in ends), path
 
 
 @pytest.mark.parametrize("path", MODULES)

@@ -30,22 +30,38 @@ MAX_BOUND_RATIO = 2.0
 class GammaResult:
     """Cross-validation at one γ for every wanted τ: the tables of a :class:`CVResult` at that γ.
 
-    gamma, taus: The γ, and the sizes, shape (τ,).
-    cv_error: h(γ, τ) of eq. (2), main paper, the mean squared error of the answers, shape (τ,).
-    std_error: Standard error of ``cv_error`` over folds, shape (τ,).
-    lower, upper: Bounds on the error of optimal supports, shape (τ,).
-    exact: Whether every fold is proved, so that ``cv_error`` and both bounds agree, shape (τ,).
-    n_mio, n_nodes, seconds: Number of mixed-integer problems, of nodes, and seconds at this γ.
-    mio_by_tau: Number of mixed-integer problems of every τ, shape (τ,).
-    supports, choice: ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, in solved
-        columns.
-    fold_error: Squared errors of every fold, summed over its rows, shape (τ, k).
-    most: The largest number of columns of a support.
-    models, model_objective, model_bound, model_proved: For every τ the best support known of all
-        rows, its training objective, a lower bound on the least objective, and whether it is least.
-    status: "optimal" where every fold and every model is proved (where only the best τ was searched
-        for: where it is known to the tolerance), else the limit met.
-    history: Of a search of the best τ, a row [problems solved, index of τ, lower, upper] for every
+    Attributes
+    ----------
+    gamma, taus : float, and ndarray of int, shape (τ,)
+        The γ, and the sizes.
+    cv_error : ndarray, shape (τ,)
+        h(γ, τ) of eq. (2), main paper, the mean squared error of the answers.
+    std_error : ndarray, shape (τ,)
+        Standard error of ``cv_error`` over folds.
+    lower, upper : ndarray, shape (τ,)
+        Bounds on the error of optimal supports.
+    exact : ndarray of bool, shape (τ,)
+        Whether every fold is proved, so that ``cv_error`` and both bounds agree.
+    n_mio, n_nodes, seconds : int, int and float
+        Number of trees that were searched at this γ, each for one τ or for all, of their nodes, and
+        seconds.
+    mio_by_tau : ndarray of int, shape (τ,)
+        Of the mixed-integer problems of each τ, one for each fold, how many took part in a tree
+        search. Bounds alone have proved the others. A tree that serves all folds counts once.
+    supports, choice : list of ndarray, and ndarray of int, shape (τ, k)
+        ``supports[choice[t, j]]`` is fold j's support at ``taus[t]``, in the columns that vary.
+    fold_error : ndarray, shape (τ, k)
+        Squared errors of every fold, summed over its rows.
+    most : int
+        The largest number of columns of a support.
+    models, model_objective, model_bound, model_proved : list of ndarray, and ndarrays, shape (τ,)
+        For every τ the best support known of all rows, its training objective, a lower bound on the
+        least objective, and whether it is least.
+    status : Status
+        Optimal where every fold and every model is proved (where only the best τ was searched for:
+        where it is known to the tolerance), else the limit met.
+    history : ndarray
+        Of a search of the best τ, a row [problems solved, index of τ, lower, upper] for every
         change.
     """
 
@@ -116,11 +132,27 @@ def bounds_text(lower: float, estimate: float, upper: float) -> str:
 
 @dataclass(frozen=True)
 class Best:
-    """The chosen (τ, γ).
+    """The pair (τ, γ) of least CV error on a surface.
 
-    ``lower_bound`` holds for the least CV error over the whole grid; ``certified`` means the
-    choice attains it. ``one_se`` is the smallest τ of the whole surface whose error, at the γ
-    ``one_se_gamma_index`` that is best for that τ, is within one standard error of the least.
+    Attributes
+    ----------
+    gamma_index, tau_index : int
+        Position of the pair on the surface.
+    gamma, tau : float, int
+        The pair.
+    cv_error, std_error : float
+        h(γ, τ) of the pair, and its standard error over folds.
+    upper : float
+        Upper bound on the exact h(γ, τ) of the pair; h itself where it is proved.
+    lower_bound : float
+        Lower bound on the least CV error over the whole surface.
+    certified : bool
+        Whether the pair is proved to have the least CV error of the surface.
+    one_se : int
+        The smallest τ of the whole surface whose error, at the γ that is best for that τ, is within
+        one standard error of the least.
+    one_se_gamma_index : int
+        Position of that γ.
     """
 
     gamma_index: int
@@ -140,11 +172,18 @@ class Best:
 class Step:
     """One iteration of the alternating minimisation: the τ step at ``gamma``, then the γ step.
 
-    tau: Best τ at this γ.
-    cv_error: h(γ, τ) there.
-    certified: Whether no τ does better at this γ (to the tolerance of a search).
-    next_gamma, next_tau, predicted: What the γ step proposes, and h there if every fold kept its
-        support.
+    Attributes
+    ----------
+    gamma, tau : float, int
+        The γ at which the iteration begins, and the best τ at this γ.
+    cv_error : float
+        h(γ, τ) of the two.
+    certified : bool
+        Whether no τ does better at this γ (to the tolerance of a search).
+    next_gamma, next_tau : float, int
+        The pair that the γ step proposes.
+    predicted : float
+        h at the proposed pair if every fold kept its support.
     """
 
     gamma: float
@@ -160,15 +199,38 @@ class Step:
 class CVResult:
     """Cross-validation over a grid of γ and τ.
 
-    tables: For every attribute of :class:`GammaResult` its values along γ.
-    tolerance: Where only the least CV error at every γ was searched for, the relative tolerance of
-        that error; h(γ, τ) then is an interval where τ was ruled out early.
-    prove: What was to be proved ("choice" or "all", :class:`~sparsecv.cv.settings.Settings`).
-    trace, ended: Where τ and γ were minimised in turn, the iterations and how they ended:
-        "converged", "cycle", "iterations" or "time limit".
-    edge: Where the best γ is at the end of the default grid and the grid could not be extended, a
+    Attributes
+    ----------
+    folds : Folds
+        The rows that are held out in turn.
+    gammas, taus : ndarray, shape (γ,) and (τ,)
+        The ridge weights and the sizes of the grid.
+    tables : dict
+        For every attribute of :class:`GammaResult` its values along γ; :meth:`table` gives one as
+        an array, and ``by_gamma`` all of them at each γ.
+    seconds : float
+        Wall time of the whole evaluation.
+    complete : bool
+        Whether every h(γ, τ) is exact.
+    finished : bool
+        Whether everything asked for is proved: h at every τ, the choice, or the best τ.
+    status : Status
+        Optimal where every fold and every model is proved, else the limit that was met.
+    by_gamma : list of GammaResult
+        The results at every γ.
+    tolerance : float or None
+        Where only the least CV error at every γ was searched for, the relative tolerance of that
+        error; h(γ, τ) then is an interval where τ was ruled out early.
+    prove : str
+        What was to be proved ("choice" or "all", as of :class:`sparsecv.SparseRidgeCV`).
+    trace, ended : list of Step, str
+        Where τ and γ were minimised in turn, the iterations and how they ended: "converged",
+        "cycle", "iterations" or "time limit".
+    edge : str
+        Where the best γ is at the end of the default grid and the grid could not be extended, a
         text that says why.
-    minimum: Where a range of γ was searched, what is proved of the least error in it.
+    minimum : GlobalMinimum or None
+        Where a range of γ was searched, what is proved of the least error in it.
     """
 
     folds: Folds

@@ -18,14 +18,26 @@ Index = NDArray[np.intp]
 class Folds:
     """The k sets of rows that are held out in turn, of n rows.
 
-    kind: How the folds were asked for: "loo", "kfold", "size", "time" (:class:`TimeOrdered`),
+    Attributes
+    ----------
+    kind : str
+        How the folds were asked for: "loo", "kfold", "size", "time" (rows in order of time),
         "custom" (a splitter, pairs or one group at a time), or "all" for one fold of all rows.
-    n: Number of rows.
-    sizes, shape (k,): Number of rows that every fold holds out.
-    label, shape (n,), or None: Fold of every row, where the folds partition the rows and every fold
-        trains on all rows that it does not hold out.
-    pairs: Training and held-out row numbers of every fold, only where ``label`` is None.
-    groups, shape (n,), or None: Group of every row; K folds keep the rows of a group together.
+    n, k : int
+        Number of rows and of folds.
+    sizes : ndarray of int, shape (k,)
+        Number of rows that every fold holds out.
+    label : ndarray of int, shape (n,), or None
+        Fold of every row, where the folds partition the rows and every fold trains on all rows that
+        it does not hold out.
+    pairs : list of tuple of ndarray
+        Training and held-out row numbers of every fold, only where ``label`` is None.
+    groups : ndarray of int, shape (n,), or None
+        Group of every row; K folds keep the rows of a group together.
+    leave_one_out : bool
+        Whether every row is a fold of its own.
+    is_partition : bool
+        Whether every row is held out once, by folds that train on all other rows.
     """
 
     kind: str

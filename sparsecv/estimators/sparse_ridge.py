@@ -80,6 +80,7 @@ class SparseRidge(EverySize):
         Coefficients in original units. With q ≥ 2 responses the shape is (q, p), and attributes
         below have an entry for each response: lists of ``support_`` and ``status_``, else arrays.
     intercept_ : float
+        What is added to X @ coef_; 0 without ``fit_intercept``.
     support_ : ndarray of int
         Selected columns, increasing.
     tau_ : int
@@ -112,9 +113,8 @@ class SparseRidge(EverySize):
         listed before it). Where ``time_limit`` (else 60 s) ends the search, good subsets
         stand there that are not proved, and beyond 168 columns those known besides. "cv_error" and
         "std_error" are NaN here.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where X had column names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns of X, and their names where X had names.
 
     Examples
     --------

@@ -160,13 +160,19 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se,
         averaged and projected: whether everything looked at is proved.
     cv_results_ : dict of arrays, one entry per (γ, τ)
-        "gamma", "tau", "cv_error", "std_error", "lower", "upper", "exact", "mio_by_tau".
+        "gamma", "tau"; "cv_error" (h(γ, τ), an estimate where it is not proved) and its
+        "std_error" over folds; "lower", "upper" (the exact h lies between); "exact" (h is
+        proved); "mio_by_tau" (of the mixed-integer problems at this γ and τ, one for each fold, how
+        many took part in a tree search; bounds alone proved the others, and a tree that serves
+        all folds counts once).
     surface_ : dict of arrays
-        The same with shape (γ, τ), "gamma" (γ,) and "tau" (τ,); "n_mio", "n_nodes" and "seconds"
-        have shape (γ,).
+        The same with shape (γ, τ), "gamma" (γ,) and "tau" (τ,); besides, with shape (γ,), "n_mio"
+        (trees that were searched, each for one τ or for all), "n_nodes" (their nodes) and
+        "seconds".
     cv_error_bounds_ : tuple of float
         Lower and upper bound of the least CV error over everything searched.
     folds_ : sparsecv.design.folds.Folds
+        Which rows were held out together.
     sizes_ : dict, one entry per size
         Only with the rule projected: "tau", "columns" (positions), "gamma", "distance" (mean
         squared distance to the average on held-out rows), "cv_error", "std_error", "proved" (the
@@ -202,9 +208,11 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         has ``rule_``, ``folds_`` and, with an entry for each response, ``tau_``, ``gamma_``,
         ``cv_error_``, ``cv_error_bounds_``, ``tau_1se_``, ``nested_error_``, ``nested_std_error_``
         (arrays) and ``certified_`` (a list).
-    coef_, intercept_, support_, objective_, lower_bound_, gap_
+    coef_, intercept_, support_, objective_, lower_bound_, gap_ : ndarray, float
         Of the final model, as in :class:`SparseRidge`. The objective of an average is NaN; that of
         a projection measures the distance to the average's predictions instead of y.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns of X, and their names where X had names.
     status_ : str
         "optimal" where every fold and every model is proved, else the worst of the other values
         of :class:`sparsecv.solvers.Status`.

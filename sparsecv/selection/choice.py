@@ -21,20 +21,37 @@ from .study import Study
 class Choice:
     """What a rule chooses: a pair (γ, τ) with its CV error, an average or a projection.
 
-    gamma_index, tau_index: Position of the pair on the surface of the study.
-    cv_error: h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
-    lower, upper: Bounds on ``cv_error``.
-    criterion: The number that the rule minimises: h, h + λ·stability, the corrected error or the
-        mean of h over partitions; for the rule averaged the weighted mean Σ w·h.
-    certified: Whether no evaluated pair can have a smaller criterion. For one-se and averaged,
-        whether all evaluated CV errors and models are proved.
-    lambda_: λ of the rule stability, chosen by nested folds.
-    weights, shape (γ, τ), or None: Weights of the models in the average of the rule averaged.
-        ``tau`` then is the number of columns in the average, ``gamma`` is NaN, and ``cv_error`` is
-        the error of averages whose weights come from the folds' training rows.
-    projection: What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of
-        the projections against y, and ``criterion`` their held-out distance to the average.
-    size_given: The user has named the size, and the rule has chosen among its models alone.
+    Attributes
+    ----------
+    rule : str
+        The rule that chooses.
+    gamma, tau : float, int
+        The pair that the rule chooses.
+    gamma_index, tau_index : int
+        Position of the pair on the surface that was evaluated.
+    cv_error : float
+        h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
+    lower, upper : float
+        Bounds on ``cv_error``.
+    criterion : float
+        The number that the rule minimises: h, h + λ·stability, the corrected error or the mean of h
+        over partitions; for the rule averaged the weighted mean Σ w·h.
+    certified : bool
+        Whether no evaluated pair can have a smaller criterion. For one-se and averaged, whether all
+        evaluated CV errors and models are proved.
+    lambda_ : float or None
+        λ of the rule stability, chosen by nested folds.
+    weights : ndarray, shape (γ, τ), or None
+        Weights of the models in the average of the rule averaged. ``tau`` then is the number of
+        columns in the average, ``gamma`` is NaN, and ``cv_error`` is the error of averages whose
+        weights come from the folds' training rows.
+    projection : Projection or None
+        What the rule projected found. ``gamma`` then is γ⊥, ``cv_error`` is the error of the
+        projections against y, and ``criterion`` their held-out distance to the average.
+    size_given : bool
+        Whether the user has named the size, so that the rule has chosen among its models alone.
+    is_pair : bool
+        Whether the choice is a pair (γ, τ) of the grid.
     """
 
     rule: str

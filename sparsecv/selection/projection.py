@@ -54,19 +54,30 @@ PROJECTION = ProjectionSettings()
 class Projection:
     """The average of a grid's models, projected onto every size.
 
-    sizes, shape (τ,): Largest number of columns of every projection.
-    gammas, shape (γ⊥,): Ridge weights of the projections, increasing.
-    distance, shape (γ⊥, τ): Mean squared distance of the projected predictions to the average's
-        predictions on held-out rows.
-    cv_error, std_error, shape (γ⊥, τ): Mean squared error of the projected models against y on the
-        same rows, and its standard error. Every fold's average, with its weights, and projections
-        come from the fold's training rows.
-    reference, reference_std: The CV error of the average on the same rows, and its standard error.
-    at, shape (τ,): Position of the γ⊥ of least distance.
-    chosen: Position of the chosen size.
-    models: Projections of the average of all rows at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their
+    Attributes
+    ----------
+    sizes : ndarray of int, shape (τ,)
+        Largest number of columns of every projection.
+    gammas : ndarray, shape (γ⊥,)
+        Ridge weights of the projections, increasing.
+    distance : ndarray, shape (γ⊥, τ)
+        Mean squared distance of the projected predictions to the average's predictions on held-out
+        rows.
+    cv_error, std_error : ndarray, shape (γ⊥, τ)
+        Mean squared error of the projected models against y on the same rows, and its standard
+        error. Every fold's average, with its weights, and projections come from the fold's training
+        rows.
+    reference, reference_std : float
+        The CV error of the average on the same rows, and its standard error.
+    at : ndarray of int, shape (τ,)
+        Position of the γ⊥ of least distance.
+    chosen : int
+        Position of the chosen size.
+    models : list of FittedModel
+        Projections of the average of all rows at (γ⊥, τ) = (gammas[at[t]], sizes[t]); their
         objectives are those of the projection.
-    proved: Whether every support of every fold and of all rows is the best support.
+    proved : bool
+        Whether every support of every fold and of all rows is the best support.
     """
 
     sizes: NDArray[np.intp]

@@ -124,19 +124,31 @@ class StabilityCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    best_params_, best_index_, best_estimator_
+    best_params_, best_index_ : dict, int
+        The chosen hyperparameters, and their position in ``cv_results_``.
+    best_estimator_ : estimator
+        With ``refit``: the chosen model, fitted to all rows.
     lambda_ : float
+        The chosen weight λ of the stability.
     nested_error_ : float or None
         Least nested error over λ, which Algorithm 1 returns; None for a single λ. The rows that
         measure this error chose nothing but λ, so that the error is a little too low.
     cv_results_ : dict of arrays over candidates
         "params", "cv_error", "stability", "criterion" at the chosen λ, "corrected" (the
-        bias-corrected error); with search="coordinate" of the candidates visited.
+        bias-corrected error), and "param_NAME" for each hyperparameter NAME; with
+        search="coordinate" of the candidates visited.
     lambda_results_ : dict of arrays over λ
         "lambda", "nested_error", "outer_error" (l, k), "params" chosen on all rows, where known.
     params_without_stability_ : dict
         Chosen at λ = 0, to compare with.
-    folds_ : Folds
+    folds_ : sparsecv.design.folds.Folds
+        Which rows were held out together.
+    loss_ : str
+        Name of the loss, "auto" resolved.
+    n_fits_ : int
+        How many models were fitted to choose: one for each candidate and set of folds left out.
+    n_features_in_, classes_ : int, ndarray
+        Of ``best_estimator_``; the classes only of a classifier.
 
     Notes
     -----

@@ -41,18 +41,33 @@ twice as long for the comparison."""
 class DatasetInfo:
     """Facts about a named data set.
 
-    n, p: Number of rows and of features.
-    response: Name of the response, and what the response measures.
-    task: ``regression`` or ``classification`` (y is then +1 or -1).
-    source, licence: Where the published data come from, and their licence if it is stated.
-    recipe: How the design matrix is made from the published columns.
-    notes: Remarks on the data.
-    design: How the recipe was found: ``stated``, ``inferred``, ``conjecture`` or ``companion``;
+    Attributes
+    ----------
+    name : str
+        The name by which commands and functions know the data set.
+    n, p : int
+        Number of rows and of features.
+    response : str
+        Name of the response, and what the response measures.
+    task : str
+        ``regression`` or ``classification`` (y is then +1 or -1).
+    source, licence : str
+        Where the published data come from, and their licence if it is stated.
+    recipe : str
+        How the design matrix is made from the published columns.
+    notes : str
+        Remarks on the data.
+    design : str
+        How the recipe was found: ``stated``, ``inferred``, ``conjecture`` or ``companion``;
         ``built-in`` for the data sets that are part of the package.
-    sha256: SHA-256 of the file; empty for built-in data sets.
-    file: Path of the file below SPARSECV_DATA; empty for built-in data sets.
-    builtin: Whether the data set is part of the package.
-    available: Whether the data set can be loaded now.
+    sha256 : str
+        SHA-256 of the file; empty for built-in data sets.
+    file : str
+        Path of the file below SPARSECV_DATA; empty for built-in data sets.
+    builtin : bool
+        Whether the data set is part of the package.
+    available : bool
+        Whether the data set can be loaded now.
     """
 
     name: str

@@ -106,18 +106,36 @@ def joined(X: Any, y: FloatArray) -> Any:
 class RowSource(ABC):
     """A table of n rows of p features and a response.
 
-    name: The table's name in output, such as the stem of its file.
-    levels: The levels of every text column that was replaced by 0/1 columns.
-    reference_levels: Of a text column with two levels and a single 0/1 column, the level whose
-        rows have the value 0.
-    weights, shape (n,), or None: Weights >= 0 of the rows.
-    groups, shape (n,), or None: The number of every row's group; a fold holds whole groups. Where
-        rows are ordered by the column ``order_name``, the rank of every row.
-    divisible: :meth:`parts` divides the table into files or chunks, even if it has only one.
-    counted: A pass over the table was needed to count its rows.
-    left_out: Name of the column that was left out because it only counts the rows, or None.
-    missing: "mean" or "median" where features may be NaN, to be filled from training rows; or None.
-    rows_left_out: Number of rows that were left out because values are missing.
+    Attributes
+    ----------
+    name : str
+        The table's name in output, such as the stem of its file.
+    n, p : int
+        Number of rows and of features.
+    feature_names, target_name : list of str, str
+        Names of the features in the order of the columns, and of the response.
+    levels : dict of str to list of str
+        The levels of every text column that was replaced by 0/1 columns.
+    reference_levels : dict of str to str
+        Of a text column with two levels and a single 0/1 column, the level whose rows have the
+        value 0.
+    weights, weights_name : ndarray, shape (n,), and str, or None
+        Weights >= 0 of the rows, and the name of their column.
+    groups, groups_name : ndarray of int, shape (n,), and str, or None
+        The number of every row's group, and the name of the groups' column; a fold holds whole
+        groups. Where rows are ordered by the column ``order_name``, the rank of every row.
+    order_name : str or None
+        Name of the column that orders the rows.
+    divisible : bool
+        Whether :meth:`parts` divides the table into files or chunks, even if it has only one.
+    counted : bool
+        Whether a pass over the table was needed to count its rows.
+    left_out : str or None
+        Name of the column that was left out because it only counts the rows.
+    missing : {"mean", "median"} or None
+        Where features may be NaN, what fills them from training rows.
+    rows_left_out : int
+        Number of rows that were left out because values are missing.
     """
 
     name: str

@@ -14,11 +14,15 @@ from .columns import FloatArray, is_integer
 class Synthetic:
     """Data that :func:`make_synthetic` has drawn.
 
-    X, shape (n, p), and y, shape (n,): The training rows; y and the columns of X have mean 0 and
-        variance 1 (ddof = 0).
-    beta_true, shape (p,): The coefficients before standardisation: 0, 1 and -1.
-    X_test, shape (n_test, p), and y_test, shape (n_test,): The test rows, standardised by the means
-        and scales of the training rows; None where no test rows are drawn.
+    Attributes
+    ----------
+    X, y : ndarray, shape (n, p) and (n,)
+        The training rows; y and the columns of X have mean 0 and variance 1 (ddof = 0).
+    beta_true : ndarray, shape (p,)
+        The coefficients before standardisation: 0, 1 and -1.
+    X_test, y_test : ndarray, shape (n_test, p) and (n_test,), or None
+        The test rows, standardised by the means and scales of the training rows; None where no test
+        rows are drawn.
     """
 
     X: FloatArray

@@ -67,6 +67,13 @@ class SparseRidgeProblem:
 
     Attributes
     ----------
+    n, p : int
+        Number of rows (None where matrices were given), and of columns that are penalised.
+    gamma, given_gamma : float
+        The ridge weight that searches work with, and the one that was given; they differ where a γ
+        of 0, or one that is lost beside the columns, is replaced by a tiny one.
+    tau : int
+        Largest support size, among the columns that are penalised.
     constraints : Constraints
         What is asked of the columns that are penalised, which are the p columns of this problem.
 

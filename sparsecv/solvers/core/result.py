@@ -43,11 +43,17 @@ class Status(str, Enum):
 class Work(NamedTuple):
     """What a solve has cost, and how its gap shrank.
 
-    n_nodes: Branch-and-bound nodes whose bound was computed.
-    seconds: Wall time.
-    n_branched: Nodes that were branched on; 0 where a solver does not count them.
-    history: Seconds, objective and lower bound of the branch-and-bound tree, whenever the gap
-        between objective and bound had shrunk noticeably; empty for other solvers.
+    Attributes
+    ----------
+    n_nodes : int
+        Branch-and-bound nodes whose bound was computed.
+    seconds : float
+        Wall time.
+    n_branched : int
+        Nodes that were branched on; 0 where a solver does not count them.
+    history : tuple of (float, float, float)
+        Seconds, objective and lower bound of the branch-and-bound tree, whenever the gap between
+        objective and bound had shrunk noticeably; empty for other solvers.
     """
 
     n_nodes: int = 0

@@ -49,8 +49,26 @@ class BestSubsets:
     """Best supports of several sizes, each with its proof.
 
     ``objective[i]``, ``lower_bound[i]`` and ``proved[i]`` belong to ``sizes[i]`` and
-    ``supports[i]``. Where ``status`` is not optimal, every support that is better than an unproved
-    incumbent lies below one of the ``open_nodes``.
+    ``supports[i]``.
+
+    Attributes
+    ----------
+    sizes : ndarray of int, shape (sizes,)
+    supports : list of ndarray
+        The best support known of every size.
+    objective, lower_bound : ndarray, shape (sizes,)
+        Its objective, and a proved lower bound on the least objective of this size.
+    proved : ndarray of bool, shape (sizes,)
+        Whether the support is proved to be the best one.
+    status : Status
+        Optimal where every size is proved, else the limit that was met.
+    n_nodes, n_trees : int
+        Number of nodes and of trees that were searched.
+    seconds : float
+        Wall time of the search.
+    open_nodes : list of OpenNode
+        Where ``status`` is not optimal, every support that is better than an unproved incumbent
+        lies below one of these nodes.
     """
 
     sizes: NDArray[np.intp]

@@ -59,13 +59,31 @@ class DeletedFits(NamedTuple):
 
 @dataclass
 class DeletedRowSubsets:
-    """Best supports for n deleted-row problems.
+    """Best supports for n problems, each of which lacks one row of the same table.
 
-    Row s of ``choice``, ``objective``, ``lower_bound`` and ``residual`` (sizes, n) belongs to
-    ``sizes[s]``; ``supports[choice[s, i]]`` is problem i's best support of that size.
-    ``low`` and ``high`` (sizes, n) bracket the deleted residual of every optimal solution.
-    ``skipped`` are rows whose 1 − h_i, or whose yᵀy − t_i², is too small to delete them by an
-    update: the entries of these rows are NaN, and the caller solves each of their problems alone.
+    Attributes
+    ----------
+    sizes : ndarray of int, shape (sizes,)
+    supports, choice : list of ndarray, and ndarray of int, shape (sizes, n)
+        ``supports[choice[s, i]]`` is the best support of ``sizes[s]`` columns of the problem that
+        lacks row i.
+    objective, lower_bound : ndarray, shape (sizes, n)
+        The objective of that support, and a proved lower bound on the least objective.
+    residual : ndarray, shape (sizes, n)
+        The residual of row i under that support's fit to the other rows.
+    low, high : ndarray, shape (sizes, n)
+        Bounds on that residual under every optimal support.
+    skipped : ndarray of int
+        Rows whose 1 − h_i, or whose yᵀy − t_i², is too small to delete them by an update: the
+        entries of these rows are NaN, and the caller solves each of their problems alone.
+    status : Status
+        Optimal where every problem is proved, else the limit that was met.
+    n_nodes : int
+        Number of nodes of the one tree.
+    seconds : float
+        Wall time of the search.
+    open_nodes : list of OpenNode
+        Nodes that a limit has left open.
     """
 
     sizes: NDArray[np.intp]

@@ -322,7 +322,12 @@ def search_deleted_rows(
 class SupportInterval(NamedTuple):
     """A support that is optimal for low ≤ γ ≤ high, up to the nine digits known of both ends.
 
-    ``support`` is None where a limit, or rounding, left it open which support is optimal.
+    Attributes
+    ----------
+    low, high : float
+        The ends of the interval of γ.
+    support : ndarray of int, or None
+        The columns; None where a limit, or rounding, left it open which support is optimal.
     """
 
     low: float

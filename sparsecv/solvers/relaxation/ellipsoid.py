@@ -94,8 +94,18 @@ class Spectrum:
 class Ellipsoid:
     """Every optimal β has (β − centre)ᵀ(XᵀX + (ε/2)I)(β − centre) ≤ radius² (Theorem 1).
 
-    Every optimal β also has ‖β − centre‖ ≤ ``ball``, as (γ/2)‖β‖² ≤ the incumbent's objective. The
-    centre is (p,), and ``spectrum`` is that of X.
+    Attributes
+    ----------
+    centre : ndarray, shape (p,)
+        Coefficients in the middle of the ellipsoid.
+    radius : float
+        How far the ellipsoid reaches, in the norm of the inequality.
+    epsilon : float
+        The ε of the inequality.
+    ball : float
+        Every optimal β also has ‖β − centre‖ ≤ ``ball``, as (γ/2)‖β‖² ≤ the incumbent's objective.
+    spectrum : Spectrum
+        Singular values and right singular vectors of X.
     """
 
     centre: Array

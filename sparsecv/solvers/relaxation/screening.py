@@ -21,7 +21,12 @@ OBJECTIVE_SHARE = 1e-10
 class Screening:
     """Columns fixed for one τ, and a certified lower bound on the optimal objective.
 
-    An optimal support of size τ has all ``included`` columns and none of the ``excluded`` columns.
+    Attributes
+    ----------
+    included, excluded : ndarray of int
+        Columns that are in every optimal support of size τ, and columns that are in none.
+    bound : float
+        Proved lower bound on the optimal objective.
     """
 
     included: NDArray[np.intp]

@@ -175,7 +175,7 @@ def test_what_a_user_is_given_names_its_attributes(module: str, name: str) -> No
         each
         for one in record.__mro__
         if one.__module__.startswith("sparsecv.")
-        for each in one.__dict__.get("__annotations__", {})
+        for each in inspect.get_annotations(one)
         if not each.startswith("_")
     }
     assert fields - documented_attributes(record) == set()

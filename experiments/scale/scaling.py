@@ -1,6 +1,6 @@
 """This script fits exponents of the time of a fit in n, p, folds, sizes and number of γ.
 
-    python -m experiments.scale.scaling [--quick] [exponents] [fits]
+    python -m experiments.scale.scaling [--quick] [exponents] [defaults] [fits]
 
 ``exponents``: One number of a base problem changes at a time, on simulated data (ρ = .5, signal to
 noise 1, ten true columns). A fit is ``SparseRidgeCV`` with rule "minimum" over a grid of γ from .01
@@ -8,6 +8,9 @@ to 100. Up to 45 columns ("proved") the fit proves what the choice needs; beyond
 it finds good supports and proves nothing, as proofs end at a time limit and so have no exponent.
 A time is the least CPU time of three fits, on one thread. The exponent is the slope of log time
 over log value on the upper half of the values, with its standard error.
+
+``defaults``: ``SparseRidgeCV().fit(X, y)``, its defaults and all, by number of rows and columns of
+the same simulated data, in CPU seconds on one thread. docs/start.md shows this table.
 
 ``fits``: Whole fits with five folds on data sets of the papers, in seconds of CPU time: sparsecv by
 default and with 20 given γ, LassoCV, cv.glmnet in R, abess, L0Learn's algorithm (fastsparsegams)
@@ -73,6 +76,11 @@ VALUES = {
         (1, 2, 5, 10, 20, 50, 100),
     ),
 }
+# The numbers of columns and of rows of the default fits; tables of more numbers are left out.
+DEFAULT_COLUMNS = (10, 20, 30, 35, 40, 100, 1000, 5000)
+DEFAULT_ROWS = (100, 1000, 10000, 100000)
+MOST_NUMBERS = 10_000_000
+PARTS = ("exponents", "defaults", "fits")
 RUNS = 3
 # A fit that takes longer than this many CPU seconds is timed once, and ends its series.
 LONG = 20.0
@@ -173,6 +181,37 @@ def exponents(times: Times, quick: bool) -> None:
                     break
 
 
+def defaults(times: Times, quick: bool) -> None:
+    """Measure the default fits that are missing."""
+    for p in (20, 60):  # compiles
+        SparseRidgeCV().fit(*default_data(100, p))
+    for p in DEFAULT_COLUMNS[: 3 if quick else None]:
+        for n in DEFAULT_ROWS[: 2 if quick else None]:
+            if n * p <= MOST_NUMBERS and ("default", f"p = {p}", n) not in times.known:
+                fit = partial(SparseRidgeCV().fit, *default_data(n, p))
+                times.add("default", f"p = {p}", n, least_cpu(fit))
+
+
+def default_data(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    """Simulated rows like those of the exponents."""
+    data = make_synthetic(n, p, min(10, p), 0.5, 1.0, seed=0)
+    return data.X, data.y
+
+
+def default_table(times: Times) -> list[str]:
+    """The lines of the table of default fits by rows and columns."""
+    known = {(axis, n): s for (series, axis, n), s in times.known.items() if series == "default"}
+    if not known:
+        return []
+    ns = sorted({n for _, n in known})
+    lines = ["SparseRidgeCV().fit(X, y), CPU seconds on one thread"]
+    lines.append(f"{'':<10}" + "".join(f"{f'n = {n:,}':>12}" for n in ns))
+    for axis in sorted({axis for axis, _ in known}, key=lambda text: int(text.split()[-1])):
+        cells = (f"{known[axis, n]:>12.2f}" if (axis, n) in known else f"{'-':>12}" for n in ns)
+        lines.append(f"{axis:<10}" + "".join(cells))
+    return [*lines, ""]
+
+
 def slope(values: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
     """The slope of log seconds over log values on the upper half, and its standard error."""
     half = values.size // 2
@@ -269,6 +308,7 @@ def summary(times: Times) -> str:
                 text += f"; each further column costs {100 * np.expm1(rate):.0f} % more"
             lines.append(text + alone)
         lines.append("")
+    lines += default_table(times)
     named = list(dict.fromkeys(key[0] for key in times.known if key[0].startswith("fit, ")))
     if named:
         ways = list(dict.fromkeys(key[1] for key in times.known if key[0] in named))
@@ -284,13 +324,15 @@ def summary(times: Times) -> str:
 def main() -> None:
     arguments = sys.argv[1:]
     quick = "--quick" in arguments
-    parts = [one for one in arguments if one in ("exponents", "fits")] or ["exponents", "fits"]
+    parts = [one for one in arguments if one in PARTS] or list(PARTS)
     times = Times(RESULTS / f"scaling{'_quick' if quick else ''}.csv")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if "exponents" in parts:
             exponents(times, quick)
             draw(times, str(times.path.with_suffix(".png")))
+        if "defaults" in parts:
+            defaults(times, quick)
         if "fits" in parts:
             fits(times, quick)
     text = summary(times)

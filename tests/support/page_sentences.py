@@ -1,0 +1,377 @@
+"""Where the numbers in the sentences of README and docs come from.
+
+``SENTENCES`` has the sentences that state a measurement, each with what experiments/results stores;
+``SETTINGS`` those that state a constant of the program; ``CITED`` numbers that somebody else has
+printed, set-ups of experiments, and examples. tests/test_numbers.py compares them, and fails on a
+sentence with such a number that stands in none of these lists.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .page_tables import BENCHMARKS, CLUSTERS, GLOBAL, LIMITS, PROJECTION, START
+from .pages import RESULTS, aligned, lines, numbers, part, stored
+
+
+def topgear() -> str:
+    """The test errors of the projection and the lasso on every split of TopGear."""
+    with (RESULTS / "projection_wide.csv").open(encoding="utf-8", newline="") as file:
+        rows = [one for one in csv.DictReader(file) if one["dataset"] == "topgear"]
+    return " ".join(one["error"] for one in rows if one["way"] in ("projected", "lasso"))
+
+
+def sindy_problems() -> str:
+    """How many single problems there are, and how many of these are not proved."""
+    with (RESULTS / "sindy.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    left = [one for one in rows if one["status"] != "optimal"]
+    sizes = {(int(one["p"]) == 462, int(one["size"])) for one in left}
+    wide = [size for is_wide, size in sizes if is_wide]
+    narrow = {size for is_wide, size in sizes if not is_wide}
+    return f"{len(rows)} {len(left)} {min(wide)} 462 {min(narrow)} {max(narrow)}"
+
+
+def miosr() -> str:
+    """Runs, runs with an equation that is worse, least and most seconds, of MIOSR."""
+    runs = [one for one in stored("sindy.txt").splitlines() if "MIOSR" in one and "worse" in one]
+    worse = [one for one in runs if not re.search(r": 0 of \d$", one)]
+    each = [float(re.findall(r"MIOSR ([\d.]+) s", one)[0]) for one in runs]
+    columns = re.findall(r"p = (\d+)", lines("sindy.txt", "mhd_10p0 degree 3, n"))[0]
+    return f"{len(runs)} {len(worse)} {min(each)} {max(each)} 1e-4 {columns}"
+
+
+def reported(*columns: str) -> str:
+    """The least and the largest number below some columns of the errors to expect."""
+    labels = ("prostate", "diabetes10", "steam", "100 × 8", "25 × 21", "100 × 21", "50 × 21  ")
+    labels = (*labels, "20 × 8  ", "20 × 8 dense", "50 × 8  ", "20 × 21", "50 × 21 dense")
+    each = [
+        float(aligned("error_to_expect.txt", label, column))
+        for label in labels
+        for column in columns
+        if (label, column) != ("20 × 21", "nested")
+    ]
+    return f"{min(each)} {max(each)} 20 21 dense 8"
+
+
+def five_columns() -> str:
+    group = part("projection.txt", "of lasso", "over that of projected").split("more than 45")[1]
+    return "\n".join(one for one in group.splitlines() if "@5 " in one)
+
+
+def ratio_to_minimum() -> str:
+    """By how many percent the projection's error is below that of the rule minimum, wide sets."""
+    group = part("projection.txt", "over that of projected").split("more than 45")[1]
+    line = next(one for one in group.splitlines() if one.startswith("minimum "))
+    return f"{100 - 100 / float(line.split()[1])} 91 4088"
+
+
+def default_of_global() -> str:
+    """The largest excess of the default fit over the proved least error, rounded up."""
+    rows = [one.split() for one in stored("global_gamma.txt").splitlines()[4:] if one.strip()]
+    return f"{np.ceil(1e3 * max(float(one[10]) for one in rows)) / 1e3} {len(rows)}"
+
+
+def grouped() -> str:
+    """Sizes of Ames that are proved, the largest gap of the others, from where gaps are small."""
+    table = stored("grouped_factors.txt").split("ames:")[1]
+    gaps = {
+        int(k): float(gap)
+        for k, gap in re.findall(r"^\| (\d+) \| \S+ \| \d+ \| (\S+)", table, re.M)
+    }
+    proved = [k for k, gap in gaps.items() if gap == 0.0]
+    start = next(k for k in proved if k > 10)
+    widest = max(gaps, key=gaps.__getitem__)
+    below_5, below_1 = (
+        min(k for k in gaps if all(gap < limit for i, gap in gaps.items() if i >= k))
+        for limit in (0.05, 0.01)
+    )
+    assert proved == [1, 2, 3, *range(start, max(gaps) + 1)]
+    found = [1, 3, start, max(gaps), widest, 100 * gaps[widest], 5, below_5, 1, below_1]
+    said = f"{table.splitlines()[0]} 40 {lines('grouped_factors.txt', 'grouped')}"
+    return f"{' '.join(map(str, found))} {said}"
+
+
+def memory() -> str:
+    """The most memory of a command, in sizes of the table, rounded up."""
+    most = max(float(one) for one in re.findall(r"\(([\d.]+)\)", stored("memory.txt")))
+    assert 4.0 < most <= 5.0  # "up to five times"
+    return "300000 41"
+
+
+def rules(*labels: str) -> str:
+    return lines("selection_rules.txt", *labels)
+
+
+# Sentences that state a measurement: page, the words, and what is stored.
+SENTENCES: list[tuple[str, str, Callable[[], str]]] = [
+    (
+        BENCHMARKS,
+        "There the fastest other solver takes 97 times sparsecv's time in geometric mean",
+        lambda: lines("solver_benchmark.txt", "56 instances"),
+    ),
+    (
+        BENCHMARKS,
+        "Over 56 instances the fastest other solver needs 97 times sparsecv's time",
+        lambda: lines("solver_benchmark.txt", "56 instances"),
+    ),
+    (
+        BENCHMARKS,
+        "Of all 703 problems in [sindy.csv](../experiments/results/sindy.csv), 88 were not proved, "
+        "all of them at sizes 5 and 6, or 4 at 462 columns.",
+        sindy_problems,
+    ),
+    (
+        BENCHMARKS,
+        "387 problems (sizes up to 3; up to 56 columns size 4) were also enumerated in extended "
+        "precision: 387 have the same support",
+        lambda: lines("sindy.txt", "387 problems") + " 3 56 4",
+    ),
+    (
+        BENCHMARKS,
+        "These were stopped after 15 s of wall time on a machine shared with other work, which was "
+        "at most 6.7 s of processor time.",
+        lambda: lines("sindy.txt", "The machine was shared"),
+    ),
+    (
+        BENCHMARKS,
+        "took 0.02 to 15 s for a system of up to 84 columns. In 7 of the 21 runs (system, α) at "
+        "least one of its equations was worse than the optimum by more than 1e-4.",
+        miosr,
+    ),
+    (
+        BENCHMARKS,
+        "at every size of the 20 real data sets with at most 22 columns, to a relative 2e-12",
+        lambda: f"{stored('gamma_zero.txt')} 20 22 2 12",
+    ),
+    (
+        BENCHMARKS,
+        "all 246 pass",
+        lambda: lines("pysindy_own_tests.txt", "optimizers"),
+    ),
+    (
+        BENCHMARKS,
+        "Here five draws of the data need 1,529 to 2,142 problems with the paper's bounds, and 16 "
+        "to 18 with ours",
+        lambda: stored("figure_one.txt"),
+    ),
+    (
+        BENCHMARKS,
+        "The geometric mean over the 13 data sets of [3] is 0.45 s",
+        lambda: lines("nested_sparse_ridge.txt", "geometric mean") + " 13 3",
+    ),
+    (
+        BENCHMARKS,
+        "has the lowest test error, .915: higher than glmnet's",
+        lambda: rules("geometric"),
+    ),
+    (
+        BENCHMARKS,
+        "On the nine sets with at most 30 columns it has .993.",
+        lambda: rules("p <= 30"),
+    ),
+    (
+        BENCHMARKS,
+        "its error (.854) equals that of the best other method (lasso .856).",
+        lambda: rules("geometric"),
+    ),
+    (
+        BENCHMARKS,
+        "Without TopGear the three numbers are .979 (`repeated`), .904 (average) and .907 (lasso)",
+        lambda: rules("no topgear"),
+    ),
+    (
+        BENCHMARKS,
+        "on the nine narrow sets the lasso is ahead (.899, average .910)",
+        lambda: rules("p <= 30"),
+    ),
+    (
+        BENCHMARKS,
+        "the CV error of the choice is .34 to .99 of the error on new data",
+        lambda: reported("minimum"),
+    ),
+    (BENCHMARKS, "and the bias-corrected criterion .30 to .98", lambda: reported("criterion")),
+    (BENCHMARKS, "are .87 to 1.25 of it", lambda: reported("averaged", "projected")),
+    (BENCHMARKS, "it lies between .94 and 1.10, except", lambda: reported("nested")),
+    (
+        BENCHMARKS,
+        "ten outer folds give 1.11 and 1.14, five give 1.12 and 1.17",
+        lambda: lines("error_to_expect.txt", "20 × 8 "),
+    ),
+    (BENCHMARKS, "as text (62 MB)", lambda: "62"),
+    (
+        CLUSTERS,
+        "2.3 × 10⁷ numbers a second are read from Parquet, sorted by fold and centred, and 3.3 × "
+        "10¹⁰ products a second are summed.",
+        lambda: lines("parquet_folder.txt", "rates") + " 10",
+    ),
+    (
+        CLUSTERS,
+        "For n = 5,000,000 rows of p = 30 columns in 40 files (1.55 GB) the moments of 10 folds "
+        "took 6.9 s, 3.6 times as long as a plain pass of pyarrow over the same files. Peak memory "
+        "was 494 MB: 197 MB before anything was read, and 363 MB in the plain pass.",
+        lambda: stored("parquet_folder.txt"),
+    ),
+    (
+        GLOBAL,
+        "came within 0.006 % on all eight",
+        default_of_global,
+    ),
+    (
+        "docs/constraints.md",
+        "Ames with its 40 factors as groups has 73 groups of 274 columns. In 218 s of one core the "
+        "sizes 1 to 3 and 57 to 73 are proved; of the others the gap is largest at size 8 (16 %), "
+        "below 5 % from size 17 on, and below 1 % from size 42 on.",
+        grouped,
+    ),
+    (
+        "docs/command-line.md",
+        "A million rows of 30 features, 10 folds and every τ take about 1.3 s from Parquet",
+        lambda: stored("million_rows.txt"),
+    ),
+    (
+        LIMITS,
+        "A million rows of 30 features, ten folds, every τ and one γ take 0.7 s from a `.npy` file",
+        lambda: stored("million_rows.txt"),
+    ),
+    (
+        LIMITS,
+        "300,000 rows of 41 numbers need up to five times the memory of the table",
+        memory,
+    ),
+    (
+        PROJECTION,
+        "its error is .987 [.967, 1.008] and .990 [.980, 1.000] of the projection's.",
+        lambda: "\n".join(
+            one
+            for one in part("projection.txt", "over that of projected").splitlines()
+            if one.startswith("minimum ")
+        ),
+    ),
+    (
+        PROJECTION,
+        "the minimum's error is 1.239 [1.028, 1.494] of the projection's, `repeated`'s 1.058 "
+        "[.988, 1.134], the lasso's 1.056 [.940, 1.188].",
+        lambda: part("projection.txt", "over that of projected").split("more than 45")[1],
+    ),
+    (
+        PROJECTION,
+        "the projection's error is .512 of the lasso's, abess's .553, L0Learn's .618 and the "
+        "relaxed lasso's .680.",
+        five_columns,
+    ),
+    (PROJECTION, "(test error .140, the lasso's .025)", topgear),
+    (
+        PROJECTION,
+        "It was 2.09 times `cv_error_` on the 44 rows of Alcohol, 1.44 times on the 25 of Steam, "
+        "1.07 on the 97 of Prostate, and within 2 % on Hitters and Diabetes",
+        lambda: part("projection.txt", "--nested", "--weights") + " 44 25 97 2",
+    ),
+    (
+        PROJECTION,
+        "a limit of 0.3 % instead of 1 % gains half a percent of error and costs a column",
+        lambda: lines("average_weights.txt", "ε=0.003").replace("0.003", "0.3") + " 1",
+    ),
+    ("docs/wide.md", "its test error is 19 % below that of the rule `minimum`", ratio_to_minimum),
+    (
+        "docs/wide.md",
+        "`SparseRidge(tau=3, gamma=100)` on 4,088 genes takes 8 ms",
+        lambda: (
+            "3 100 4088 "
+            + str(1e3 * float(numbers(lines("solver_benchmark.txt", "| riboflavin γ=100 τ=3"))[2]))
+        ),
+    ),
+]
+
+
+def constant(path: str) -> Callable[[], float]:
+    """A constant of the package, by the dotted path of its module and its name."""
+
+    def found() -> float:
+        import importlib
+
+        module, name = path.split(":")
+        value: Any = importlib.import_module(f"sparsecv.{module}")
+        for one in name.split("."):
+            value = getattr(value, one)
+        return float(value)
+
+    return found
+
+
+def good_share() -> float:
+    import inspect
+
+    from sparsecv import SparseRidgeCV
+
+    return float(inspect.signature(SparseRidgeCV.column_table).parameters["within"].default)
+
+
+proving = constant("cv.settings:PROVING_SECONDS")
+in_memory = constant("design.prepare:IN_MEMORY_BYTES")
+UNITS = {"s": 1.0, "seconds": 1.0, "%": 0.01, "MB": 1e6, "GB": 1e9, "million nodes": 1e6}
+# Sentences that state a constant: page, the words that hold one number with its unit, the constant.
+SETTINGS: list[tuple[str, str, Callable[[], float]]] = [
+    (BENCHMARKS, "reads files above 200 MB in blocks", in_memory),
+    (
+        BENCHMARKS,
+        "Algorithm 1 finds the best τ within 1 %",
+        constant("cv.settings:SEARCH_TOLERANCE"),
+    ),
+    (CLUSTERS, "Above 200 MB the rows are read once", in_memory),
+    (CLUSTERS, "A worker holds a block of 16 MB", constant("design.moments:BLOCK_BYTES")),
+    (CLUSTERS, "at most 128 MB", constant("tables.lazy:CHUNK_BYTES")),
+    ("docs/command-line.md", "Tables of more than 200 MB", in_memory),
+    ("docs/command-line.md", "up to 1.5 GB", constant("design.prepare:MAX_HELD_BYTES")),
+    ("docs/command-line.md", "60 s of proving", proving),
+    (
+        "docs/command-line.md",
+        "at most 5 million nodes",
+        constant("selection.nested:NESTED.max_nodes_unasked"),
+    ),
+    ("docs/command-line.md", "`--tol` (1 %)", constant("cv.settings:SEARCH_TOLERANCE")),
+    ("docs/command-line.md", "a search of at most 60 s unless", proving),
+    ("docs/command-line.md", "is at most 2 % above that of the best size", good_share),
+    ("docs/command-line.md", "at most 2 % above that of the best subset", good_share),
+    (
+        "docs/constraints.md",
+        "at most 500 MB",
+        constant("solvers.leaps.unit_sizes:SETTINGS.max_bytes"),
+    ),
+    ("docs/how-it-works.md", "for 60 s unless", proving),
+    (LIMITS, "Tables of more than 200 MB", in_memory),
+    (
+        PROJECTION,
+        "is at most 1 % of the average's CV error",
+        constant("selection.projection:PROJECTION.max_distance_share"),
+    ),
+    ("docs/python.md", "then proves, for 60 s", proving),
+    ("docs/python.md", "[2 %](command-line.md#cv)", good_share),
+    ("docs/wide.md", "for 60 seconds unless", proving),
+]
+
+# What is neither measured nor a constant: what somebody else has printed, how an experiment is set
+# up, and examples.
+CITED = [
+    ("README.md", "Python ≥ 3.10"),
+    (START, "Python 3.10"),
+    (BENCHMARKS, "with a limit of 60 s"),
+    (BENCHMARKS, "counts as 60 s"),
+    (BENCHMARKS, "the relative gap after 30 s on one thread"),
+    (BENCHMARKS, "needs 0.32 s at p = 40, 119 s at p = 60, and 374 s for sizes 30 to 50 at p = 80"),
+    (BENCHMARKS, "with α = γ/2 of 0.01, 1e-5 and 0"),
+    (BENCHMARKS, "at n = 250 with α = 0.01"),
+    (BENCHMARKS, "the paper solved 1,694 of 3,600 problems"),
+    (BENCHMARKS, "the paper [3] reports 592 s on average"),
+    (BENCHMARKS, "are split 20 times into 80 % and 20 %"),
+    (CLUSTERS, "`plan: one pass over 1.24 GB of numbers in 40 tasks, …`"),
+    (PROJECTION, "which keep 20 % of the rows for the test"),
+    (PROJECTION, "The 95 % intervals"),
+    (PROJECTION, "with its 95 % interval"),
+    (PROJECTION, "between 1e-4 and 1 times the columns' mean squared length"),
+]

@@ -1,4 +1,4 @@
-"""Peak memory of whole commands on a table of 300,000 rows and 41 columns (98 MB of numbers).
+"""This script measures the peak memory of commands on a table of 300,000 × 41 numbers (98 MB).
 
     python -m experiments.scale.memory
 
@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from experiments.common import machine
 
 N, P = 300_000, 40
 COMMANDS = (
@@ -54,6 +56,7 @@ def main() -> None:
         path = Path(folder) / "table.parquet"
         columns = {f"x{j}": X[:, j] for j in range(P)} | {"y": y}
         pq.write_table(pa.table(columns), path)
+        print(machine())
         print(f"{N:,} × {P + 1} numbers, {size:.0f} MB; peak memory in MB, and in tables\n")
         print(f"{'command':32}{'whole':>15}{'above imports':>15}{'above diabetes':>15}")
         for command in COMMANDS:

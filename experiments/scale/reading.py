@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.common import machine
+
 READERS = {
     "sparsecv": "from sparsecv.tables.sources import open_table; open_table(path).load()",
     "sparsecv, in blocks": (
@@ -50,6 +52,7 @@ def timed(code: str, path: Path, runs: int) -> tuple[float, float]:
 
 
 def main() -> None:
+    print(machine())
     rows = np.random.default_rng(0).standard_normal((100_000, 31))
     with tempfile.TemporaryDirectory() as folder:
         path, big = Path(folder) / "t.csv", Path(folder) / "big.csv"

@@ -205,9 +205,9 @@ def default_table(times: Times) -> list[str]:
         return []
     ns = sorted({n for _, n in known})
     lines = ["SparseRidgeCV().fit(X, y), CPU seconds on one thread"]
-    lines.append(f"{'':<10}" + "".join(f"{f'n = {n:,}':>12}" for n in ns))
+    lines.append(f"{'':<10}" + "".join(f"{f'n = {n:,}':>14}" for n in ns))
     for axis in sorted({axis for axis, _ in known}, key=lambda text: int(text.split()[-1])):
-        cells = (f"{known[axis, n]:>12.2f}" if (axis, n) in known else f"{'-':>12}" for n in ns)
+        cells = (f"{known[axis, n]:>14.2f}" if (axis, n) in known else f"{'-':>14}" for n in ns)
         lines.append(f"{axis:<10}" + "".join(cells))
     return [*lines, ""]
 

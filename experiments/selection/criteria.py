@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.common import RESULTS
+from experiments.common import RESULTS, machine
 from sparsecv import SparseRidge
 from sparsecv.tables.datasets import load_dataset
 
@@ -94,6 +94,7 @@ def ours(name: str) -> dict[str, Any]:
 def main() -> None:
     if "--r" in sys.argv[1:]:
         from_r()
+    print(machine())
     print(FILE.read_text().partition("\n")[0].removeprefix("# "))
     print(f"\n{'data set':12}{'sizes':>6}{'same subset':>13}", end="")
     print("".join(f"{name:>11}" for name in CRITERIA))

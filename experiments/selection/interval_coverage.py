@@ -1,6 +1,6 @@
-"""Coverage of prediction intervals on ten real data sets: jackknife+ and CV+, defaults and all.
+"""This script measures the coverage of jackknife+ and CV+ intervals on ten real data sets.
 
-    python experiments/selection/interval_coverage.py [FILE] [--splits 20]
+    python -m experiments.selection.interval_coverage [FILE] [--splits 20]
 
 A split fits SparseRidgeCV to half of the rows of a table, at most 150, and counts how many of the
 other rows, at most 500, lie in their intervals. γ and τ are chosen on the training rows, as users
@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
+from experiments.common import machine
 from sparsecv import SparseRidgeCV
 from sparsecv.tables.datasets import load_dataset
 
@@ -68,7 +69,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     options = parser.parse_args()
     heads = [f"{kind} {c:g}" for kind in ("jackknife+", "CV+ (5)") for c in COVERAGES]
-    lines = [f"{'data set':<16}" + "".join(f"{head:>24}" for head in heads)]
+    lines = [machine(), f"{'data set':<16}" + "".join(f"{head:>24}" for head in heads)]
     means = []
     for name in DATA:
         X, y = load_dataset(name).load()
@@ -86,7 +87,7 @@ def main() -> None:
         print(lines[-1], flush=True)
     lines.append(f"{'mean':<16}" + "".join(f"{value:>24.3f}" for value in np.mean(means, axis=0)))
     lines.append(f"{options.splits} splits: coverage (standard error) width")
-    print("\n".join([lines[0], *lines[-2:]]))
+    print("\n".join([*lines[:2], *lines[-2:]]))
     if options.file is not None:
         options.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 
+from experiments.common import machine
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, best_subsets
 from sparsecv.solvers.branching.enumeration import enumerated
@@ -24,6 +25,7 @@ from sparsecv.tables.datasets import list_datasets, load_dataset
 
 def main() -> None:
     most = int(sys.argv[1]) if len(sys.argv) > 1 else 22
+    print(machine())
     print("data set, n, p, relative difference, proved by tree and enumeration, gap, seconds")
     for info in list_datasets():
         try:

@@ -240,6 +240,9 @@ TABLES: dict[tuple[str, str], Stored] = {
     (PROJECTION, " | average, weights of all rows"): after(
         "projection.txt", "--weights", {"pure noise (40 × 10), 20 draws": "noise"}
     ),
+    (START, "columns | 100 rows"): lambda label, column: default_times(
+        label, column.removesuffix(" rows")
+    ),
 }
 TWICE = {(BENCHMARKS, " | plain k-fold"), (PROJECTION, " | repeated | projected")}
 # Tables of numbers that another test looks at, by page and header.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -265,7 +266,6 @@ def _keep_partial(
     files: The files of the options --json and --save.
     """
     from ..cv.results import least
-    from ..design.model import fitted_model
     from . import details, documents, report
 
     result = vars(study).get("surface") or getattr(interrupt, "partial", None)
@@ -276,9 +276,7 @@ def _keep_partial(
     errors = result.table("cv_error")[:, asked]
     g, t = least(errors, result.taus[asked], result.gammas)
     one, t, gamma = result.by_gamma[g], int(asked[t]), float(result.gammas[g])
-    problem = prepared.problem.replace(gamma=gamma)
-    bound = float(one.model_bound[t])
-    model = fitted_model(prepared.design, problem, one.models[t], bound, False)
+    model = replace(one.model(prepared.design, prepared.problem, t), proved=False)
     json_file, save = files
     shared.save_model(save, prepared, model, int(result.taus[t]), gamma, INTERRUPTED)
     report.print_data(console, prepared)

@@ -14,6 +14,7 @@ from ..design.prepare import Prepared
 from ..selection.choice import Choice
 from ..selection.projection import PROJECTION, Projection
 from ..selection.rules import RULES
+from ..selection.sizes import changes
 from ..solvers.leaps.all_sizes import MAX_COLUMNS
 from .report import MAX_TABLE_ROWS, Run, make_table, number, print_table, rows_shown
 
@@ -216,20 +217,19 @@ def _print_projections(
     error, spread = found.of_size(found.cv_error), found.of_size(found.std_error)
     table = make_table(("features", "γ", "CV error", "± s.e.", "distance"))
     table.add_column("what changes", overflow="fold")
-    supports = [set[int](), *(set(model.support.tolist()) for model in found.models)]
+    supports = [np.empty(0, dtype=np.intp), *(model.support for model in found.models)]
     for i in rows_shown(len(found.models), t, whole):
-        before, now = supports[i : i + 2]
-        changes = [f"+{names[c]}" for c in sorted(now - before)]
-        changes += [f"−{names[c]}" for c in sorted(before - now)]
-        if len(changes) > 4 and not whole:
-            changes = [f"{len(now - before)} in, {len(before - now)} out"]
+        change = changes(supports[i], supports[i + 1], names)
+        if len(change) > 4 and not whole:
+            came = sum(one.startswith("+") for one in change)
+            change = [f"{came} in, {len(change) - came} out"]
         table.add_row(
             str(found.sizes[i]),
             f"{found.gammas[found.at[i]]:.3g}",
             number(error[i], found.proved),
             number(spread[i]),
             f"{100 * share[i]:.2g} %",
-            escape(" ".join(changes)),
+            escape(" ".join(change)),
             style="bold green" if i == t else None,
         )
     print_table(console, table, len(found.models), "sizes")

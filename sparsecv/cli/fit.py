@@ -179,8 +179,7 @@ def _draw(
         from ..plots.size_path import plot_size_path
         from ..selection.sizes import forward_steps
 
-        sizes, spread = every(), np.zeros(ready.design.p_raw)
-        spread[ready.design.kept] = ready.design.spread[:-1]
+        sizes, spread = every(), ready.design.raw_spread
         effects = np.array([one.coef * spread for one in sizes.models])
         steps = forward_steps(problem, ready.design, sizes)
         title = f"{source.name}, γ = {gamma:g}"

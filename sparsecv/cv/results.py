@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..design.design import Design
 from ..design.folds import Folds
+from ..design.model import FittedModel, fitted_model
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.supports.rounding import stacked
 from .minimum import GlobalMinimum
@@ -72,6 +75,12 @@ class GammaResult:
         if name.startswith("_") or name not in self._tables:
             raise AttributeError(name)
         return self._tables[name][self._g]
+
+    def model(self, design: Design, full: SparseRidgeProblem, t: int) -> FittedModel:
+        """The best model known of all rows, whose problem is ``full``, at the t-th size."""
+        bound, proved = float(self.model_bound[t]), bool(self.model_proved[t])
+        problem = full.replace(gamma=self.gamma)
+        return fitted_model(design, problem, self.models[t], bound, proved)
 
     def padded(self, j: int | None) -> NDArray[np.int64]:
         """Supports of fold j, or of all rows where j is None, shape (τ, most), ended by −1."""

@@ -257,6 +257,13 @@ class Design:
         """The raw response where the solved response is 0."""
         return float(self.shift[-1])
 
+    @property
+    def raw_spread(self) -> Array:
+        """Standard deviations of all raw columns, shape (p_raw,); 0 for those left out."""
+        found = np.zeros(self.p_raw)
+        found[self.kept] = self.spread[: self.p]
+        return found
+
     def columns(self, X: Array) -> Array:
         """The kept columns of raw rows; X itself where all columns are kept."""
         return X if self.p == self.p_raw else X[:, self.kept]

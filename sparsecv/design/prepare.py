@@ -105,9 +105,7 @@ class Standardised:
 
     def effects(self, model: FittedModel) -> Array:
         """Coefficients of a model's support times the standard deviations of their columns."""
-        spread = np.zeros(self.design.p_raw)
-        spread[self.design.kept] = self.design.spread[:-1]
-        return np.asarray(model.coef[model.support] * spread[model.support])
+        return np.asarray((model.coef * self.design.raw_spread)[model.support])
 
 
 @dataclass

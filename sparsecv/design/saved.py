@@ -122,6 +122,12 @@ class SavedModel:
             return None
         return FoldModels.of_document(self.intervals, self.features)
 
+    @property
+    def coded(self) -> dict[str, tuple[str, str]]:
+        """The text column and the level that every 0/1 column stands for, by its name."""
+        pairs = ((name, one) for name, found in self.levels.items() for one in found)
+        return {"=".join(pair): pair for pair in pairs}
+
     def needed(self, intervals: bool = False) -> list[str]:
         """Names of the features that predictions need, or predictions with their intervals."""
         more = self.intervals["features"] if intervals and self.intervals is not None else []
@@ -132,8 +138,8 @@ class SavedModel:
 
         A column of numbers has an empty list of levels.
         """
-        coded = {f"{name}={one}": name for name, found in self.levels.items() for one in found}
-        needed = dict.fromkeys(coded.get(name, name) for name in self.needed(intervals))
+        coded = self.coded
+        needed = dict.fromkeys(coded.get(name, (name,))[0] for name in self.needed(intervals))
         return {name: self.levels.get(name, []) for name in needed}
 
     def features_of(self, frame: Any) -> NDArray[np.float64]:
@@ -144,10 +150,7 @@ class SavedModel:
 
         Raises InputError: A column is missing, or holds an unknown level, text or no value.
         """
-        coded = {
-            f"{name}={one}": (name, one) for name, found in self.levels.items() for one in found
-        }
-        X = np.zeros((len(frame), len(self.features)))
+        coded, X = self.coded, np.zeros((len(frame), len(self.features)))
         for feature in self.needed(intervals=True):
             j = self.features.index(feature)
             name, level = coded.get(feature, (feature, None))

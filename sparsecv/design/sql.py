@@ -17,7 +17,7 @@ def sql_expression(model: SavedModel) -> str:
 
     Raises InputError: A name or a level holds the character NUL, which SQL has no way to write.
     """
-    levels_of = {f"{c}={level}": (c, level) for c, found in model.levels.items() for level in found}
+    levels_of = model.coded
     numbers: list[tuple[str, float]] = []
     cases: dict[str, dict[str, float]] = {}
     for name, coef in zip(model.support, model.coef, strict=True):

@@ -14,10 +14,11 @@ from .. import __version__
 from ..cv.results import CVResult, bounds_text
 from ..design.design import Array, Design
 from ..design.model import FittedModel
+from ..selection.alternatives import selected_by_folds
 from ..selection.choice import Choice
 from ..selection.nested import NestedError
 from ..selection.rules import RULES, rule_reason
-from ..selection.sizes import SizeModels
+from ..selection.sizes import SizeModels, changes
 from ..selection.study import Study
 from . import page
 from .curves import label_sizes, star
@@ -70,9 +71,7 @@ class Findings:
 
     def effects(self) -> Array:
         """Coefficients of the model's support times the standard deviations of their columns."""
-        spread = np.zeros(self.design.p_raw)
-        spread[self.design.kept] = self.design.spread[: self.design.p]
-        return np.asarray(self.model.coef[self.model.support] * spread[self.model.support])
+        return np.asarray((self.model.coef * self.design.raw_spread)[self.model.support])
 
     def called(self, columns: NDArray[np.intp]) -> str:
         """The names of some columns, with commas between."""
@@ -254,16 +253,12 @@ def _every_size(found: Findings, peers: dict[str, Array]) -> str:
     """The section of all sizes: a picture, and a table."""
     sizes, t = found.sizes, found.chosen
     held_out = found.study is not None
-    rows, before = [], set[int]()
+    rows, before = [], sizes.models[0].support
     for i, model in enumerate(sizes.models):
-        now = set(model.support.tolist())
+        change = ", ".join(changes(before, model.support, found.names))
         if i == 0:
             change = found.called(model.support)
-        else:
-            signs = [f"+{found.names[c]}" for c in sorted(now - before)]
-            signs += [f"−{found.names[c]}" for c in sorted(before - now)]
-            change = ", ".join(signs)
-        before = now
+        before = model.support
         error = f"{number(sizes.cv_error[i])} ± {number(sizes.std_error[i])}"
         middle = (number(sizes.gamma[i]), error) if held_out else (number(model.objective),)
         rows.append((str(sizes.tau[i]), *middle, "yes" if model.proved else "no", change))
@@ -338,12 +333,10 @@ def _alternatives(found: Findings) -> str:
     assert other is not None
     tau = int(found.sizes.tau[t]) if t is not None else int(other["tau"][-1])
     at = np.flatnonzero(other["tau"] == tau)
-    best, rows = set(other["columns"][at[0]].tolist()), []
+    best, rows = other["columns"][at[0]], []
     for i in at:
-        own = set(other["columns"][i].tolist())
-        change = [f"+{found.names[c]}" for c in sorted(own - best)]
-        change += [f"−{found.names[c]}" for c in sorted(best - own)]
-        text = ", ".join(change) or found.called(other["columns"][i])
+        own = other["columns"][i]
+        text = ", ".join(changes(best, own, found.names)) or found.called(own)
         error = number(other["cv_error"][i])
         proved = "yes" if other["proved"][i] else "no"
         rows.append((str(other["rank"][i]), number(other["objective"][i]), error, proved, text))
@@ -361,14 +354,7 @@ def _alternatives(found: Findings) -> str:
 def _stability(found: Findings, study: Study) -> str:
     """The section of how often folds select a column, over the partitions that were evaluated."""
     every: list[CVResult] = [study.surface, *vars(study).get("others", [])]
-    full, counts, n_folds = study.data.full(), np.zeros(found.design.p_raw), 0
-    for result in every:
-        best = result.best()
-        one = result.by_gamma[best.gamma_index]
-        for choice in one.choice[best.tau_index]:
-            columns = full.given(one.supports[choice], np.zeros(full.p))[0]
-            counts[found.design.kept[columns]] += 1.0
-            n_folds += 1
+    counts, n_folds = selected_by_folds(study, every)
     own = set(found.model.support.tolist())
     ranked = np.argsort(-counts, kind="stable").tolist()
     order = [c for c in ranked if counts[c] > 0.0 or c in own][:MAX_ROWS]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.results import mean_over_folds
+from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import PROVING_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
@@ -121,6 +121,22 @@ def fold_errors(
     return np.concatenate(found)
 
 
+def selected_by_folds(study: Study, results: Sequence[CVResult]) -> tuple[Array, int]:
+    """How many folds' models have each raw column, shape (p_raw,), and the number of folds.
+
+    The models are those of the pair of least CV error of every result.
+    """
+    full, counts, n_folds = study.data.full(), np.zeros(study.design.p_raw), 0
+    for result in results:
+        best = result.best()
+        one = result.by_gamma[best.gamma_index]
+        for number in one.choice[best.tau_index]:
+            columns = full.given(one.supports[number], np.zeros(full.p))[0]
+            counts[study.design.kept[columns]] += 1.0
+            n_folds += 1
+    return counts, n_folds
+
+
 def column_table(
     study: Study, sizes: SizeModels, found: dict[str, Any], within: float
 ) -> dict[str, Any]:
@@ -138,21 +154,15 @@ def column_table(
         partitions whose model, at the pair (τ, γ) of least CV error of the partition, has it. And
         the numbers "n_good" and "n_folds" that these shares are of.
     """
-    design, full = study.design, study.data.full()
+    design = study.design
     near, own = 1.0 + within, found["cv_error"]
     first = np.flatnonzero(found["rank"] == 1)[np.searchsorted(sizes.tau, found["tau"])]
     of_size = sizes.cv_error[np.searchsorted(sizes.tau, found["tau"])]
     good = np.flatnonzero((of_size <= sizes.cv_error.min() * near) & (own <= own[first] * near))
-    in_good, in_folds, n_folds = np.zeros(design.p_raw), np.zeros(design.p_raw), 0
+    in_good = np.zeros(design.p_raw)
     for i in good:
         in_good[found["columns"][i]] += 1.0
-    for result in (study.surface, *study.others):
-        best = result.best()
-        one = result.by_gamma[best.gamma_index]
-        for number in one.choice[best.tau_index]:
-            columns = full.given(one.supports[number], np.zeros(full.p))[0]
-            in_folds[design.kept[columns]] += 1.0
-            n_folds += 1
+    in_folds, n_folds = selected_by_folds(study, [study.surface, *study.others])
     return {
         "column": design.kept,
         "in_good": in_good[design.kept] / good.size,

@@ -173,19 +173,23 @@ def _projected(study: Study) -> Choice:
     average, best = _averaged(study), study.surface.best()
     assert average.weights is not None
     found = project_average(study, average.weights, (best.tau, best.cv_error))
+    proved = average.certified and found.proved
+    own = of_projection(average, found)
+    return replace(own, rule="projected", certified=proved, weights=None)
+
+
+def of_projection(choice: Choice, found: Projection) -> Choice:
+    """A choice with the chosen projection, its size, γ⊥, distance and CV error."""
     t = found.chosen
     error = float(found.of_size(found.cv_error)[t])
     return replace(
-        average,
-        rule="projected",
+        choice,
         gamma=float(found.gammas[found.at[t]]),
         tau=int(found.sizes[t]),
         cv_error=error,
         lower=error,
         upper=error,
         criterion=float(found.of_size(found.distance)[t]),
-        certified=average.certified and found.proved,
-        weights=None,
         projection=found,
     )
 

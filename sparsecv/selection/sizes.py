@@ -6,6 +6,7 @@ all rows, or the projections of an average.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.supports.greedy import forward_order
 from ..solvers.supports.unit_steps import UnitSteps
-from .choice import CHOOSERS, Choice, criterion_of_pairs
+from .choice import CHOOSERS, Choice, criterion_of_pairs, of_projection
 from .study import Study
 
 
@@ -61,6 +62,12 @@ def own_columns(
     return problem.own(np.searchsorted(design.kept, support))
 
 
+def changes(before: NDArray[np.intp], now: NDArray[np.intp], names: Sequence[str]) -> list[str]:
+    """The names of columns that came in, each after a plus, and that went out, after a minus."""
+    came = [f"+{names[c]}" for c in np.setdiff1d(now, before)]
+    return came + [f"−{names[c]}" for c in np.setdiff1d(before, now)]
+
+
 def gamma_positions(study: Study, choice: Choice) -> NDArray[np.intp]:
     """Position of the γ that a rule gives every size, shape (τ,).
 
@@ -84,12 +91,8 @@ def models_by_size(study: Study, choice: Choice) -> SizeModels:
     if found is not None:
         errors = found.of_size(found.cv_error), found.of_size(found.std_error)
         return SizeModels(found.sizes, found.gammas[found.at], found.models, *errors)
-    at, full, models = gamma_positions(study, choice), study.data.full(), []
-    for t, g in enumerate(at):
-        one = result.by_gamma[g]
-        bound, proved = float(one.model_bound[t]), bool(one.model_proved[t])
-        problem = full.replace(gamma=one.gamma)
-        models.append(fitted_model(study.design, problem, one.models[t], bound, proved))
+    at, full = gamma_positions(study, choice), study.data.full()
+    models = [result.by_gamma[g].model(study.design, full, t) for t, g in enumerate(at)]
     sizes = np.arange(result.taus.size)
     errors = result.table("cv_error")[at, sizes], result.table("std_error")[at, sizes]
     return SizeModels(result.taus, result.gammas[at], models, *errors)
@@ -138,16 +141,8 @@ def choice_of_size(study: Study, choice: Choice, size: int) -> Choice:
     check_size(sizes, size)
     t = int(np.flatnonzero(sizes == size)[0])
     if found is not None:
-        error = float(found.of_size(found.cv_error)[t])
-        known: dict[str, Any] = {
-            "cv_error": error,
-            "lower": error,
-            "upper": error,
-            "certified": found.proved,
-        }
-        known |= {"gamma": float(found.gammas[found.at[t]]), "tau": int(size)}
-        known["criterion"] = float(found.of_size(found.distance)[t])
-        return replace(choice, projection=replace(found, chosen=t), size_given=True, **known)
+        own = of_projection(choice, replace(found, chosen=t))
+        return replace(own, certified=found.proved, size_given=True)
     g = int(gamma_positions(study, choice)[t])
     one, values = result.by_gamma[g], criterion_of_pairs(study, choice.rule)[:, t]
     proved = bool(result.table("exact")[:, t].all())

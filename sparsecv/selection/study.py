@@ -25,7 +25,7 @@ from ..cv.settings import GammaSpan, Settings, asked_gammas, checked_taus, defau
 from ..design.design import Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds
-from ..design.model import FittedModel, fitted_model
+from ..design.model import FittedModel
 from ..errors import InputError
 from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status, worst
@@ -376,14 +376,7 @@ class Study:
         gamma = float(result.gammas[gamma_index])
         self._first.prove_model(gamma, tau_index)
         result.tables.update(self._first.result(result.gammas.tolist()).tables)
-        one = result.by_gamma[gamma_index]
-        return fitted_model(
-            self.design,
-            self.data.full().replace(gamma=gamma),
-            one.models[tau_index],
-            float(one.model_bound[tau_index]),
-            bool(one.model_proved[tau_index]),
-        )
+        return result.by_gamma[gamma_index].model(self.design, self.data.full(), tau_index)
 
     @property
     def status(self) -> Status:

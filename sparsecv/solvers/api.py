@@ -212,15 +212,13 @@ def _native(
         if tree.status is Status.NODE_LIMIT and limits.node_limit is None:
             wanted["warm_starts"] = tree.supports
             tree = solve_sizes(problem, **wanted, limits=limits)
-        support, bound = tree.supports[0], float(tree.lower_bound[0])
-        work = Work(tree.n_nodes, limits.elapsed())
-        proof = Proof(support, float(tree.objective[0]), bound, tree.status, work)
+        proof = tree.proof(0, Work(tree.n_nodes, limits.elapsed()))
         ended = tree.status in (Status.OPTIMAL, Status.PRECISION)
         if ended and proof.gap > max(tol, WORST_GAP):
             # nearly dependent columns have taken digits of the tree's bound
             proof = replace(proof, status=Status.PRECISION)
             if plain and few_supports(problem, [problem.tau], DEPENDENCE.first_supports):
-                proof = enumerated(problem, np.array([problem.tau]), [support], limits)[0]
+                proof = enumerated(problem, np.array([problem.tau]), [proof.support], limits)[0]
     closed = proof.objective <= nothing_left(problem.yy) or proof.gap <= max(tol, 1e-9)
     return replace(
         proof,

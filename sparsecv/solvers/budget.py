@@ -8,6 +8,7 @@ through the same recursion and bound the total from below.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -73,10 +74,8 @@ class _Response:
         for i, size in enumerate(sizes.tolist()):
             self.settled[size] = bool(found.proved[i])
             status = Status.OPTIMAL if found.proved[i] else found.status
-            bound, work = float(found.lower_bound[i]), Work(found.n_nodes if i == 0 else 0)
-            self._enter(
-                size, Proof(found.supports[i], float(found.objective[i]), bound, status, work)
-            )
+            proof = found.proof(i, Work(found.n_nodes if i == 0 else 0))
+            self._enter(size, replace(proof, status=status))
         self._monotone()
 
     def prove(self, size: int, tol: float, limits: Limits, n_jobs: int | None) -> None:
@@ -101,10 +100,8 @@ class _Response:
 
     def _enter(self, size: int, found: Proof) -> None:
         known = self.proofs[size]
-        better = found if found.objective <= known.objective else known
-        bound = min(max(known.lower_bound, found.lower_bound), better.objective)
         work = Work(known.n_nodes + found.n_nodes, known.seconds + found.seconds)
-        self.proofs[size] = Proof(better.support, better.objective, bound, found.status, work)
+        self.proofs[size] = known.joined(found, work)
 
     def _monotone(self) -> None:
         """More columns are never worse: supports go up the sizes, bounds down."""
@@ -112,13 +109,13 @@ class _Response:
             fewer, here = self.proofs[size - 1], self.proofs[size]
             if fewer.objective < here.objective:
                 bound = min(here.lower_bound, fewer.objective)
-                self.proofs[size] = Proof(
-                    fewer.support, fewer.objective, bound, here.status, here.work
+                self.proofs[size] = replace(
+                    here, support=fewer.support, objective=fewer.objective, lower_bound=bound
                 )
         for size in range(len(self.proofs) - 2, -1, -1):
             more, here = self.proofs[size + 1], self.proofs[size]
             bound = min(max(here.lower_bound, more.lower_bound), here.objective)
-            self.proofs[size] = Proof(here.support, here.objective, bound, here.status, here.work)
+            self.proofs[size] = replace(here, lower_bound=bound)
 
 
 def solve_budget(

@@ -123,8 +123,19 @@ def fit_supports(
     Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
     Returns objective, shape (γ, τ).
     """
+    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
+
+    def alone(g: int) -> None:
+        """Fit each support at the g-th γ alone."""
+        at = problem.replace(gamma=float(gammas[g]))
+        for t, row in enumerate(supports[g]):
+            fit = at.fit(row[row >= 0])
+            coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
+
     if problem.constraints.bounded:
-        return _bounded_fits(problem, gammas, supports)
+        for g in range(gammas.size):
+            alone(g)
+        return coef, objective
     if problem.p <= TREE_ONLY:
         columns, triangular = problem._data.columns
         inside = supports
@@ -136,18 +147,14 @@ def fit_supports(
             return np.concatenate([c for c, _ in apart]), np.concatenate([f for _, f in apart])
         columns, triangular, inside = _few_columns(problem, supports)
     most, rows = supports.shape[2], columns.shape[1]
-    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
     R, work = np.empty((most + 1, most + 1)), np.empty((most + 1, rows))
     room = (R, work, np.empty((3, max(most, 1)), dtype=np.int64))
     for g, gamma in enumerate(gammas):
         failed = fits.ridge_fits(
             columns, gamma / 2.0, triangular, inside[g], coef[g], objective[g], room, EPS
         )
-        if failed >= 0:  # some columns depend on each other: each support is fitted alone
-            at = problem.replace(gamma=float(gamma))
-            for t, row in enumerate(supports[g]):
-                fit = at.fit(row[row >= 0])
-                coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
+        if failed >= 0:  # Some columns depend on each other.
+            alone(g)
     return coef, objective
 
 
@@ -167,16 +174,3 @@ def _few_columns(
     if base.shape[0] > 2 * base.shape[1]:  # Many fits on few columns pay for one factorisation.
         base = np.asarray(np.linalg.qr(base, mode="r"))
     return np.ascontiguousarray(base.T), not np.tril(base, -1).any(), place[supports]
-
-
-def _bounded_fits(
-    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
-) -> tuple[Array, Array]:
-    """As :func:`fit_supports`, with bounds on the coefficients."""
-    coef, objective = np.zeros(supports.shape), np.empty(supports.shape[:2])
-    for g, gamma in enumerate(gammas):
-        at = problem.replace(gamma=float(gamma))
-        for t, row in enumerate(supports[g]):
-            fit = at.fit(row[row >= 0])
-            coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
-    return coef, objective

@@ -118,9 +118,7 @@ def solve_nearly_dependent(
             tol=tol,
             limits=limits.within(None if left is None else 0.5 * left, SETTINGS.tree_nodes),
         )
-        objective, bound = float(tree.objective[0]), float(tree.lower_bound[0])
-        work = Work(tree.n_nodes, tree.seconds)
-        best = _better(best, Proof(tree.supports[0], objective, bound, tree.status, work), limits)
+        best = _better(best, tree.proof(0, Work(tree.n_nodes, tree.seconds)), limits)
         if tree.proved[0] or limits.reached(best.n_nodes) is not None:
             return best
         if not few_supports(problem, tau, SETTINGS.most_supports):
@@ -130,7 +128,4 @@ def solve_nearly_dependent(
 
 def _better(known: Proof, found: Proof, limits: Limits) -> Proof:
     """Two results as one: the better support, the larger bound, the status of the later search."""
-    better = found if found.objective <= known.objective else known
-    work = Work(known.n_nodes + found.n_nodes, limits.elapsed())
-    bound = min(max(known.lower_bound, found.lower_bound), better.objective)
-    return Proof(better.support, better.objective, bound, found.status, work)
+    return known.joined(found, Work(known.n_nodes + found.n_nodes, limits.elapsed()))

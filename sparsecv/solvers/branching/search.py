@@ -49,7 +49,11 @@ class Tree:
         self.nt = newton_work(p, SETTINGS.max_factored_columns)
         sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4)
         self.ch = new_children(p, p, problem.tau, sweeps)
-        self.open = open_rows(self._first_rows(), p, p)
+        self._open(p, p)
+
+    def _open(self, m: int, p: int) -> None:
+        """Make the table of nodes of m columns or units and p coefficients, which holds no node."""
+        self.open = open_rows(min(SETTINGS.first_rows, self._most()), m, p)
         # Numpy reads named fields of plain arrays faster than those of record arrays.
         self.now = self.st.now.view(np.ndarray)
         self.counts = self.open.counts.view(np.ndarray)
@@ -180,10 +184,6 @@ class Tree:
     def bytes_per_node(self) -> float:
         """Memory of one row of the table: 9 bytes for each column, and 48 for numbers and lists."""
         return 9.0 * self.gram.b.size + 48.0
-
-    def _first_rows(self) -> int:
-        """Rows that the table begins with."""
-        return min(SETTINGS.first_rows, self._most())
 
     def _most(self) -> int:
         """Most rows that the table may have; a search depth first needs at most 4p + 64 rows."""

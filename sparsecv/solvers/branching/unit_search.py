@@ -25,7 +25,7 @@ from ..relaxation.unit_diagonal import fit_units, fits
 from ..relaxation.unit_form import UnitForm, UnitRelaxer
 from ..supports.unit_steps import UnitSteps
 from . import node
-from .search import Search, Tree, new_children, open_rows
+from .search import Search, Tree, new_children
 from .unit_nodes import UnitState
 
 Support = NDArray[np.intp]
@@ -97,9 +97,7 @@ class UnitTree(Tree):
         )
         self.ch, self.nt, self.steps = new_children(m, p, tau), None, UnitSteps(problem)
         self.units = form.arrays(SETTINGS.gap, SETTINGS.rounds, SETTINGS.shortfall_share)
-        self.open = open_rows(self._first_rows(), m, p)
-        self.now = self.st.now.view(np.ndarray)
-        self.counts = self.open.counts.view(np.ndarray)
+        self._open(m, p)
         self.tried: set[bytes] = set()
         self.searching = self.rounding = 0.0  # seconds
 

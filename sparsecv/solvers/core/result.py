@@ -86,6 +86,12 @@ class Proof:
     status: Status
     work: Work
 
+    def joined(self, later: Proof, work: Work) -> Proof:
+        """This proof and that of a later search: the better support, the larger bound."""
+        better = later if later.objective <= self.objective else self
+        bound = min(max(self.lower_bound, later.lower_bound), better.objective)
+        return Proof(better.support, better.objective, bound, later.status, work)
+
     @property
     def gap(self) -> float:
         """(objective − lower_bound) / objective; 0 when the objective is 0."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
-from ..core.result import Status, nothing_left
+from ..core.result import Proof, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array, field, from_mask
@@ -81,6 +81,11 @@ class BestSubsets:
     seconds: float
     open_nodes: list[OpenNode]
     n_trees: int = 1
+
+    def proof(self, i: int, work: Work) -> Proof:
+        """The support of ``sizes[i]``, its objective and bound, and how the whole search ended."""
+        objective, bound = float(self.objective[i]), float(self.lower_bound[i])
+        return Proof(self.supports[i], objective, bound, self.status, work)
 
 
 @on_one_thread

@@ -24,7 +24,7 @@ from ..kernels import envelope
 from ..kernels.linalg import Array
 from ..supports.rounding import pad_support
 from .all_sizes import TREE_ONLY
-from .near_best import LIST_LENGTH, Mask, NearBest, members
+from .near_best import LIST_LENGTH, Mask, NearBest, members, over_columns
 
 
 class GammaRangeSettings(NamedTuple):
@@ -227,7 +227,8 @@ class GammaRange:
         envelope.contenders(cell, tuple(lists), best, fits, lengths, room, both, tuple(keep))
         at, slot = np.nonzero(np.column_stack(keep))
         masks = np.column_stack([x[0] for x in lists])[at, slot]
-        order = np.lexsort((~_reversed(masks), at))
+        # With bits reversed, the largest mask is that of the lexicographically first support.
+        order = np.lexsort((~over_columns(masks, np.arange(63, -1, -1)), at))
         at, masks = at[order], masks[order]
         listed = decomposed.of(numbers[at], masks)
         start = np.searchsorted(at, np.arange(numbers.size + 1)).astype(np.int64)
@@ -262,14 +263,6 @@ class GammaRange:
 def split_gamma(low: float, high: float) -> float:
     """Where a cell of γ is divided, as ``envelope.split_point`` divides cells of t."""
     return float(np.sqrt(low * high)) if low > 0.0 else 0.01 * high
-
-
-def _reversed(masks: Mask) -> Mask:
-    """Masks whose order, largest first, is the lexicographic order of supports of equal size."""
-    found = np.zeros(masks.shape, dtype=np.uint64)
-    for place in range(64):
-        found |= ((masks >> np.uint64(place)) & np.uint64(1)) << np.uint64(63 - place)
-    return found
 
 
 def stacked_rows(problems: Sequence[SparseRidgeProblem]) -> Array:

@@ -162,7 +162,7 @@ class NearBest:
                 others = np.minimum(others, first[:, LIST_LENGTH])
             order = order[:, :LIST_LENGTH]
             keep = np.take_along_axis(keep, order, axis=1)
-            masks = _over_columns(tree.found[size, of, :-1, 0], active)
+            masks = over_columns(tree.found[size, of, :-1, 0], active)
             masks = np.where(keep, np.take_along_axis(masks, order, axis=1), 0)
             self.masks[s, numbers, : order.shape[1]] = masks
             for at, found in (
@@ -177,12 +177,12 @@ class NearBest:
                 at[numbers] = value
 
 
-def _over_columns(masks: Mask, active: NDArray[np.intp]) -> Mask:
-    """Masks over the active columns as masks over all columns; at most 64 columns."""
-    if active.size == 0 or active[-1] == active.size - 1:
+def over_columns(masks: Mask, columns: NDArray[np.intp]) -> Mask:
+    """Masks in which bit i becomes bit ``columns[i]``; there are at most 64 columns."""
+    if (columns == np.arange(columns.size)).all():
         return masks
     found = np.zeros(masks.shape, dtype=np.uint64)
-    for place, column in enumerate(active.tolist()):
+    for place, column in enumerate(columns.tolist()):
         found |= ((masks >> np.uint64(place)) & np.uint64(1)) << np.uint64(column)
     return found
 

@@ -90,10 +90,9 @@ INTERRUPTED = "the model of least CV error when Ctrl-C came; neither chosen by t
 INTERRUPTED_LATE = "Ctrl-C came after the choice, while the error to expect was computed"
 
 
-@shared.with_options(asks.OPTIONS | answers.OPTIONS)
+@shared.with_options(asks.OPTIONS | answers.OPTIONS, shared.TABLE, before="folds")
 def cv(
     data: shared.Data,
-    target: shared.Target = None,
     folds: Folds = "5",
     tau: Taus = "all",
     gamma: Gammas = "auto",
@@ -110,13 +109,6 @@ def cv(
     protocol: shared.ProtocolName = "honest",
     scale: shared.Scale = "unit-variance",
     no_intercept: shared.NoIntercept = False,
-    one_hot: shared.OneHot = False,
-    all_levels: shared.AllLevels = False,
-    drop: shared.Drop = None,
-    weights: shared.Weights = None,
-    groups: shared.Groups = None,
-    order: shared.Order = None,
-    missing: shared.Missing = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     seed: shared.Seed = 0,
@@ -150,10 +142,8 @@ def cv(
     settings = Settings(method, backend, limit, jobs, tol, search_bounds, mio_limit, prove)
     more: Any = {"repeats": repeats, "seed": seed, "checkpoint": checkpoint}
     layout = Protocol(protocol, scale, intercept=not no_intercept)
-    columns = {"target": target, "weights": weights, "groups": groups, "order": order}
-    columns |= {"encoding": encoding, "missing": missing}
-    held_out = folds if order is None else TimeOrdered(folds)
-    source = shared.read(data, quiet, one_hot, all_levels, drop, **columns)
+    held_out = folds if asking["order"] is None else TimeOrdered(folds)
+    source = shared.read(data, quiet, encoding, asking)
     reading: Any = {"asked": asks.asked_of(source, quiet, **asking), "announce": announce}
     with on_client(dask), shared.progress(quiet) as bar:
         reading["progress"] = partial(bar, "reading rows")

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..solvers.core.problem import SparseRidgeProblem
     from ..solvers.core.result import Proof
 
-Groups = Annotated[
-    str | None,
-    typer.Option(help="Column of groups, as in cv: no feature. A fit has no folds to keep whole."),
-]
+GROUPS = shared.option(
+    str | None, "Column of groups, as in cv: no feature. A fit has no folds to keep whole."
+)
+TABLE = shared.of_table(order=None, groups=GROUPS)
 Plot = Annotated[
     Path | None,
     typer.Option(help="Picture of every size up to τ: training objectives and coefficients."),
@@ -35,23 +35,16 @@ Plot = Annotated[
 INTERRUPTED = "the best model found when Ctrl-C came"
 
 
-@shared.with_options(asks.OPTIONS | answers.WITHOUT_FOLDS)
+@shared.with_options(asks.OPTIONS | answers.WITHOUT_FOLDS, TABLE, before="backend")
 def fit(
     data: shared.Data,
     tau: Annotated[int, typer.Option(help="Largest number of features.")],
     gamma: Annotated[float, typer.Option(help="Ridge weight γ of (γ/2)||β||².")] = 1.0,
-    target: shared.Target = None,
     backend: shared.BackendName = "auto",
     tol: Annotated[float, typer.Option(help="Relative gap at which to stop.")] = 1e-6,
     protocol: shared.ProtocolName = "honest",
     scale: shared.Scale = "unit-variance",
     no_intercept: shared.NoIntercept = False,
-    one_hot: shared.OneHot = False,
-    all_levels: shared.AllLevels = False,
-    drop: shared.Drop = None,
-    weights: shared.Weights = None,
-    groups: Groups = None,
-    missing: shared.Missing = None,
     encoding: shared.Encoding = "utf-8",
     time_limit: shared.TimeLimit = "auto",
     jobs: shared.Jobs = 1,
@@ -82,8 +75,7 @@ def fit(
     settings = Settings(backend=backend, time_limit=shared.as_limit(time_limit))
     if not tol >= 0:
         raise InputError(f"--tol must be >= 0; got {tol}")
-    columns: Any = {"target": target, "weights": weights, "groups": groups, "missing": missing}
-    source = shared.read(data, quiet, one_hot, all_levels, drop, encoding=encoding, **columns)
+    source = shared.read(data, quiet, encoding, asking)
     asked = asks.asked_of(source, quiet, **asking)
     with shared.progress(quiet) as bar:
         reading: Any = {"progress": partial(bar, "reading rows"), "asked": asked}

@@ -56,27 +56,6 @@ Data = Annotated[
         autocompletion=_data_sets,
     ),
 ]
-Target = Annotated[str | None, typer.Option(help="Response column; default: the last one.")]
-OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode text columns as 0/1 columns.")]
-AllLevels = Annotated[
-    bool, typer.Option("--all-levels", help="With --one-hot: a column for both of two levels.")
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(help="Columns to leave out, comma-separated; may be repeated.")
-]
-Weights = Annotated[str | None, typer.Option(help="Column of weights >= 0 of the squared errors.")]
-Groups = Annotated[str | None, typer.Option(help="Column of groups, which folds keep together.")]
-Missing = Annotated[
-    Literal["drop", "mean", "median"] | None,
-    typer.Option(
-        help="Missing values: leave out their rows, or fill them with the mean or median of each "
-        "fold's training rows."
-    ),
-]
-Order = Annotated[
-    str | None,
-    typer.Option(help="Column of times: folds train on earlier rows and hold out later ones."),
-]
 Encoding = Annotated[str, typer.Option(help="Encoding of a text file, such as latin-1.")]
 ProtocolName = Annotated[
     Literal["honest", "paper"],
@@ -144,30 +123,56 @@ def option(kind: Any, text: str, *names: str, **more: Any) -> Any:
     return Annotated[kind, typer.Option(*names, help=text, **more)]
 
 
-def with_options(offered: Options) -> Callable[[Command], Command]:
+# Options that say how a table is read.
+TABLE: Options = {
+    "target": option(str | None, "Response column; default: the last one."),
+    "one_hot": option(bool, "Encode text columns as 0/1 columns.", "--one-hot"),
+    "all_levels": option(bool, "With --one-hot: a column for both of two levels.", "--all-levels"),
+    "drop": option(list[str] | None, "Columns to leave out, comma-separated; may be repeated."),
+    "weights": option(str | None, "Column of weights >= 0 of the squared errors."),
+    "groups": option(str | None, "Column of groups, which folds keep together."),
+    "order": option(
+        str | None, "Column of times: folds train on earlier rows and hold out later ones."
+    ),
+    "missing": option(
+        Literal["drop", "mean", "median"] | None,
+        "Missing values: leave out their rows, or fill them with the mean or median of each "
+        "fold's training rows.",
+    ),
+}
+
+
+def of_table(**own: Any) -> Options:
+    """The options of TABLE, some of which the command has in its own way, or (None) not at all."""
+    found = {name: own.get(name, kind) for name, kind in TABLE.items()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def with_options(offered: Options, table: Options, before: str) -> Callable[[Command], Command]:
     """A decorator that puts options in the place of the ``**asking`` of a command.
 
     Without the option a flag is False, and any other value None.
+
+    table: These options come before the parameter ``before``, and the others come last.
     """
 
     def decorate(command: Command) -> Command:
         hints, unset = get_type_hints(command, include_extras=True), {bool: False}
-        own = [
-            one.replace(annotation=hints[name])
-            for name, one in inspect.signature(command).parameters.items()
-            if one.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
-        more = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=unset.get(kind.__origin__),
-                annotation=kind,
-            )
-            for name, kind in offered.items()
-        ]
-        command.__signature__ = inspect.Signature([*own, *more])
-        command.__annotations__ = {one.name: one.annotation for one in (*own, *more)}
+        both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+        def added(options: Options) -> list[inspect.Parameter]:
+            kinds = [(name, kind, unset.get(kind.__origin__)) for name, kind in options.items()]
+            return [inspect.Parameter(n, both, default=d, annotation=k) for n, k, d in kinds]
+
+        every: list[inspect.Parameter] = []
+        for name, one in inspect.signature(command).parameters.items():
+            every += added(table) if name == before else []
+            if one.kind is inspect.Parameter.VAR_KEYWORD:
+                every += added(offered)
+            else:
+                every.append(one.replace(annotation=hints[name]))
+        command.__signature__ = inspect.Signature(every)
+        command.__annotations__ = {one.name: one.annotation for one in every}
         return command
 
     return decorate
@@ -183,20 +188,20 @@ def in_panels(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def read(
-    data: str, quiet: bool, one_hot: bool, all_levels: bool, drop: list[str] | None, **more: Any
-) -> RowSource:
+def read(data: str, quiet: bool, encoding: str, asking: dict[str, Any]) -> RowSource:
     """Open the table of a command, and print remarks on its columns unless ``quiet``.
 
-    more: The options --target, --encoding, --missing, --weights, --groups and --order.
+    asking: Of what the command was given, the options of TABLE are taken out.
     Raises InputError: The table or the options cannot be used.
     """
     from ..tables.datasets import resolve
 
-    if all_levels and not one_hot:
-        raise InputError("--all-levels goes with --one-hot")
-    kind = "all" if all_levels else one_hot
-    source = resolve(data, one_hot=kind, drop=drop or (), **more)
+    how = {name: asking.pop(name) for name in TABLE if name in asking}
+    if how.pop("all_levels"):
+        if not how["one_hot"]:
+            raise InputError("--all-levels goes with --one-hot")
+        how["one_hot"] = "all"
+    source = resolve(data, encoding=encoding, **how | {"drop": how["drop"] or ()})
     for text in () if quiet else source.notes():
         note(text)
     return source

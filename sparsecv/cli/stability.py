@@ -48,19 +48,16 @@ Solver = Annotated[
 ]
 Classify = Annotated[bool, typer.Option("--classify", help="The response holds labels.")]
 Test = Annotated[float, typer.Option(help="Share of the rows that are held out for a test.")]
-Missing = Annotated[
-    Literal["drop"] | None, typer.Option(help="Missing values: leave out the rows that have any.")
-]
+MISSING = shared.option(Literal["drop"] | None, "Missing values: leave out the rows that have any.")
 Plot = Annotated[
     Path | None, typer.Option(help="Heatmaps over (τ, γ), minimisers marked (sparse-ridge).")
 ]
 
 
-@shared.with_options(asks.OPTIONS)
+@shared.with_options(asks.OPTIONS, shared.of_table(order=None, missing=MISSING), before="folds")
 def stability(
     data: shared.Data,
     learner: Learner = "sparse-ridge",
-    target: shared.Target = None,
     folds: Folds = "5",
     tau: Taus = "all",
     gamma: Gammas = None,
@@ -70,12 +67,6 @@ def stability(
     solver: Solver = "auto",
     classify: Classify = False,
     test: Test = 0.0,
-    one_hot: shared.OneHot = False,
-    all_levels: shared.AllLevels = False,
-    drop: shared.Drop = None,
-    weights: shared.Weights = None,
-    groups: shared.Groups = None,
-    missing: Missing = None,
     encoding: shared.Encoding = "utf-8",
     seed: shared.Seed = 0,
     jobs: shared.Jobs = 1,
@@ -101,8 +92,7 @@ def stability(
         raise InputError("--gamma auto: stability needs values of gamma")
     grid = {"taus": taus, "gammas": gammas}
     made = {name: None if some is None else some.tolist() for name, some in grid.items()}
-    columns: Any = {"target": target, "weights": weights, "groups": groups, "missing": missing}
-    source = shared.read(data, quiet, one_hot, all_levels, drop, encoding=encoding, **columns)
+    source = shared.read(data, quiet, encoding, asking)
     sparse = learner in ("sparse-ridge", "projected")
     if not sparse and any(asking.values()):
         raise InputError(

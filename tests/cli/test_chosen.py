@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import time
 from pathlib import Path
@@ -13,10 +12,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from rich.console import Console
+from support.commands import Capture, run_json
+from support.problems import many_alike
+from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cli import options
-from sparsecv.cli.main import main
 from sparsecv.cv import estimate, prove
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.prove import Prover
@@ -26,30 +27,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers.kernels import compiled
 
-Capture = pytest.CaptureFixture[str]
 Array = NDArray[np.float64]
-
-
-def write(X: Array, y: Array) -> str:
-    lines = [",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])]
-    lines += [",".join(repr(float(v)) for v in (*row, t)) for row, t in zip(X, y, strict=True)]
-    Path("t.csv").write_text("\n".join(lines) + "\n")
-    return "t.csv"
-
-
-def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:
-    assert main([*arguments, "--json", "o.json"]) == status
-    document: dict[str, Any] = json.loads(Path("o.json").read_text())
-    return document
-
-
-def wide(noise: float) -> tuple[Array, Array]:
-    """60 correlated columns, 15 in use: with noise 1 proved at once, with 2 or 8 not soon."""
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((120, 60))
-    for j in range(1, 60):
-        X[:, j] = 0.7 * X[:, j - 1] + 0.7 * X[:, j]
-    return X, X[:, ::4].sum(axis=1) + noise * rng.standard_normal(120)
 
 
 def three_of_eight() -> tuple[Array, Array]:
@@ -59,12 +37,13 @@ def three_of_eight() -> tuple[Array, Array]:
     return X, X[:, :3] @ [2.0, 1.5, 1.0] + 1.5 * rng.standard_normal(40)
 
 
+TABLE = Path("t.csv")
 CORRECTED = ["--gamma", "0.1,1,10", "--rule", "corrected"]
 
 
 def test_one_pair_is_the_chosen_one(capsys: Capture) -> None:
     X, y = three_of_eight()
-    document = run_json("cv", write(X, y), *CORRECTED)
+    document = run_json("cv", write_csv(TABLE, X, y), *CORRECTED, quiet=False)
     chosen, best = document["chosen"], document["best"]
     assert (chosen["tau"], best["tau"]) == (5, 3)
     assert len(document["model"]["support"]) == 5
@@ -90,7 +69,7 @@ def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> N
     figures: list[Any] = []
     monkeypatch.setattr(curves, "save", lambda figure, path: figures.append(figure))
     X, y = three_of_eight()
-    document = run_json("cv", write(X, y), *CORRECTED, "--plot", "p.png", "--quiet")
+    document = run_json("cv", write_csv(TABLE, X, y), *CORRECTED, "--plot", "p.png")
     (axes,) = figures[0].axes
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert [text for text in labels if "chosen" in text] == ["chosen: τ = 5"]
@@ -102,7 +81,7 @@ def test_the_picture_stars_the_chosen_pair(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
     arguments = ["--gamma", "1", "--tau", "2,15", "--time-limit", "0", "--rule", "minimum"]
-    document = run_json("cv", write(*wide(8.0)), *arguments, status=1)
+    document = run_json("cv", write_csv(TABLE, *many_alike(8.0)), *arguments, status=1, quiet=False)
     chosen = document["chosen"]
     assert chosen["lower"] < chosen["cv_error"] <= chosen["upper"]
     assert document["best"]["certified"] is chosen["certified"] is False
@@ -117,7 +96,7 @@ def test_without_time_the_choice_is_an_estimate(capsys: Capture) -> None:
 
 def test_bounds_say_whose_they_are(capsys: Capture) -> None:
     arguments = ["--gamma", "1", "--method", "bounds", "--folds", "loo"]
-    document = run_json("cv", write(*three_of_eight()), *arguments)
+    document = run_json("cv", write_csv(TABLE, *three_of_eight()), *arguments, quiet=False)
     flat = " ".join(capsys.readouterr().out.split())
     chosen, least = document["chosen"], document["best"]
     known = bounds_text(chosen["lower"], chosen["cv_error"], chosen["upper"])
@@ -130,7 +109,7 @@ def test_bounds_say_whose_they_are(capsys: Capture) -> None:
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     """Whatever the rule looks at: this one draws other partitions."""
-    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--quiet", "--rule", "repeated"]
+    arguments = ["cv", "diabetes", "--gamma", "0.01:100:9", "--rule", "repeated"]
     documents = [run_json(*arguments), run_json(*arguments, "--time-limit", "60")]
     for document in documents:
         for part in (document, *document["results"]):
@@ -141,19 +120,19 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 def test_a_model_left_with_a_gap_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """The choice is proved, fold by fold; the model of all rows had no time."""
     real = Prover._model
-    path = write(*wide(1.0))
-    arguments = ["cv", path, "--gamma", "1", "--tau", "15", "--rule", "minimum"]
+    write_csv(TABLE, *many_alike(1.0))
+    arguments = ["cv", "t.csv", "--gamma", "1", "--tau", "15", "--rule", "minimum"]
     assert run_json(*arguments)["model"]["proved"] is True
     capsys.readouterr()
     monkeypatch.setattr(
         Prover, "_model", lambda self, g, t, limits: real(self, g, t, limits.within(0.0))
     )
-    document = run_json(*arguments)  # no limit was named
+    document = run_json(*arguments, quiet=False)  # no limit was named
     assert run_json(*arguments, "--time-limit", "900", status=1)["model"]["proved"] is False
     assert document["best"]["certified"] is document["chosen"]["certified"] is True
     model = document["model"]
     told: list[str] = []
-    X, y = wide(1.0)
+    X, y = many_alike(1.0)
     data, one = RowFolds(X, y, make_folds("5", 120), True), Settings(time_limit=9.0)
     cross_validate(data, [1.0], [15], one, progress=lambda what, *_: told.append(what))
     said = SAID.fullmatch(told[-1])
@@ -179,12 +158,12 @@ def test_seconds_are_work_alone(monkeypatch: pytest.MonkeyPatch, capsys: Capture
         pauses.append(0.2)
         return real(*arguments, **options)
 
-    path = write(*three_of_eight())
+    write_csv(TABLE, *three_of_eight())
     arguments = ["--gamma", "1", "--rule", "minimum", "--no-nested"]
-    run_json("cv", path, *arguments, "--quiet")  # compiles, or loads what is compiled
+    run_json("cv", "t.csv", *arguments)  # compiles, or loads what is compiled
     monkeypatch.setattr(estimate, "support_path", compiled_first)
     started = time.perf_counter()
-    document = run_json("cv", path, *arguments)
+    document = run_json("cv", "t.csv", *arguments, quiet=False)
     wall = time.perf_counter() - started
     found = re.search(r"nodes, ([\d.]+) s", capsys.readouterr().out)
     assert found is not None
@@ -203,7 +182,7 @@ SAID = re.compile(
 def test_progress_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     # every fold, however quick
     monkeypatch.setattr(prove, "PROOFS", prove.PROOFS._replace(report_seconds=0.0))
-    X, y = wide(2.0)
+    X, y = many_alike(2.0)
     data = RowFolds(X, y, make_folds("5", 120), True)
     told: list[tuple[str, int, int]] = []
     settings = Settings(time_limit=4.0, prove="all")
@@ -229,7 +208,7 @@ def test_progress_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_verbose_and_the_bar_show_it(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    SparseRidgeCV(gammas=1.0, taus=[15], verbose=1, rule="minimum").fit(*wide(1.0))
+    SparseRidgeCV(gammas=1.0, taus=[15], verbose=1, rule="minimum").fit(*many_alike(1.0))
     lines = capsys.readouterr().out.splitlines()
     assert any(SAID.match(line) and "s left: " in line for line in lines)
 

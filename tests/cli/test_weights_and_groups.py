@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.commands import Capture, run_json
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.tables.datasets import load_dataset
 from sparsecv.tables.sources import open_table
 
-Capture = pytest.CaptureFixture[str]
 NAMES = ["w", "a", "b", "c", "d", "town", "y"]
 
 
@@ -45,12 +44,6 @@ def write(kind: str, towns: list[str]) -> str:
         lines.append(mark.join([*cells, town, repr(float(t)).replace(".", decimal)]))
     Path(path).write_text("\n".join(lines) + "\n")
     return path
-
-
-def run_json(*arguments: str) -> dict[str, Any]:
-    assert main([*arguments, "--json", "o.json", "--quiet"]) == 0
-    document: dict[str, Any] = json.loads(Path("o.json").read_text())
-    return document
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
+from support.tables import write_csv
 
 import sparsecv
 from sparsecv.cv import checkpoint_file as sealed
@@ -315,10 +316,7 @@ def test_intervals_are_not_kept(tmp_path: Path) -> None:
 
 def test_killed_runs_are_taken_up_again(tmp_path: Path) -> None:
     """SIGKILL at any moment leaves files that are whole: the last run has what one run has."""
-    X, y = table(40)
-    np.savetxt(
-        tmp_path / "t.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,d,y", comments=""
-    )
+    write_csv(tmp_path / "t.csv", *table(40))
     root = str(Path(sparsecv.__file__).parents[1])
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-m", "sparsecv", "cv", "t.csv", "--folds", "loo", "--json"]

@@ -12,6 +12,7 @@ import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
 from support.clusters import local_cluster
+from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV, StabilityCV
 from sparsecv.cli.main import main
@@ -117,15 +118,7 @@ def test_stability(client: Any, search: str) -> None:
 def test_the_command_line(client: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     X = rng.standard_normal((50, 4))
-    table = tmp_path / "t.csv"
-    np.savetxt(
-        table,
-        np.column_stack([X, X[:, 0] + rng.standard_normal(50)]),
-        "%.17g",
-        ",",
-        header="a,b,c,d,y",
-        comments="",
-    )
+    table = write_csv(tmp_path / "t.csv", X, X[:, 0] + rng.standard_normal(50))
     found = []
     for more in ([], ["--dask", client.scheduler.address]):
         out = tmp_path / "out.json"

@@ -7,30 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all
-from support.problems import regression
+from support.problems import scaled, three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.tables.datasets import list_datasets, load_dataset
 
-Array = NDArray[np.float64]
-
-
-def made(n: int = 40, p: int = 6, seed: int = 0) -> tuple[Array, Array]:
-    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
-
-
-def scaled(X: Array, y: Array) -> tuple[Array, Array]:
-    return (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
-
 
 @pytest.mark.parametrize("rule", ["minimum", "repeated", "averaged", "projected"])
 def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None:
-    X, y = made()
+    X, y = three_matter()
     folds = KFold(4, shuffle=True, random_state=1)
     cv: Any = 4 if rule == "repeated" else folds
     model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], n_best=3, rule=rule, repeats=2).fit(X, y)
@@ -53,7 +42,7 @@ def test_they_equal_enumeration_with_errors_on_the_same_folds(rule: str) -> None
 
 
 def test_the_first_is_the_model_of_its_size() -> None:
-    X, y = made()
+    X, y = three_matter()
     model = SparseRidge(tau=4, gamma=0.5, n_best=2).fit(X, y)
     found = model.alternatives_
     first = found["rank"] == 1
@@ -79,7 +68,7 @@ def test_they_equal_enumeration_on_real_tables(name: str) -> None:
 
 
 def test_columns_that_folds_always_select_have_share_one() -> None:
-    X, y = made(60, 5)
+    X, y = three_matter(60, 5)
     model = SparseRidgeCV(gammas=[0.5, 20.0], n_best=4, repeats=3).fit(X, y)
     table = model.column_table(within=0.1)
     np.testing.assert_array_equal(table["column"], np.arange(5))
@@ -106,7 +95,7 @@ def test_columns_that_folds_always_select_have_share_one() -> None:
 
 
 def test_a_constant_column_shifts_no_numbers() -> None:
-    X, y = made()
+    X, y = three_matter()
     wide = np.insert(X, 1, 3.0, axis=1)
     with pytest.warns(UserWarning, match="constant"):
         found = SparseRidge(tau=2, n_best=2).fit(wide, y).alternatives_
@@ -116,7 +105,7 @@ def test_a_constant_column_shifts_no_numbers() -> None:
 
 
 def test_who_does_not_ask_gets_none() -> None:
-    X, y = made()
+    X, y = three_matter()
     model = SparseRidgeCV(gammas=1.0).fit(X, y)
     with pytest.raises(AttributeError, match="needs n_best"):
         _ = model.alternatives_

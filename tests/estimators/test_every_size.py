@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.brute_force import Data, enumerate_all
-from support.problems import regression
+from support.problems import scaled, three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
@@ -22,17 +22,9 @@ Array = NDArray[np.float64]
 GAMMAS = [0.1, 1.0, 30.0]
 
 
-def made(n: int = 40, p: int = 6, seed: int = 0) -> tuple[Array, Array]:
-    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
-
-
-def scaled(X: Array, y: Array) -> tuple[Array, Array]:
-    return (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
-
-
 @pytest.mark.parametrize("rule", list(RULES))
 def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
-    X, y = made()
+    X, y = three_matter()
     model = SparseRidgeCV(rule=rule, gammas=GAMMAS, repeats=2).fit(X, y)
     path = model.path_
     np.testing.assert_array_equal(path["tau"], np.arange(1, 7))
@@ -58,7 +50,7 @@ def test_every_rule_has_a_model_of_every_size(rule: str) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_path_of_a_fit_is_that_of_enumeration(seed: int) -> None:
-    X, y = made(seed=seed)
+    X, y = three_matter(seed=seed)
     model = SparseRidge(tau=4, gamma=0.5).fit(X, y)
     every = enumerate_all(Data(*scaled(X, y), 0.5))
     for t in range(4):
@@ -81,7 +73,7 @@ def subset_criteria(X: Array, y: Array, columns: Array, full: float) -> dict[str
 
 @pytest.mark.parametrize("rule", ["minimum", "projected"])
 def test_criteria_equal_their_formulas(rule: str) -> None:
-    X, y = made()
+    X, y = three_matter()
     found = SparseRidgeCV(rule=rule, gammas=GAMMAS, repeats=2).fit(X, y).criteria_
     full = subset_criteria(X, y, np.arange(6), 1.0)["rss"]
     for t, columns in enumerate(found["columns"]):
@@ -93,7 +85,7 @@ def test_criteria_equal_their_formulas(rule: str) -> None:
 @pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
 @pytest.mark.parametrize("intercept", [True, False])
 def test_criteria_equal_those_of_r(intercept: bool, tmp_path: Any) -> None:
-    X, y = made(30, 4)
+    X, y = three_matter(30, 4)
     model = SparseRidge(tau=4, gamma=2.0, fit_intercept=intercept).fit(X, y)
     found = model.criteria_
     np.savetxt(tmp_path / "t.csv", np.column_stack([y, X]), delimiter=",", fmt="%.17g")
@@ -114,7 +106,7 @@ def test_criteria_equal_those_of_r(intercept: bool, tmp_path: Any) -> None:
 
 
 def test_weights_count_as_copies() -> None:
-    X, y = made()
+    X, y = three_matter()
     times = np.random.default_rng(0).integers(1, 4, 40)
     whole = SparseRidge(tau=3).fit(X, y, sample_weight=times)
     copies = SparseRidge(tau=3).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
@@ -123,7 +115,7 @@ def test_weights_count_as_copies() -> None:
 
 
 def test_more_columns_than_rows_leave_no_cp() -> None:
-    X, y = made(8, 12)
+    X, y = three_matter(8, 12)
     found = SparseRidge(tau=3).fit(X, y).criteria_
     assert np.isnan(found["cp"]).all()
     assert np.isfinite(found["ebic"]).all()
@@ -151,7 +143,7 @@ def test_forward_steps_miss_a_pair_that_is_only_good_together() -> None:
 
 
 def test_a_pickle_keeps_what_was_asked_for_and_no_rows() -> None:
-    X, y = made(400, 6)
+    X, y = three_matter(400, 6)
     model = SparseRidgeCV(gammas=[1.0]).fit(X, y)
     sent = pickle.dumps(model)
     assert len(sent) < X.nbytes
@@ -166,7 +158,7 @@ def test_a_pickle_keeps_what_was_asked_for_and_no_rows() -> None:
 
 
 def test_what_has_no_path_says_so(tmp_path: Any) -> None:
-    X, y = made()
+    X, y = three_matter()
     model = SparseRidge(tau=2)
     assert not hasattr(model, "path_")
     model.fit(X, np.column_stack([y, X[:, 0]]))
@@ -187,7 +179,7 @@ def test_what_has_no_path_says_so(tmp_path: Any) -> None:
     [{"include": [4]}, {"positive": True}, {"column_groups": ["a", "a", "b", "c", "c", "d"]}],
 )
 def test_sizes_and_forward_steps_know_constraints(options: dict[str, Any]) -> None:
-    X, y = made()
+    X, y = three_matter()
     model = SparseRidgeCV(gammas=GAMMAS, **options).fit(X, y)
     steps, path = model.forward_steps_, model.path_
     np.testing.assert_array_equal(steps["tau"], path["tau"])
@@ -210,7 +202,7 @@ def test_sizes_and_forward_steps_know_constraints(options: dict[str, Any]) -> No
 
 
 def test_columns_without_a_penalty_are_in_every_subset() -> None:
-    X, y = made()
+    X, y = three_matter()
     model = SparseRidgeCV(gammas=GAMMAS, penalty_factors=[0, 1, 2, 1, 1, 1], n_best=2).fit(X, y)
     plain = SparseRidge(tau=6, gamma=1.0).fit(X, y).criteria_
     assert all(0 in columns for columns in model.alternatives_["columns"])

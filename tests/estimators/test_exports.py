@@ -12,26 +12,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from sklearn.base import clone
-from support.problems import regression
+from support.problems import three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.saved import SavedModel
 from sparsecv.design.sql import sql_expression
 from sparsecv.errors import InputError
 
-Array = NDArray[np.float64]
-
-
-def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
-    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
-
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("tau", [2, 5])
 def test_the_pipeline_predicts_the_same(named: bool, tau: int) -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     table: Any = pd.DataFrame(X, columns=list("abcde")) if named else X
     model = SparseRidge(tau=tau).fit(table, y)
     pipeline = model.to_sklearn()
@@ -43,7 +36,7 @@ def test_the_pipeline_predicts_the_same(named: bool, tau: int) -> None:
 
 
 def test_several_responses_share_the_columns() -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     model = SparseRidge(tau=[1, 2]).fit(X, np.column_stack([y, X[:, 4] - X[:, 3]]))
     pipeline = model.to_sklearn()
     np.testing.assert_allclose(pipeline.predict(X), model.predict(X), rtol=1e-12)
@@ -53,7 +46,7 @@ def test_several_responses_share_the_columns() -> None:
 def test_onnx_runs_the_pipeline(rule: str) -> None:
     skl2onnx = pytest.importorskip("skl2onnx", reason="the extra test brings skl2onnx")
     runtime = pytest.importorskip("onnxruntime", reason="the extra test brings onnxruntime")
-    X, y = made()
+    X, y = three_matter(30, 5)
     model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(X, y)
     kind = skl2onnx.common.data_types.DoubleTensorType([None, 5])
     graph = skl2onnx.convert_sklearn(model.to_sklearn(), initial_types=[("X", kind)])
@@ -67,7 +60,7 @@ def test_onnx_runs_the_pipeline(rule: str) -> None:
 @pytest.mark.parametrize("rule", ["minimum", "averaged"])
 def test_orbital_turns_the_pipeline_into_sql(rule: str) -> None:
     orbital = pytest.importorskip("orbital", reason="the extra test brings orbital")
-    X, y = made()
+    X, y = three_matter(30, 5)
     table = pd.DataFrame(X, columns=["a", "b_2", "C", "select", "e"])
     model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2).fit(table, y)
     kinds = {name: orbital.types.DoubleColumnType() for name in table.columns}
@@ -83,7 +76,7 @@ def test_orbital_turns_the_pipeline_into_sql(rule: str) -> None:
 def test_sklearn2pmml_writes_the_pipeline(tmp_path: Path) -> None:
     """The coefficients in the PMML file predict what the model predicts."""
     converter = pytest.importorskip("sklearn2pmml", reason="the extra test brings sklearn2pmml")
-    X, y = made()
+    X, y = three_matter(30, 5)
     table = pd.DataFrame(X, columns=["a", "two words", "c", "-- d", "ä"])
     model = SparseRidge(tau=3).fit(table, y)
     pipeline = converter.make_pmml_pipeline(
@@ -111,7 +104,7 @@ def in_sqlite(table: pd.DataFrame, expression: str) -> list[float | None]:
 
 
 def test_sql_predicts_the_same_whatever_the_names() -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     names = ["plain", 'quo"te', "a b", "-- drop", "select"]
     table = pd.DataFrame(X, columns=names)
     model = SparseRidgeCV(gammas=[0.1, 1.0], rule="averaged", repeats=2).fit(table, y)
@@ -163,7 +156,7 @@ def test_missing_values_are_filled_where_the_model_fills_them() -> None:
 
 
 def test_sql_is_of_one_response() -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     model = SparseRidge(tau=1).fit(X, np.column_stack([y, y + X[:, 4]]))
     with pytest.raises(InputError, match="SQL gives one response"):
         model.to_sql()

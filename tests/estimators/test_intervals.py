@@ -14,16 +14,12 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import ShuffleSplit
 from support.brute_force import Data, enumerate_size
-from support.problems import regression
+from support.problems import three_matter
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 
 Array = NDArray[np.float64]
-
-
-def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
-    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
 
 
 def plain_interval(model: SparseRidgeCV, X: Array, y: Array, new: Array, coverage: float) -> Array:
@@ -50,7 +46,7 @@ def plain_interval(model: SparseRidgeCV, X: Array, y: Array, new: Array, coverag
 @pytest.mark.parametrize("cv", ["loo", 5, "size:4"])
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
 def test_they_are_those_of_the_definition(cv: Any, coverage: float) -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     new = np.random.default_rng(5).standard_normal((7, 5))
     model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], rule="minimum").fit(X, y)
     found = model.predict_interval(new, coverage)
@@ -61,7 +57,7 @@ def test_they_are_those_of_the_definition(cv: Any, coverage: float) -> None:
 @pytest.mark.parametrize("rule", ["averaged", "projected"])
 @pytest.mark.parametrize("options", [{}, {"penalty_factors": [0.0, 1.0, 2.0, 1.0, 1.0]}])
 def test_residuals_are_those_of_the_cv_error(rule: str, options: dict[str, Any]) -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     model = SparseRidgeCV(gammas=[0.5, 20.0], rule=rule, repeats=2, **options).fit(X, y)
     residual = model._fold_models_.residual
     assert np.mean(residual**2) == pytest.approx(model.cv_error_, rel=1e-8)
@@ -70,7 +66,7 @@ def test_residuals_are_those_of_the_cv_error(rule: str, options: dict[str, Any])
 
 
 def test_too_few_rows_give_infinite_ends() -> None:
-    X, y = made(9)
+    X, y = three_matter(9, 5)
     model = SparseRidgeCV(cv="loo", gammas=1.0, taus=[1, 2]).fit(X, y)
     assert np.isfinite(model.predict_interval(X[:2], 0.9)).all()  # 9 = 1/0.1 − 1 rows suffice
     assert np.isinf(model.predict_interval(X[:2], 0.91)).all()
@@ -79,7 +75,7 @@ def test_too_few_rows_give_infinite_ends() -> None:
 def test_new_responses_are_covered_as_often_as_said() -> None:
     hits = []
     for seed in range(40):
-        X, y = made(80, 5, seed)
+        X, y = three_matter(80, 5, seed)
         model = SparseRidgeCV(cv="loo", gammas=[1.0]).fit(X[:40], y[:40])
         low, high = model.predict_interval(X[40:], 0.8).T
         hits.append(np.mean((low <= y[40:]) & (y[40:] <= high)))
@@ -87,7 +83,7 @@ def test_new_responses_are_covered_as_often_as_said() -> None:
 
 
 def test_files_and_pickles_keep_them(tmp_path: Path) -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     model = SparseRidgeCV(gammas=1.0).fit(X, y)
     file = tmp_path / "m.json"
     model.save(file)
@@ -110,7 +106,7 @@ def test_files_and_pickles_keep_them(tmp_path: Path) -> None:
 
 
 def test_what_has_no_intervals_says_why(tmp_path: Path) -> None:
-    X, y = made()
+    X, y = three_matter(30, 5)
     split = SparseRidgeCV(cv=ShuffleSplit(3, random_state=0), gammas=1.0).fit(X, y)
     with pytest.raises(InputError, match="hold out every row once"):
         split.predict_interval(X)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from support.problems import many_alike
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
@@ -16,11 +17,7 @@ from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
 
 def hard(p: int = 60) -> tuple[Any, Any]:
     """Correlated columns with much noise: nothing is proved at once. The last one is constant."""
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((120, p))
-    for j in range(1, p):
-        X[:, j] = 0.7 * X[:, j - 1] + 0.7 * X[:, j]
-    y = X[:, ::4].sum(axis=1) + 8.0 * rng.standard_normal(120)
+    X, y = many_alike(8.0, p)
     return np.column_stack([X, np.full(120, 3.0)]), y
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
 from support.problems import ugly
+from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -304,16 +305,13 @@ def test_more_columns_than_trees_reach_are_estimated() -> None:
     assert model.status_ == "not proved"  # nor was anything to be proved
 
 
-def table_file(folder: Path, X: Array, y: Array) -> str:
-    path = folder / "t.csv"
-    head = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])
-    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=head, comments="")
-    return str(path)
-
-
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X, y = made(40, 6)
-    table, file, plot = table_file(tmp_path, X, y), tmp_path / "r.json", tmp_path / "p.png"
+    table, file, plot = (
+        str(write_csv(tmp_path / "t.csv", X, y)),
+        tmp_path / "r.json",
+        tmp_path / "p.png",
+    )
     arguments = ["cv", table, "--gamma", "1,30", "--rule", "projected", "--json", str(file)]
     assert main([*arguments, "--plot", str(plot), "--save", str(tmp_path / "m.json")]) == 0
     document, same = (
@@ -345,7 +343,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_table_read_in_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = made(40, 5)
-    file, table = tmp_path / "r.json", table_file(tmp_path, X, y)
+    file, table = tmp_path / "r.json", str(write_csv(tmp_path / "t.csv", X, y))
     arguments = ["cv", table, "--gamma", "1,30", "--json", str(file), "--rule", "projected"]
     arguments += ["--plot", str(tmp_path / "p.png")]
     assert main(arguments) == 0

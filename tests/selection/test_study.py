@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 from support.studies import made, study_of
+from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cli.main import main
@@ -154,9 +155,7 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X, y = made(60, 6)
-    table, file = tmp_path / "t.csv", tmp_path / "r.json"
-    head = ",".join([*(f"x{j}" for j in range(6)), "y"])
-    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=head, comments="")
+    table, file = write_csv(tmp_path / "t.csv", X, y), tmp_path / "r.json"
     common = ["cv", str(table), "--gamma", "1,30", "--folds", "5", "--json", str(file)]
     common += ["--compare"]
     for rule in RULES:
@@ -191,9 +190,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_further_folds_are_kept_in_a_checkpoint(
     rule: str, cross_validations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X, y = made(40, 5)
-    table, file = tmp_path / "t.csv", tmp_path / "r.json"
-    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    table, file = write_csv(tmp_path / "t.csv", *made(40, 5)), tmp_path / "r.json"
     arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", rule]
     arguments += ["--time-limit", "1000", "--no-nested"]  # nothing that is not asked for
     assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
@@ -211,9 +208,7 @@ def test_further_folds_are_kept_in_a_checkpoint(
 def test_a_table_read_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    X, y = made(40, 5)
-    table, file = tmp_path / "t.csv", tmp_path / "r.json"
-    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header="a,b,c,d,e,y", comments="")
+    table, file = write_csv(tmp_path / "t.csv", *made(40, 5)), tmp_path / "r.json"
     arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", "repeated"]
     assert main(arguments) == 0
     whole = json.loads(file.read_text())["rules"]["repeated"]

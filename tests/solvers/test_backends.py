@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.cli.main import main
@@ -37,13 +38,6 @@ def folds_of(kind: str, n: int = 30, p: int = 6) -> RowFolds:
     X, y = made(n, p)
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(p)])
     return RowFolds(*design.apply(X, y), make_folds(kind, n, seed=0), True)
-
-
-def csv_of(path: Path) -> Path:
-    X, y = made()
-    head = ",".join([*(f"x{j}" for j in range(X.shape[1])), "y"])
-    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=head, comments="")
-    return path
 
 
 @pytest.mark.slow
@@ -100,7 +94,7 @@ def test_methods_that_call_no_backend_refuse_one() -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    table, file = csv_of(tmp_path / "t.csv"), tmp_path / "r.json"
+    table, file = write_csv(tmp_path / "t.csv", *made()), tmp_path / "r.json"
     common = [str(table), "--gamma", "0.5", "--folds", "4", "--json", str(file), "--quiet"]
     errors = []
     for options in ([], ["--backend", "highs"], ["--backend", "scip", "--method", "search"]):
@@ -122,7 +116,7 @@ def test_a_backend_that_cannot_run_is_one_line(
 ) -> None:
     if outside_backends.lacking("mosek") is None:
         pytest.skip("MOSEK can run here")
-    table = csv_of(tmp_path / "t.csv")
+    table = write_csv(tmp_path / "t.csv", *made())
     for command in (["cv"], ["fit", "--tau", "2"]):
         assert main([*command, str(table), "--backend", "mosek"]) == 2
         out, err = capsys.readouterr()
@@ -140,7 +134,7 @@ def test_a_licence_too_small_for_a_fold_is_one_line(
         raise SolverUnavailable("Gurobi's pip licence is too small for this problem")
 
     monkeypatch.setitem(backends._BACKENDS, "highs", small)
-    table = csv_of(tmp_path / "t.csv")
+    table = write_csv(tmp_path / "t.csv", *made())
     for command in (
         ["cv", "--method", "grid"],
         ["cv", "--method", "search"],

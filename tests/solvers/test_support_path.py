@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.problems import grown, plain, ugly_problem
+from support.problems import alike, grown, plain, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, support_path
 from sparsecv.solvers.supports import swaps
@@ -145,9 +145,7 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
 def correlated(seed: int, n: int, p: int) -> SparseRidgeProblem:
     """Neighbouring columns alike, one of them twice, few rows."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    for j in range(1, p):
-        X[:, j] = 0.7 * X[:, j - 1] + 0.7 * X[:, j]
+    X = alike(rng, n, p)
     X[:, p // 2] = -2.0 * X[:, 3]
     y = X[:, ::4] @ rng.standard_normal(X[:, ::4].shape[1]) + 2.0 * rng.standard_normal(n)
     return SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=0.01, tau=1)

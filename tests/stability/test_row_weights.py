@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from support.learners import label_of, made
+from support.tables import Array, write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.cli.main import main
@@ -117,15 +118,18 @@ def test_what_takes_no_weights_says_so() -> None:
         StabilityCV(Ridge(), {"alpha": [1.0]}, cv=pairs, lambdas=0.0).fit(X, y, weights)
 
 
+def table_of(folder: Path, X: Array, weights: Array, y: Array) -> Path:
+    names = ["a", "b", "c", "d", "w"]
+    return write_csv(folder / "t.csv", np.column_stack([X, weights]), y, names)
+
+
 @pytest.mark.parametrize("learner", ["sparse-ridge", "projected", "cart", "svm"])
 def test_the_command_weighs_rows(
     learner: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     X, y = made(40, 4)
     weights = np.random.default_rng(2).integers(0, 5, 40)
-    table, file = tmp_path / "t.csv", tmp_path / "o.json"
-    values = np.column_stack([X, weights, y])
-    np.savetxt(table, values, "%.17g", delimiter=",", header="a,b,c,d,w,y", comments="")
+    table, file = table_of(tmp_path, X, weights, y), tmp_path / "o.json"
     options = ["--folds", "4", "--lambda", "1", "--learner", learner, "--seed", "3"]
     if learner in ("sparse-ridge", "projected"):
         options += ["--tau", "1:3", "--gamma", "0.5,5"]
@@ -150,9 +154,7 @@ def test_the_command_weighs_rows(
 def test_the_test_error_is_weighted(tmp_path: Path) -> None:
     X, y = made(40, 4)
     weights = np.random.default_rng(2).uniform(0.1, 5.0, 40)
-    table, file = tmp_path / "t.csv", tmp_path / "o.json"
-    values = np.column_stack([X, weights, y])
-    np.savetxt(table, values, "%.17g", delimiter=",", header="a,b,c,d,w,y", comments="")
+    table, file = table_of(tmp_path, X, weights, y), tmp_path / "o.json"
     options = ["--tau", "2", "--gamma", "1", "--lambda", "0", "--test", "0.25", "--quiet"]
     command = ["stability", str(table), *options, "--weights", "w", "--json", str(file)]
     assert main(command) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.learners import made
+from support.tables import write_csv
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.cli.main import main
@@ -20,9 +21,7 @@ from sparsecv.stability.learners import Recipe
 def table_of(path: Path, labels: bool = False) -> Path:
     X, y = made(40, 4)
     y = (y > 0).astype(float) if labels else y
-    head = ",".join([*(f"x{j}" for j in range(4)), "y"])
-    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header=head, comments="")
-    return path
+    return write_csv(path, X, y)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,29 @@ def regression(
     return X, y + noise * rng.standard_normal(n)
 
 
+def three_matter(n: int = 40, p: int = 6, seed: int = 0) -> tuple[Array, Array]:
+    return regression(n, p, {0: 1.0, 1: -1.0, 2: 0.4}, seed=seed, offset=2.0, noise=1.5)
+
+
+def scaled(X: Array, y: Array) -> tuple[Array, Array]:
+    return (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
+
+
+def alike(rng: np.random.Generator, n: int = 120, p: int = 60) -> Array:
+    """Columns of which each is like the one before."""
+    X = rng.standard_normal((n, p))
+    for j in range(1, p):
+        X[:, j] = 0.7 * X[:, j - 1] + 0.7 * X[:, j]
+    return X
+
+
+def many_alike(noise: float, p: int = 60) -> tuple[Array, Array]:
+    """120 rows, every fourth column in use: with noise 1 proved at once, with 2 or 8 not soon."""
+    rng = np.random.default_rng(1)
+    X = alike(rng, p=p)
+    return X, X[:, ::4].sum(axis=1) + noise * rng.standard_normal(120)
+
+
 def plain(seed: int, n: int, p: int, gamma: float = 1.0, noise: float = 0.5) -> Data:
     """Correlated Gaussian columns, a third of which matter."""
     rng = np.random.default_rng(seed)

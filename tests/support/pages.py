@@ -16,6 +16,8 @@ STATED = re.compile(
     r"(?:\d[\d,]*(?:\.\d+)?|\.\d+)\s?(?:s|ms|kB|MB|GB|GB/s|%|×|times|percent|million nodes|"
     r"(?:CPU |core-)?seconds?|minutes?|hours?)(?![\w/×])(?! ×? ?\d)"
     r"|\d*\.\d{2,}(?!\d)|\d[\d,]* of (?:the |all )?\d[\d,]*)"
+    r"|(?:about|takes?|took) (?:an?|half an?|two|three|four|five|six|ten|some) "
+    r"(?:second|minute|hour)s?"
 )
 
 
@@ -36,9 +38,13 @@ def page(name: str) -> str:
 
 
 def names() -> list[str]:
-    """README and the pages that are written by hand, which leaves out the page of messages."""
+    """README, the changes, and the pages that are written by hand: not the page of messages."""
     found = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
-    return ["README.md", *(f"docs/{name}" for name in found if name != "bad-input.md")]
+    return [
+        "README.md",
+        "CHANGELOG.md",
+        *(f"docs/{name}" for name in found if name != "bad-input.md"),
+    ]
 
 
 def without_code(name: str) -> str:

@@ -63,6 +63,8 @@ def main() -> None:
             file.write(text)
             for _ in range(9):
                 file.write(text[text.index("\n") + 1 :])
+        sizes = " and ".join(f"{file.stat().st_size / 1e6:.0f} MB" for file in (path, big))
+        print(f"100,000 and a million rows of 31 numbers: {sizes} of text")
         for name, code in READERS.items():
             print(f"{name:>20}: {'{:.2f} s, {:.0f} MB'.format(*timed(code, path, 5))}")
         code = READERS["sparsecv, in blocks"]

@@ -1,4 +1,4 @@
-"""Alternating minimisation of h over τ and γ (Section 3, main paper)."""
+"""Alternating minimisation of h over τ and γ (Section 3, first paper)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Bounds on one fold's held-out error without solving its problem (Section 2, main paper).
+"""Bounds on one fold's held-out error without solving its problem (Section 2, first paper).
 
 h_j is the sum of squared errors of an optimal solution of fold j's training problem on the rows
 that the fold holds out. Every function bounds h_j; :func:`fold_bounds` takes the best of all
-bounds, and :func:`compute_bounds` is the main paper's Algorithm 2.
+bounds, and :func:`compute_bounds` is the first paper's Algorithm 2.
 
 Theorems 1 and 2 and Corollary 1 concern the training problem alone:
 :func:`sparsecv.solvers.ellipsoid` builds the ellipsoid of Theorem 1, and the ellipsoid's methods
@@ -52,7 +52,7 @@ BOUND_SETTINGS = BoundSettings()
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
-    """Least and greatest square of numbers known to lie in [low, high]: Corollary 2, main paper.
+    """Least and greatest square of numbers known to lie in [low, high]: Corollary 2, first paper.
 
     For a prediction in [ξ_lo, ξ_hi] call it with low = ξ_lo − y and high = ξ_hi − y.
 
@@ -79,7 +79,7 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
 
 
 def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
-    """Bound h_j row by row: Theorem 2 with Corollary 2, main paper.
+    """Bound h_j row by row: Theorem 2 with Corollary 2, first paper.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds
 
 
 def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
-    """Bound h_j for the whole fold at once: Corollary 1, main paper, with W the held-out rows.
+    """Bound h_j for the whole fold at once: Corollary 1, first paper, with W the held-out rows.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
 
 
 def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
-    """Bound h_j by its least and greatest value over the ellipsoid: problem (9), main paper.
+    """Bound h_j by its least and greatest value over the ellipsoid: problem (9), first paper.
 
     At least as good as :func:`row_bounds` and :func:`spread_bounds`, whose bounds are taken where
     XᵀX is singular or so nearly that the least value loses its digits to the greatest.
@@ -179,7 +179,7 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
 
 
 def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
-    """h_j ≥ u* − f^(N_j)(z): Corollary 3, main paper.
+    """h_j ≥ u* − f^(N_j)(z): Corollary 3, first paper.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def compute_bounds(
     epsilon: float = 0.0,
     spectrum: Spectrum | None = None,
 ) -> Bounds:
-    """Bound one fold's error by Algorithm 2 of the main paper (its last line corrected).
+    """Bound one fold's error by Algorithm 2 of the first paper (its last line corrected).
 
     Theorem 2 and Corollary 2 around the fold's relaxation, and Corollary 3.
 

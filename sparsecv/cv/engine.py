@@ -1,4 +1,4 @@
-"""Exact cross-validation over a grid of γ and τ (eq. 2, main paper): estimate, then prove."""
+"""Exact cross-validation over a grid of γ and τ (eq. 2, first paper): estimate, then prove."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bounds on the CV error over an interval of γ, from the supports that can be best there.
 
 With a fold's support fixed, the residual of held-out row i at t = γ/2 is
-r_i(t) = y_i − Σ_m c_im/(d_m + t) (eq. 24, main paper). Every term is monotone in t, so that the
+r_i(t) = y_i − Σ_m c_im/(d_m + t) (eq. 24, first paper). Every term is monotone in t, so that the
 terms' ends bracket r_i and its derivatives in the interval.
 """
 

@@ -1,4 +1,4 @@
-"""The γ step: minimise h over γ with every fold's support held fixed (Section 3.2, main paper)."""
+"""The γ step: minimise h over γ with every fold's support held fixed (Section 3.2, first paper)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class StepSettings(NamedTuple):
-    """Where the γ step searches (EC.1.1, main paper)."""
+    """Where the γ step searches (EC.1.1, first paper)."""
 
     # The γ step goes no lower than this γ unless a grid did, as h hardly changes below; twice the
     # value would cut off γ from 1e-4 to 2e-4.
@@ -36,7 +36,7 @@ STEP = StepSettings()
 
 @dataclass(frozen=True)
 class FixedSupports:
-    """Predictions of all held-out rows as functions of γ, supports fixed: eq. (24), main paper.
+    """Predictions of all held-out rows as functions of γ, supports fixed: eq. (24), first paper.
 
     The prediction of row i is Σ_m coef[i, m] / (squares[i, m] + γ/2), where ``squares`` are the
     squared singular values of the fold's training rows on its support.
@@ -142,7 +142,7 @@ def gamma_step(
 
     The derivative is computed at the previous γ, at the ends and at values between the ends that
     are spaced evenly in log γ. Wherever the derivative turns from negative to positive, Brent's
-    method finds the root in between. The best root or end is returned (EC.1.1, main paper).
+    method finds the root in between. The best root or end is returned (EC.1.1, first paper).
 
     previous: γ of the iteration before, which is projected to the interval.
     Returns: The best γ, and h there.

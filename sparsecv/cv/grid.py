@@ -1,4 +1,4 @@
-"""Every fold and τ a problem of its own: the main paper's Grid, k·|τ| training problems."""
+"""Every fold and τ a problem of its own: the first paper's Grid, k·|τ| training problems."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ class Ledger:
         self.upper[g, t, folds] = np.maximum(low, high)
 
     def narrow_by_objective(self, g: int, t: int) -> None:
-        """Raise lower bounds by Corollary 3 of the main paper, h_j ≥ u* − u_j, where not exact.
+        """Raise lower bounds by Corollary 3 of the first paper, h_j ≥ u* − u_j, where not exact.
 
         u_j is the objective of fold j's incumbent, and u* the optimum of all rows, in whose place
         a lower bound is used. Folds are skipped whose training and held-out rows are not all rows.
@@ -320,7 +320,7 @@ class Ledger:
         """Intervals of a fold's error, from a tree's open nodes, at the sizes that are not exact.
 
         Every open node bounds the predictions ŷ of supports below the node, and Corollary 2 of the
-        main paper bounds (y − ŷ)². Without nodes the root counts as open, which gives an interval
+        first paper bounds (y − ŷ)². Without nodes the root counts as open, which gives an interval
         around the fold's ridge fit on all columns.
         """
         left = np.flatnonzero(~self.exact[g, :, j])

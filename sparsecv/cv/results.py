@@ -38,7 +38,7 @@ class GammaResult:
     gamma, taus : float, and ndarray of int, shape (τ,)
         The γ, and the sizes.
     cv_error : ndarray, shape (τ,)
-        h(γ, τ) of eq. (2), main paper, the mean squared error of the answers.
+        h(γ, τ) of eq. (2), first paper, the mean squared error of the answers.
     std_error : ndarray, shape (τ,)
         Standard error of ``cv_error`` over folds.
     lower, upper : ndarray, shape (τ,)

@@ -37,7 +37,7 @@ class Settings:
     """How h(γ, τ) is computed, and for how long.
 
     method: "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
-        problem per fold and τ, the main paper's Grid. "search": the best τ alone, by the main
+        problem per fold and τ, the first paper's Grid. "search": the best τ alone, by the main
         paper's Algorithm 1. "bounds": its first phase, no mixed-integer problem solved. "auto":
         exact, or grid where an outside solver is asked for.
     backend: Solver of single problems (grid and search); exact has trees of its own.
@@ -48,8 +48,9 @@ class Settings:
     tol: Relative tolerance (UB − LB)/UB of the least CV error. A search ends at each γ once the gap
         is at most this number, 0.01 where it is None; the search of a range of γ ends at 1e-4 where
         it is None. Doubled, searches end sooner, with twice the gap.
-    bounds: search and bounds: "best"; "paper" for the main paper's Algorithm 2 alone; "paper-exact"
-        for the same with u*, the optimum on all rows, in Corollary 3 (one problem more per τ).
+    bounds: search and bounds: "best"; "paper" for the first paper's Algorithm 2 alone;
+        "paper-exact" for the same with u*, the optimum on all rows, in Corollary 3 (one problem
+        more per τ).
     mio_limit: search: most mixed-integer problems at each γ (r in Algorithm 1), over all its τ and
         folds; a search ends there, though the model of all rows may take one more. Doubled, a run
         may solve twice as many.
@@ -226,7 +227,7 @@ def default_taus(n: int, p: int, constraints: Constraints | None = None) -> NDAr
     """The sparsities of n rows and p columns where the user names none.
 
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
-    with τ log τ ≤ min(n, p) (Section 4.2, main paper). Constraints may allow fewer sizes, and a
+    with τ log τ ≤ min(n, p) (Section 4.2, first paper). Constraints may allow fewer sizes, and a
     group of columns counts as one.
     """
     least, p = (1, p) if constraints is None else _sizes(constraints)
@@ -242,5 +243,5 @@ def _sizes(constraints: Constraints) -> tuple[int, int]:
     return max(1, constraints.min_size), constraints.max_size
 
 
-# The γ of the main paper (Section 4.2): ten values from 1e-4 to 1e4, spaced evenly in log γ.
+# The γ of the first paper (Section 4.2): ten values from 1e-4 to 1e4, spaced evenly in log γ.
 DEFAULT_GAMMAS = np.geomspace(1e-4, 1e4, 10)

@@ -190,7 +190,7 @@ class SharedTree:
         return np.vstack([h for h, _ in held]), np.concatenate([y for _, y in held])
 
     def bracket_rows(self, t: int, relaxation: Relaxation, extract: bool) -> None:
-        """For leave-one-out: intervals of all folds at once, by Theorem 2 of the main paper.
+        """For leave-one-out: intervals of all folds at once, by Theorem 2 of the first paper.
 
         The theorem puts fold j's optimal coefficients into an ellipsoid around coefficients that
         follow from the relaxation of all rows by deleting row j; the ellipsoid bounds the

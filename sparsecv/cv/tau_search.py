@@ -1,4 +1,4 @@
-"""Algorithm 1 of the main paper: the best τ at one γ, by bounds first and few problems solved.
+"""Algorithm 1 of the first paper: the best τ at one γ, by bounds first and few problems solved.
 
 Phase 1 brackets h_j(γ, τ) for every fold and τ by relaxations alone. Phase 2 takes the τ of least
 lower bound and solves its fold of widest interval, until the best τ is known to the tolerance.
@@ -155,7 +155,7 @@ class _Search:
         """Bound the error of fold j at every τ by the fold's own relaxations.
 
         This is the first phase of Algorithm 1: the fold's optimal coefficients lie in an ellipsoid
-        around those of a relaxation (Theorem 1 of the main paper), in which the held-out error has
+        around those of a relaxation (Theorem 1 of the first paper), in which the held-out error has
         a least and a largest value. ε is the part of γ that the relaxation leaves in its quadratic
         part; the paper takes several values. A fold whose relaxation is as good as its incumbent
         is proved without a search.

@@ -26,7 +26,7 @@ from .validation import sizes_of_responses
 class SparseRidge(EverySize):
     """Best-subset ridge regression, solved to proven optimality.
 
-    Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, main paper) on centred columns of
+    Minimises ||y − Xβ||² + (γ/2)||β||² over ||β||₀ ≤ τ (eq. 1, first paper) on centred columns of
     unit variance. Each of several responses gets a support of its own.
 
     Parameters
@@ -80,7 +80,7 @@ class SparseRidge(EverySize):
         Coefficients in original units. With q ≥ 2 responses the shape is (q, p), and attributes
         below have an entry for each response: lists of ``support_`` and ``status_``, else arrays.
     intercept_ : float
-        What is added to X @ coef_; 0 without ``fit_intercept``.
+        What is added to ``X @ coef_``; 0 without ``fit_intercept``.
     support_ : ndarray of int
         Selected columns, increasing.
     tau_ : int

@@ -44,7 +44,7 @@ NESTED = ("nested_error_", "nested_std_error_")  # attributes of a fit with ``ne
 class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
     """Best-subset ridge regression with τ and γ chosen by exact cross-validation.
 
-    Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the main paper's eq. (2)
+    Every fold's mixed-integer problem is solved or bounded; h(γ, τ) of the first paper's eq. (2)
     is exact wherever ``cv_results_["exact"]`` says so, and lies in [lower, upper] always. Each of
     several responses gets a pair and a support of its own, on the same folds.
 
@@ -62,7 +62,7 @@ class SparseRidgeCV(CallbackSupportMixin, EverySize):  # type: ignore[misc]
         τ and all γ from 1e-4 to 1e4, with a proof (docs/global.md); "global:LO:HI" names the range.
     method : str
         "exact" (trees that serve all τ at once), "search" (only the best τ, by Algorithm 1 of the
-        main paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
+        first paper), "bounds" (its first phase), "grid" (one problem per fold and τ) or "auto".
     backend : str
         Solver of single problems, for ``method="grid"`` and "search"; an outside one makes
         "auto" a grid.

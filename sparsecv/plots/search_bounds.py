@@ -56,7 +56,7 @@ def frames(result: GammaResult) -> list[Frame]:
 
 @in_style
 def plot_bounds(result: GammaResult, path: str, title: str) -> None:
-    """Draw the bounds against τ after phase 1 and at the end (the main paper's Figure 1).
+    """Draw the bounds against τ after phase 1 and at the end (the first paper's Figure 1).
 
     Parameters
     ----------

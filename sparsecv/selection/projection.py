@@ -6,7 +6,7 @@ average's predictions, for every size τ and a few ridge weights γ⊥
 
     min ||f̂(X) − Xβ||² + (γ⊥/2)||β||²  s.t. ||β||₀ ≤ τ,
 
-eq. (1) of the main paper with y replaced by f̂(X), by the same solver: exact up to 45 columns, good
+eq. (1) of the first paper with y replaced by f̂(X), by the same solver: exact up to 45 columns, good
 supports beyond. The size is chosen by the held-out distance to the average, not by the error
 against y. With few rows the error against y adds twice the mean of (y − f̂)(f̂ − Xβ), noise that is
 larger than the distance itself; and distances on the training rows are nearly 0 where columns are

@@ -179,7 +179,7 @@ def subsets_by_size(study: Study, choice: Choice) -> SizeModels:
 def forward_steps(problem: SparseRidgeProblem, design: Design, sizes: SizeModels) -> dict[str, Any]:
     """Forward selection beside the best known support of every size, at that size's γ.
 
-    Objectives are those of eq. (1) of the main paper on all rows. Under constraints a step takes a
+    Objectives are those of eq. (1) of the first paper on all rows. Under constraints a step takes a
     unit with what the unit needs.
 
     problem: All rows; its γ and τ are not used.

@@ -97,7 +97,7 @@ def solve(
     stop: StopFlag | None = None,
     n_jobs: int | None = None,
 ) -> Solution:
-    """Solve min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, main paper).
+    """Solve min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, first paper).
 
     Parameters
     ----------

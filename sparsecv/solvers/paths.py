@@ -54,7 +54,7 @@ def support_path(
     solver: str = "exact",
     limits: Limits | None = None,
 ) -> SupportPath:
-    """Solve eq. (1), main paper, for every γ and size.
+    """Solve eq. (1), first paper, for every γ and size.
 
     Parameters
     ----------

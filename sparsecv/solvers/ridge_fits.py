@@ -33,7 +33,7 @@ class SupportPath:
     coef : ndarray, shape (γ, τ, most)
         In the order of the supports.
     objective, lower_bound : ndarray, shape (γ, τ)
-        Of eq. (1), main paper, from a QR of the support; proved bounds, 0 where there is none.
+        Of eq. (1), first paper, from a QR of the support; proved bounds, 0 where there is none.
     proved : ndarray of bool, shape (γ, τ)
         The support is optimal.
     searched : ndarray of bool, shape (γ, τ)

@@ -197,9 +197,20 @@ class RowSource(ABC):
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield the rows in order, in blocks (X, y) of m rows, where 1 <= m <= ``rows``.
 
-        Yields X, shape (m, p), and y, shape (m,): Finite numbers; X may be NaN where the attribute
-            ``missing`` is not None.
-        Raises InputError: A value is missing or infinite, or ``rows`` is not a positive integer.
+        Parameters
+        ----------
+        rows : int
+            Most rows of a block.
+
+        Yields
+        ------
+        tuple of ndarray, shape (m, p) and (m,)
+            Finite numbers; X may hold NaN where the attribute ``missing`` is not None.
+
+        Raises
+        ------
+        InputError
+            A value is missing or infinite, or ``rows`` is not a positive integer.
         """
         if not is_integer(rows) or rows < 1:
             raise InputError(f"rows must be a positive integer, not {rows!r}")
@@ -275,7 +286,15 @@ class RowSource(ABC):
 
         X may be NaN where :attr:`missing` is not None.
 
-        Raises InputError: A value is missing or infinite.
+        Returns
+        -------
+        tuple of ndarray
+            X and y.
+
+        Raises
+        ------
+        InputError
+            A value is missing or infinite.
         """
         table, row = np.empty((self.n, self.p + 1)), 0
         for block, response in self.blocks():

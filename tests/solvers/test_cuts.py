@@ -63,7 +63,7 @@ def test_cuts_touch_f_where_they_are_made(n: int, p: int, extract: bool) -> None
 
 
 def test_the_cut_at_a_point_is_f_and_its_gradient() -> None:
-    """f(z) = yᵀ(I + (2/γ) X D_z Xᵀ)⁻¹y (EC.1, main paper), differentiated by finite differences."""
+    """f(z) = yᵀ(I + (2/γ) X D_z Xᵀ)⁻¹y (EC.1, first paper), by finite differences."""
     X, y, gamma = plain(1, 12, 5, 0.7)
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=2)
     form = form_of(problem, extract=False)

@@ -1,4 +1,4 @@
-"""Generalised Benders decomposition (EC.1, main paper): a master over supports, cuts from fits.
+"""Generalised Benders decomposition (EC.1, first paper): a master over supports, cuts from fits.
 
 The master is an outside solver. It minimises η over 0–1 vectors z with Σz = τ, η above every cut of
 f(z) = min_β ‖y − Xβ‖² + (γ/2) Σ β_i²/z_i, and asks the oracle for the cut at every support that it
@@ -144,7 +144,7 @@ Master = Callable[[Oracle, Limits, int], MasterResult]
 def approximated(
     master: Master, ready: Prepared, n_jobs: int, root_cuts: int = BENDERS.root_cuts
 ) -> Claim:
-    """Solve eq. (1), main paper, by outer approximation of f(z).
+    """Solve eq. (1), first paper, by outer approximation of f(z).
 
     The lower bound holds whenever the master stops; no relative gap below 1e-7 is proved.
     """

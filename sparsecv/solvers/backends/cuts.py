@@ -1,7 +1,7 @@
 """Outer-approximation cuts: linear lower bounds on f(z), one for any coefficients.
 
-f(z) = min ||y − Xβ||² + (γ/2) Σ β_i²/z_i is convex in z (EC.1, main paper). With a diagonal D moved
-into the perspective, w = γ/2 + D and Q = XᵀX − D, every β̂ gives
+f(z) = min ||y − Xβ||² + (γ/2) Σ β_i²/z_i is convex in z (EC.1, first paper). With a diagonal D
+moved into the perspective, w = γ/2 + D and Q = XᵀX − D, every β̂ gives
 
     f(z) ≥ yᵀy − β̂ᵀQβ̂ − Σ z_i g_i²/w_i,  g = Xᵀy − Qβ̂
 

@@ -1,8 +1,8 @@
 """One tree searched for many problems that differ by the rows deleted, and what stays open of each.
 
-The main paper solves or bounds every fold alone. Here a node of the tree of all rows is branched on
-while the node is open for many problems. A node that is open for few problems is kept, and each of
-these problems is searched alone from the node. Most problems need no branching of their own.
+The first paper solves or bounds every fold alone. Here a node of the tree of all rows is branched
+on while the node is open for many problems. A node that is open for few problems is kept, and each
+of these problems is searched alone from the node. Most problems need no branching of their own.
 """
 
 from __future__ import annotations

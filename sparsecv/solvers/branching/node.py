@@ -201,7 +201,7 @@ def share_out(st, allowed, k, n):  # type: ignore[no-untyped-def]
     """Order the free columns by their shares s²g_i²/w_i of the dual bound at the node's β.
 
     With the k largest shares replaced by the shares of any k columns, the bound holds for supports
-    with these columns (EC.1, main paper, for k columns at once). Adding up at most 2k + 1 numbers
+    with these columns (EC.1, first paper, for k columns at once). Adding up at most 2k + 1 numbers
     loses at most 2k + 1 roundings of the sum (Higham 2002, eq. 4.4); 512 roundings are taken off.
 
     k, n: Numbers of columns still to choose and of free columns.

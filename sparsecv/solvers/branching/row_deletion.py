@@ -171,7 +171,7 @@ class LeftOut:
 
         relaxation: The solved relaxation on all rows.
         ridge: γ/2.
-        shift, shape (k,): ε/2 of the main paper's eq. (5), a multiple of I that is added to the
+        shift, shape (k,): ε/2 of the first paper's eq. (5), a multiple of I that is added to the
             problem's G and taken off the perspective; no multiple is below −:attr:`least`.
         Returns: β, shape (k, p), and bounds, shape (k,), with objective(β') ≥ bound +
             (β' − β)ᵀ(G_j + shift_j I)(β' − β) for every β' of at most τ non-zeros.

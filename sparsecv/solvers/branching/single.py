@@ -47,7 +47,7 @@ def branch_and_bound(
     gram: GramForm | None = None,
     n_jobs: int | None = None,
 ) -> Proof:
-    """Solve eq. (1), main paper, at the problem's γ and τ.
+    """Solve eq. (1), first paper, at the problem's γ and τ.
 
     Parameters
     ----------

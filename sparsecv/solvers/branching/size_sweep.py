@@ -46,7 +46,7 @@ def solve_sizes(
     warm_starts: Iterable[ArrayLike] = (),
     limits: Limits | None = None,
 ) -> BestSubsets:
-    """Solve eq. (1), main paper, for every size in ``sizes``, whatever the number of columns.
+    """Solve eq. (1), first paper, for every size in ``sizes``, whatever the number of columns.
 
     Up to 45 columns (or groups of columns) this is :func:`best_subsets`. Where its tree is large,
     as for large γ and many columns that are worth nearly the same, every size is first tried alone

@@ -1,4 +1,4 @@
-"""One training problem: min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, main paper)."""
+"""One training problem: min ||y − Xβ||² + (γ/2)||β||² s.t. ||β||₀ ≤ τ (eq. 1, first paper)."""
 
 from __future__ import annotations
 

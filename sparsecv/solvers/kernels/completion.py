@@ -7,7 +7,7 @@ and j gains c_i²/d_i + (c_j − c_iC_ij/d_i)²/(d_j − C_ij²/d_i), in this fo
 rounding. Every further column is a rank-one update of C, c and d. Columns are scaled to d_i = 1,
 and a pair is divided out only where its gain may be the largest so far.
 
-Where a dual bound says which share of the bound each column has (EC.1, main paper), supports whose
+Where a dual bound says which share of the bound each column has (EC.1, first paper), supports whose
 shares add up to too little are passed over: columns are ordered by falling share, so that only the
 first columns of every row are visited.
 

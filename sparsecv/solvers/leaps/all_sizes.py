@@ -97,7 +97,7 @@ def best_subsets(
     tol: float = 0.0,
     limits: Limits | None = None,
 ) -> BestSubsets:
-    """Solve eq. (1), main paper, for every size in ``sizes`` in one leaps-and-bounds tree.
+    """Solve eq. (1), first paper, for every size in ``sizes`` in one leaps-and-bounds tree.
 
     Parameters
     ----------

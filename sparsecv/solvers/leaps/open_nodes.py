@@ -2,7 +2,7 @@
 
 For any S that contains the optimal support, f(β) = f_S + (β − β_S)ᵀ(G_S + γ/2 I)(β − β_S) for all
 β supported on S. An optimum β* has f(β*) ≤ u for any incumbent value u, hence
-|xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x). This is Theorem 2 of the main paper with the
+|xᵀβ* − xᵀβ_S| ≤ √((u − f_S) · xᵀ(G_S + γ/2 I)⁻¹x). This is Theorem 2 of the first paper with the
 ridge fit on S in place of the perspective relaxation. The union of these ranges over all open
 nodes, and the incumbent's prediction, holds the prediction of every optimal solution.
 """

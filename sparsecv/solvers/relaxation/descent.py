@@ -1,4 +1,4 @@
-"""Compiled coordinate descent for the perspective relaxation (eq. 5, main paper) at a node.
+"""Compiled coordinate descent for the perspective relaxation (eq. 5, first paper) at a node.
 
 A node has included columns I, free columns F, and k free columns still to choose. With G = XᵀX, a
 diagonal D, Q = G − D ⪰ 0, b = Xᵀy and weights w_i = γ/2 + D_ii its relaxation is

@@ -274,8 +274,8 @@ def fix_columns(terms, state, k, g, bound, target, top, including):  # type: ign
     """Exclude or include every free column for which the opposite has a bound ≥ ``target``.
 
     The dual bound subtracts the k largest values v_i = s²g_i²/w_i of free columns
-    (EC.1, main paper, in the scaling of eq. 1). If column i is included, v_i takes the place of the
-    k-th largest value; if column i is excluded, the next largest value takes the place of v_i:
+    (EC.1, first paper, in the scaling of eq. 1). If column i is included, v_i takes the place of
+    the k-th largest value; if column i is excluded, the next largest value takes the place of v_i:
 
         bound + v_(k) − v_i  with column i included, if v_i < v_(k);
         bound + v_i − v_(k+1)  with column i excluded, if v_i > v_(k+1).

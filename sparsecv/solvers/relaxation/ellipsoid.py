@@ -1,4 +1,4 @@
-"""An ellipsoid that holds the optimal coefficients: Theorems 1–2 and Corollary 1, main paper.
+"""An ellipsoid that holds the optimal coefficients: Theorems 1–2 and Corollary 1, first paper.
 
 Write the objective of eq. (5) as q(β) + r(β), where q(β) = ‖y − Xβ‖² + (ε/2)‖β‖² and r is the
 perspective term with the weight w = (γ − ε)/2. For ANY point β̂ let g = Xᵀ(y − Xβ̂) − (ε/2)β̂. Every
@@ -127,7 +127,7 @@ class Ellipsoid:
         return A * self.radius, besides
 
     def prediction_range(self, rows: ArrayLike) -> tuple[Array, Array]:
-        """The least and greatest xᵀβ for each row x of (r, p): Theorem 2, main paper.
+        """The least and greatest xᵀβ for each row x of (r, p): Theorem 2, first paper.
 
         With M = XᵀX + (ε/2)I the range is xᵀcentre ± radius·√(xᵀM⁻¹x).
         """
@@ -140,7 +140,7 @@ class Ellipsoid:
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
-        """An upper bound on ‖W(β − centre)‖² for W (m, p): Corollary 1, main paper.
+        """An upper bound on ‖W(β − centre)‖² for W (m, p): Corollary 1, first paper.
 
         With M = XᵀX + (ε/2)I the bound is radius²·trace(W M⁻¹ Wᵀ).
         """
@@ -148,7 +148,7 @@ class Ellipsoid:
         return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + WIDENED_SHARE))
 
     def error_range(self, rows: ArrayLike, targets: ArrayLike) -> tuple[float, float]:
-        """The least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), main paper.
+        """The least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), first paper.
 
         The sum is over rows x of (r, p) with targets t (r,). Both values come from one singular
         value decomposition and a root of a secular equation. The values returned are those of the
@@ -276,7 +276,7 @@ def ellipsoid(
     beta: ArrayLike | None = None,
     spectrum: Spectrum | None = None,
 ) -> Ellipsoid:
-    """Compute an ellipsoid that holds every optimal β of eq. (1): Theorem 1, main paper.
+    """Compute an ellipsoid that holds every optimal β of eq. (1): Theorem 1, first paper.
 
     The ellipsoid is (β − β̂)ᵀ(XᵀX + (ε/2)I)(β − β̂) ≤ upper − bound(β̂), with the certified lower
     bound of the perspective relaxation at the centre β̂.

@@ -1,4 +1,4 @@
-"""Solve the perspective relaxation (eq. 5, main paper), with a certified lower bound."""
+"""Solve the perspective relaxation (eq. 5, first paper), with a certified lower bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screening (EC.1, main paper): columns that are in every, or in no, optimal support."""
+"""Screening (EC.1, first paper): columns that are in every, or in no, optimal support."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     2s·rᵀy − s²‖r‖² − (sum of the τ largest v). With column i included, v_i replaces the τ-th
     largest v; with column i excluded, the (τ+1)-th replaces v_i. Where that bound is above
     ``upper``, no optimum includes, or excludes, column i. The scaling is that of eq. (1); the rule
-    printed in the main paper has the scaling of another paper.
+    printed in the first paper has the scaling of another paper.
 
     Parameters
     ----------

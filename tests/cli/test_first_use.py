@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.commands import complaint
 
 import sparsecv
 from sparsecv import SparseRidge
@@ -61,8 +62,7 @@ def test_two_levels_have_one_column(capsys: Capture) -> None:
     assert "'female'" in err
     assert main(["fit", "t.csv", "--tau", "4", "--one-hot", "--all-levels", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert main(["fit", "t.csv", "--tau", "2", "--all-levels"]) == 2
-    assert "--one-hot" in capsys.readouterr().err
+    complaint(capsys, ["fit", "t.csv", "--tau", "2", "--all-levels"], ["--one-hot"])
 
 
 def test_drop(capsys: Capture) -> None:
@@ -78,8 +78,7 @@ def test_target_in_any_case(capsys: Capture) -> None:
     Path("t.csv").write_text(rows().replace("a,b,y", "a,b,Price"))
     assert main(["fit", "t.csv", "--tau", "1", "--target", "PRICE", "--quiet"]) == 0
     Path("u.csv").write_text(rows().replace("a,b,y", "a,Price,price"))
-    assert main(["fit", "u.csv", "--tau", "1", "--target", "PRICE"]) == 2
-    assert "'PRICE'" in capsys.readouterr().err
+    complaint(capsys, ["fit", "u.csv", "--tau", "1", "--target", "PRICE"], ["'PRICE'"])
 
 
 def test_a_column_that_counts_the_rows(capsys: Capture) -> None:
@@ -195,11 +194,7 @@ def test_rows_that_cannot_be_predicted(text: str, words: list[str], capsys: Capt
     Path("t.csv").write_text(rows(sex=["m", "f"]))
     assert main(["fit", "t.csv", "--tau", "3", "--one-hot", "--save", "m.json", "--quiet"]) == 0
     Path("n.csv").write_text(text)
-    assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    for word in words:
-        assert word in err
+    complaint(capsys, ["predict", "m.json", "n.csv", "--out", "p.csv"], words)
     assert not Path("p.csv").exists()
 
 
@@ -224,29 +219,22 @@ def test_files_are_written_though_nobody_reads_on(
 
 def test_a_file_named_without_its_ending_is_offered(capsys: Capture) -> None:
     Path("prices.csv").write_text(rows())
-    assert main(["cv", "prices"]) == 2
-    assert "did you mean 'prices.csv'?" in capsys.readouterr().err
+    complaint(capsys, ["cv", "prices"], ["did you mean 'prices.csv'?"])
 
 
 def test_files_are_tried_first(capsys: Capture) -> None:
     Path("t.csv").write_text(rows())
-    assert main(["cv", "t.csv", "--save", "no/m.json"]) == 2
-    assert main(["predict", "m.json", "t.csv"]) == 2
-    assert main(["predict", "t.csv", "t.csv"]) == 2
-    err = capsys.readouterr().err
-    assert "--save no/m.json" in err
-    assert "cannot read m.json" in err
-    assert "t.csv is not a model file" in err
+    complaint(capsys, ["cv", "t.csv", "--save", "no/m.json"], ["--save no/m.json"])
+    complaint(capsys, ["predict", "m.json", "t.csv"], ["cannot read m.json"])
+    complaint(capsys, ["predict", "t.csv", "t.csv"], ["t.csv is not a model file"])
 
 
 def test_predictions_that_overflow_are_refused(capsys: Capture) -> None:
     SavedModel(["a", "b"], True, ["a", "b"], [1e200, 1e200], 1.0).write("m.json")
     for bad in ("1e150,0", "1e150,-1e150"):  # inf, and inf − inf
         Path("n.csv").write_text(f"a,b\n1,2\n{bad}\n")
-        assert main(["predict", "m.json", "n.csv", "--out", "p.csv"]) == 2
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert "prediction of data row 2 is too large" in err
+        told = ["prediction of data row 2 is too large"]
+        complaint(capsys, ["predict", "m.json", "n.csv", "--out", "p.csv"], told)
         assert not Path("p.csv").exists()
 
 

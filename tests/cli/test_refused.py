@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.commands import Capture
+from support.commands import Capture, complaint
 from support.tables import growing_columns, write_csv
 
 from sparsecv.cli.main import main
@@ -33,16 +33,6 @@ BAD_TABLES = {
     "overflow": ("a,b,y\n1e200,2,3\n2e200,1,4\n-3e200,5,5\n", ["'a'"]),
     "overflow of y": ("a,b,y\n1,2,3e200\n2,1,4e200\n3,5,-5e200\n", ["response"]),
 }
-
-
-def complaint(capsys: Capture, arguments: list[str], words: list[str], status: int = 2) -> None:
-    assert main(arguments) == status
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("sparsecv: error: ")
-    for word in words:
-        assert word in err, f"{word!r} not in {err!r}"
 
 
 @pytest.mark.parametrize("kind", BAD_TABLES)

@@ -32,10 +32,9 @@ def errors_by_enumeration(
 ) -> list[set[float]]:
     """The CV errors that optimal supports of every size give; several where optima tie."""
     spread = X.std(axis=0)
-    scaled = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
     by_fold = []
     for train, test in folds:
-        best = best_of_every_size(X[train] / spread, y[train], gamma, scaled, intercept=True)
+        best = best_of_every_size(X[train], y[train], gamma, rules, spread)
         rows = np.column_stack([X[test] / spread, np.ones(test.size)])
         by_fold.append(
             [[float(np.sum((y[test] - rows @ b) ** 2)) for _, b in best[s][1]] for s in sizes]
@@ -74,8 +73,7 @@ def test_cv_errors_equal_enumeration(kinds: tuple[str, ...]) -> None:
                 number,
             )
         spread = X.std(axis=0)
-        scaled = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
-        best = best_of_every_size(X / spread, y, gamma, scaled, intercept=True)
+        best = best_of_every_size(X, y, gamma, rules, spread)
         assert set(sizes) == set(best) - {0}
         least, optima = best[model.tau_]
         assert model.objective_ == pytest.approx(least, rel=1e-8)

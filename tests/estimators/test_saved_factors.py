@@ -1,6 +1,7 @@
 """Models saved with --one-hot predict from the tables and frames they came from."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,18 +23,24 @@ def factors(n: int = 60) -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("options", [["--one-hot"], ["--one-hot", "--all-levels"]])
-def test_frames_with_text_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    frame = factors()
+def saved(frame: pd.DataFrame, *options: str) -> tuple[SparseRidgeCV, Any]:
+    """The model of a table, which predicts the frame as the command predicts its file."""
     frame.to_csv("t.csv", index=False)
     assert main(["cv", "t.csv", *options, "--gamma", "0.1", "--save", "m.json", "--quiet"]) == 0
     assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
     expected = pd.read_csv("p.csv")["prediction"].to_numpy()
     model = SparseRidgeCV.load("m.json")
     np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)
+    return model, expected
+
+
+@pytest.mark.parametrize("options", [["--one-hot"], ["--one-hot", "--all-levels"]])
+def test_frames_with_text_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = factors()
+    model, expected = saved(frame, *options)
     np.testing.assert_allclose(model.predict(frame.drop(columns="y")), expected, rtol=1e-12)
     np.testing.assert_allclose(model.predict(pl.from_pandas(frame)), expected, rtol=1e-12)
     mixed = frame.astype({"city": "category"})
@@ -61,10 +68,4 @@ def test_frames_with_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     frame = factors()
     frame.loc[[3, 9], "size"] = np.nan
     frame.loc[5, "city"] = None
-    frame.to_csv("t.csv", index=False)
-    common = ["cv", "t.csv", "--one-hot", "--gamma", "0.1", "--missing", "mean"]
-    assert main([*common, "--save", "m.json", "--quiet"]) == 0
-    assert main(["predict", "m.json", "t.csv", "--out", "p.csv"]) == 0
-    expected = pd.read_csv("p.csv")["prediction"].to_numpy()
-    model = SparseRidgeCV.load("m.json")
-    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)
+    saved(frame, "--one-hot", "--missing", "mean")

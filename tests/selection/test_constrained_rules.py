@@ -94,11 +94,10 @@ def test_projections_are_the_best_that_are_allowed() -> None:
         average = SparseRidgeCV(rule="averaged", **options, **rules.keywords).fit(X, y)
         model = SparseRidgeCV(rule="projected", **options, **rules.keywords).fit(X, y)
         spread = X.std(axis=0)
-        scaled = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
         target = average.predict(X)
         for t, size in enumerate(model.sizes_["tau"]):
             gamma = float(model.sizes_["gamma"][t])
-            best = best_of_every_size(X / spread, target, gamma, scaled, intercept=True)
+            best = best_of_every_size(X, target, gamma, rules, spread)
             least, optima = best[size]
             found = model.at_size(int(size))
             assert found.objective_ == pytest.approx(least, rel=1e-6, abs=1e-9)
@@ -118,11 +117,10 @@ def test_losses_of_the_rule_stability_equal_enumeration() -> None:
         rows = np.sort(rng.choice(20, size=15, replace=False))
         found = learner.predictions(rows, range(learner.size))
         spread = X[rows].std(axis=0)
-        scaled = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
         for c in range(learner.size):
             g, t = divmod(c, most - least + 1)
             gamma = (0.3, 4.0)[g]
-            best = best_of_every_size(X[rows] / spread, y[rows], gamma, scaled, intercept=True)
+            best = best_of_every_size(X[rows], y[rows], gamma, rules, spread)
             beta = best[least + t][1][0][1]
             np.testing.assert_allclose(found[c], (X / spread) @ beta[:-1] + beta[-1], atol=1e-6)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
+from support.commands import complaint
 from support.studies import made, study_of
 from support.tables import write_csv
 
@@ -180,8 +181,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         if rule != "minimum":
             assert "what each rule chooses" in capsys.readouterr().out
     for options in (["--rule", "best"], ["--rule", "one-se", "--method", "search"]):
-        assert main(["cv", str(table), "--gamma", "1", *options]) == 2
-        assert "rule" in capsys.readouterr().err
+        complaint(capsys, ["cv", str(table), "--gamma", "1", *options], ["rule"])
 
 
 @pytest.mark.parametrize(

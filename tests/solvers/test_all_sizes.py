@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.brute_force import Data, enumerate_all, fit_rounding, rounding
 from support.fresh import examples
 from support.problems import keeps_digits, plain, problem_of, ugly
-from support.trees import Exact, exact_of, key, tied
+from support.trees import Exact, every_stop, exact_of, key, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
 from sparsecv.solvers.core.limits import Limits, StopFlag
@@ -36,6 +36,13 @@ def check_bounds(data: Data, found: BestSubsets, exact: Exact) -> None:
         assert abs(found.objective[i] - own) <= fit_rounding(data, support, own)
 
 
+def check_best(data: Data, support: Any, values: dict[Any, Fraction]) -> tuple[Fraction, Fraction]:
+    """No support of a size has a smaller objective; returns this support's and the least one."""
+    own, least = values[key(support)], min(values.values())
+    assert float(own - least) <= 1e-10 * float(least) + tied(data, support, values)
+    return own, least
+
+
 def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
     """No support is better, in the objective nor in what it takes off yᵀy."""
     X, y, gamma = data
@@ -49,9 +56,7 @@ def check_optimal(data: Data, found: BestSubsets, exact: Exact) -> None:
     for i, s in enumerate(found.sizes):
         if not found.proved[i]:
             continue
-        least = min(exact[s].values())
-        own = exact[s][key(found.supports[i])]
-        assert float(own - least) <= 1e-10 * float(least) + tied(data, found.supports[i], exact[s])
+        own, least = check_best(data, found.supports[i], exact[s])
         gain = float(exact[0][()] - least)
         lost = math.sqrt(gain) - math.sqrt(float(exact[0][()] - own))
         assert lost <= 1e-9 * math.sqrt(gain) + 1e-13 * share * math.sqrt(yy)
@@ -288,17 +293,6 @@ def test_tolerance_saves_nodes() -> None:
 # --- limits -------------------------------------------------------------------------------------
 
 
-def every_stop(data: Data, **options: Any) -> list[BestSubsets]:
-    """Stop after 0, 1, 2, … nodes until the search is done."""
-    stops: list[BestSubsets] = []
-    while not stops or stops[-1].status is Status.NODE_LIMIT:
-        assert len(stops) < 5_000
-        stops.append(
-            best_subsets(problem_of(data), **options, limits=Limits(node_limit=len(stops)))
-        )
-    return stops
-
-
 @pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(data=ugly(), draw=st.data())
@@ -316,10 +310,7 @@ def test_bounds_hold_wherever_the_search_stops(data: Data, draw: st.DataObject) 
         assert found.n_nodes <= max(k, 1)
         for i, s in enumerate(found.sizes):
             if found.proved[i] and not options.get("tol"):
-                own, least = exact[s][key(found.supports[i])], min(exact[s].values())
-                assert float(own - least) <= 1e-10 * float(least) + tied(
-                    data, found.supports[i], exact[s]
-                )
+                check_best(data, found.supports[i], exact[s])
         if found is not stops[-1]:
             assert found.status is Status.NODE_LIMIT
             assert found.open_nodes

@@ -123,14 +123,11 @@ def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...])
         y = X @ rng.standard_normal(p) + rng.standard_normal(rows)
         gamma, n = 10.0 ** float(rng.uniform(-2, 2)), int(rng.choice([1, 2, 3, 7, 40]))
         rules = random_rules(rng, p, kinds)
-        free = [j for j in range(p) if rules.factors[j] == 0.0]
         values: dict[int, list[float]] = {}
         for size in range(1, len(rules.units) + 1):
-            for chosen in combinations(range(len(rules.units)), size):
-                if rules.allows(frozenset(chosen)):
-                    support = tuple(sorted(free + [j for u in chosen for j in rules.units[u]]))
-                    beta = bounded_ridge(X, y, gamma, rules, support)
-                    values.setdefault(size, []).append(value(X, y, gamma, rules.factors, beta))
+            for support in rules.models(size):
+                beta = bounded_ridge(X, y, gamma, rules, support)
+                values.setdefault(size, []).append(value(X, y, gamma, rules.factors, beta))
         if not values:
             continue
         sizes = sorted(values)
@@ -141,9 +138,9 @@ def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...])
             truth, supports = np.sort(values[size])[:n], {tuple(s) for s in found.supports}
             np.testing.assert_allclose(found.objective, truth, rtol=1e-8, atol=1e-11 * (y @ y))
             assert len(supports) == truth.size == found.n_proved
-            for support in found.supports:
-                assert problem.constraints.allowed(support)
-                assert problem.constraints.units(support).size == size
+            for columns in found.supports:
+                assert problem.constraints.allowed(columns)
+                assert problem.constraints.units(columns).size == size
 
 
 def test_under_constraints_a_limit_leaves_only_what_is_right() -> None:

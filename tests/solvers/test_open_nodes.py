@@ -13,13 +13,12 @@ from support.brute_force import (
     Support,
     enumerate_all,
     exact_objectives,
-    exact_sizes,
     fit_rounding,
     ridge,
 )
 from support.fresh import examples
 from support.problems import plain, problem_of, ugly
-from support.trees import tied
+from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets
 from sparsecv.solvers.core.limits import Limits, StopFlag
@@ -53,13 +52,11 @@ def prediction(data: Data, support: Support, rows: Array) -> Array:
     return np.asarray(rows[:, columns] @ ridge(data.X[:, columns], data.y, data.gamma))
 
 
-def every_stop(data: Data) -> list[BestSubsets]:
-    problem = problem_of(data)
-    stops: list[BestSubsets] = []
-    while not stops or stops[-1].status is Status.NODE_LIMIT:
-        assert len(stops) < 5_000
-        stops.append(best_subsets(problem, limits=Limits(node_limit=len(stops))))
-    return stops
+def without_tree(problem: SparseRidgeProblem) -> BestSubsets:
+    """What is known of a problem that has too many columns for a tree."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
+        return best_subsets(problem)
 
 
 # --- open nodes -----------------------------------------------------------------------------------
@@ -68,7 +65,7 @@ def every_stop(data: Data) -> list[BestSubsets]:
 @settings(max_examples=examples(100))
 @given(data=ugly())
 def test_every_better_support_lies_below_an_open_node(data: Data) -> None:
-    exact = exact_sizes(exact_objectives(data))
+    exact = exact_of(data)
     for found in every_stop(data):
         for i, s in enumerate(found.sizes):
             own = exact[s][tuple(found.supports[i].tolist())]
@@ -176,7 +173,7 @@ def ranges(problem: SparseRidgeProblem, found: BestSubsets, rows: Array) -> tupl
 
 def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
     """Ranges hold the prediction of a unique optimum, and of the support finally returned."""
-    exact = exact_sizes(exact_objectives(data))
+    exact = exact_of(data)
     final, problem = stops[-1], problem_of(data)
     yy, length = float(data.y @ data.y), np.square(data.X).sum(axis=0)
     for found in stops:
@@ -184,11 +181,7 @@ def check_ranges(data: Data, stops: list[BestSubsets], rows: Array) -> None:
         assert low.shape == high.shape == (found.sizes.size, rows.shape[0])
         assert np.all(low <= high)
         for i, s in enumerate(found.sizes):
-            values = {S: float(f) for S, f in exact[s].items()}
-            least = min(values.values())
-            near = [S for S, f in values.items() if f <= least * (1.0 + 1e-9) + 1e-13 * yy]
-            wanted = {tuple(final.supports[i].tolist()), *(near if len(near) == 1 else [])}
-            for support in wanted:
+            for support in known_best(exact[s], key(final.supports[i]), yy):
                 x = rows[:, list(support)]
                 M = length[list(support)] + data.gamma / 2.0
                 scale = math.sqrt(yy) * np.sqrt(np.square(x) @ (1.0 / M))  # of a prediction
@@ -263,10 +256,8 @@ def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
 @settings(max_examples=examples(150))
 @given(data=ugly(max_columns=5, max_rows=4))
 def test_the_bound_of_the_whole_problem(data: Data) -> None:
-    exact = exact_sizes(exact_objectives(data))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
-        found = best_subsets(problem_of(data))
+    exact = exact_of(data)
+    found = without_tree(problem_of(data))
     for i, s in enumerate(found.sizes):
         own, least = float(exact[s][tuple(found.supports[i].tolist())]), min(exact[s].values())
         assert found.lower_bound[i] <= least
@@ -279,9 +270,7 @@ def test_the_bound_of_the_whole_problem(data: Data) -> None:
 @given(data=ugly(max_columns=5, max_rows=4, mild=True, zero=False), seed=st.integers(0, 2**32 - 1))
 def test_the_ranges_of_the_whole_problem(data: Data, seed: int) -> None:
     rows = np.random.default_rng(seed).standard_normal((3, data.X.shape[1]))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
-        found = best_subsets(problem_of(data))
+    found = without_tree(problem_of(data))
     check_ranges(data, [found, best_subsets(problem_of(data))], rows)
 
 
@@ -310,9 +299,7 @@ def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
     X = rng.standard_normal((5, 3))[:, [0, 0, 1, 0, 1, 2]]  # XXᵀ is singular
     data = Data(X, X @ rng.standard_normal(6) + 0.3 * rng.standard_normal(5), 1e-8)
     problem, rows = problem_of(data), rng.standard_normal((20, 6))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
-        found = best_subsets(problem)
+    found = without_tree(problem)
     low, high = ranges(problem, found, rows)
     for i, support in enumerate(best_subsets(problem).supports):
         expected = rows[:, support] @ problem.fit(support).coef
@@ -324,10 +311,8 @@ def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
 def test_dual_bound_of_long_dependent_rows(length: float) -> None:
     X = np.array([[0.0, 5e-5, -length], [0.0, -5e-5, length]])
     data = Data(X, np.array([2.125, -2.125]), 1e-8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_sizes, "MAX_COLUMNS", 0)
-        found = best_subsets(problem_of(data))
-    exact = exact_sizes(exact_objectives(data))
+    found = without_tree(problem_of(data))
+    exact = exact_of(data)
     for i, s in enumerate(found.sizes):
         assert found.lower_bound[i] <= min(exact[s].values())
 

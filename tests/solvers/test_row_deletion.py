@@ -21,7 +21,7 @@ from support.deleted_rows import (
 )
 from support.fresh import examples
 from support.problems import plain, problem_of, ugly
-from support.trees import key
+from support.trees import every_stop, key, known_best
 
 from sparsecv.solvers import SparseRidgeProblem, Status, best_subsets, best_subsets_rows_deleted
 from sparsecv.solvers.core.limits import Limits, StopFlag
@@ -211,18 +211,10 @@ def test_ties_of_a_row_are_settled_by_its_own_fits() -> None:
     X = np.array([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
     y = np.array([-1.1394562628812208, 3.493407245304055, -2.4414427990357748])
     data = Data(X, y, 2.873442630600854e-06)
-    check_ranges(data, every_stop(data), exact_of(data))
+    check_ranges(data, every_stop(data, solve), exact_of(data))
 
 
 # --- limits ---------------------------------------------------------------------------------------
-
-
-def every_stop(data: Data, **options: Any) -> list[DeletedRowSubsets]:
-    stops: list[DeletedRowSubsets] = []
-    while not stops or stops[-1].status is not Status.OPTIMAL:
-        assert len(stops) < 2_000
-        stops.append(solve(data, limits=Limits(node_limit=len(stops)), **options))
-    return stops
 
 
 def check_ranges(data: Data, stops: list[DeletedRowSubsets], exact: Exact) -> None:
@@ -231,11 +223,7 @@ def check_ranges(data: Data, stops: list[DeletedRowSubsets], exact: Exact) -> No
     yy = float(data.y @ data.y)
     for i in np.setdiff1d(np.arange(data.y.size), final.skipped):
         for a, s in enumerate(final.sizes):
-            values = {S: float(f) for S, f in exact[i][s].items()}
-            least = min(values.values())
-            near = [S for S, f in values.items() if f <= least * (1.0 + 1e-9) + 1e-13 * yy]
-            wanted = {chosen(final, a, i), *(near if len(near) == 1 else [])}
-            for support in wanted:
+            for support in known_best(exact[i][s], chosen(final, a, i), yy):
                 r = residual_of(data, i, support)
                 slack = 1e-9 * (abs(r) + math.sqrt(yy))
                 for found in stops:
@@ -251,7 +239,7 @@ def test_bounds_and_ranges_hold_wherever_the_search_stops(data: Data, draw: st.D
         options["sizes"] = draw.draw(st.sets(st.integers(1, p), min_size=1).map(list))
         options["warm_starts"] = [draw.draw(st.sets(st.integers(0, p - 1)).map(list))]
     exact = exact_of(data)
-    stops = every_stop(data, **options)
+    stops = every_stop(data, solve, **options)
     for k, found in enumerate(stops):
         check(data, found, exact)
         assert found.n_nodes <= max(k, 1)
@@ -264,13 +252,13 @@ def test_bounds_and_ranges_hold_wherever_the_search_stops(data: Data, draw: st.D
 @given(data=ugly(max_columns=4, max_rows=5))
 def test_bounds_hold_wherever_the_search_stops_in_ugly_data(data: Data) -> None:
     exact = exact_of(data)
-    for found in every_stop(data):
+    for found in every_stop(data, solve):
         check(data, found, exact)
 
 
 def test_ranges_at_every_stop_of_a_longer_search() -> None:
     data = plain(21, 10, 5, 0.3, noise=3.0)
-    stops = every_stop(data)
+    stops = every_stop(data, solve)
     assert len(stops) > 10
     assert np.all(stops[0].high - stops[0].low >= 0.0)
     assert (stops[0].high - stops[0].low).max() > 0.1
@@ -305,9 +293,3 @@ def test_limits(options: dict[str, Any], status: Status) -> None:
     assert np.all(found.residual <= found.high)
     if "node_limit" in options and "stop" not in options:
         assert found.n_nodes == max(1, options["node_limit"])
-
-
-# --- options --------------------------------------------------------------------------------------
-
-
-# --- fits with a row deleted ----------------------------------------------------------------------

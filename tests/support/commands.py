@@ -22,6 +22,16 @@ def hard_csv(path: Path, factor: float = 1.0) -> Path:
     return write_csv(path, X, factor * y)
 
 
+def complaint(capsys: Capture, arguments: list[str], words: list[str]) -> None:
+    """The command is refused with one line that holds the words."""
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("sparsecv: error: ")
+    for word in words:
+        assert word in err, f"{word!r} not in {err!r}"
+
+
 def run_json(*arguments: str | Path, status: int = 0, quiet: bool = True) -> dict[str, Any]:
     path, silent = Path("out.json"), ["--quiet"] if quiet else []
     assert main([*map(str, arguments), "--json", str(path), *silent]) == status

@@ -6,6 +6,7 @@ Nothing of the package appears here; all supports are tried and all numbers are 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -69,6 +70,13 @@ class Rules(NamedTuple):
         enough = all if self.strong else any
         return all(enough(a in chosen for a in p) for c, p in self.parents.items() if c in chosen)
 
+    def models(self, size: int) -> Iterator[Support]:
+        """The columns of every model of so many units."""
+        free = [j for j in range(self.factors.size) if self.factors[j] == 0.0]
+        for chosen in combinations(range(len(self.units)), size):
+            if self.allows(frozenset(chosen)):
+                yield tuple(sorted(free + [j for u in chosen for j in self.units[u]]))
+
 
 def bounded_ridge(
     X: Array, y: Array, gamma: float, rules: Rules, support: Support, intercept: bool = False
@@ -127,21 +135,22 @@ def value(X: Array, y: Array, gamma: float, factors: Array, beta: Array) -> floa
 
 
 def best_of_every_size(
-    X: Array, y: Array, gamma: float, rules: Rules, intercept: bool = False
+    X: Array, y: Array, gamma: float, rules: Rules, spread: Array | None = None
 ) -> dict[int, tuple[float, list[tuple[Support, Array]]]]:
     """By number of units: the least objective, and all supports within 1e-9 of it with their fits.
 
-    A size that no model has is left out.
+    A size that no model has is left out. With ``spread``, columns are divided by it, bounds are
+    those of the coefficients before, and fits have an intercept.
     """
-    free = [j for j in range(X.shape[1]) if rules.factors[j] == 0.0]
+    if spread is not None:
+        X = X / spread
+        rules = rules._replace(lower=rules.lower * spread, upper=rules.upper * spread)
     found = {}
     for size in range(len(rules.units) + 1):
         tried = []
-        for chosen in combinations(range(len(rules.units)), size):
-            if rules.allows(frozenset(chosen)):
-                columns = tuple(sorted(free + [j for u in chosen for j in rules.units[u]]))
-                beta = bounded_ridge(X, y, gamma, rules, columns, intercept)
-                tried.append((value(X, y, gamma, rules.factors, beta), columns, beta))
+        for columns in rules.models(size):
+            beta = bounded_ridge(X, y, gamma, rules, columns, spread is not None)
+            tried.append((value(X, y, gamma, rules.factors, beta), columns, beta))
         if tried:
             least = min(f for f, _, _ in tried)
             near = least + 1e-9 * abs(least) + 1e-13 * float(y @ y)
@@ -168,10 +177,7 @@ def random_rules(rng: np.random.Generator, p: int, kinds: tuple[str, ...]) -> Ru
     """Rules of the kinds named that some model of p columns obeys."""
     while True:
         rules = _drawn(rng, p, kinds)
-        m = len(rules.units)
-        if m and any(
-            rules.allows(frozenset(c)) for s in range(1, m + 1) for c in combinations(range(m), s)
-        ):
+        if any(True for s in range(1, len(rules.units) + 1) for _ in rules.models(s)):
             return rules
 
 

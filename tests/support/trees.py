@@ -1,16 +1,41 @@
 """Exact optima of every size, which tests of the all-sizes tree compare with."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
+from sparsecv.solvers import Status, best_subsets
+from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.leaps.all_sizes import BestSubsets
+
 from .brute_force import Data, Support, exact_objectives, exact_sizes, fit_rounding
+from .problems import problem_of
 
 Exact = dict[int, dict[Support, Fraction]]
 
 
 def exact_of(data: Data) -> Exact:
     return exact_sizes(exact_objectives(data))
+
+
+def all_sizes(data: Data, **options: Any) -> BestSubsets:
+    return best_subsets(problem_of(data), **options)
+
+
+def every_stop(data: Data, search: Callable[..., Any] = all_sizes, **options: Any) -> list[Any]:
+    """Results of a search of all sizes that stops after 0, 1, 2, … nodes, until it is done."""
+    stops: list[Any] = []
+    while not stops or stops[-1].status is Status.NODE_LIMIT:
+        assert len(stops) < 5_000
+        stops.append(search(data, **options, limits=Limits(node_limit=len(stops))))
+    return stops
+
+
+def known_best(values: dict[Support, Fraction], own: Support, yy: float) -> set[Support]:
+    """The support that a search returned, and the best of its size where rounding hides none."""
+    least = float(min(values.values()))
+    near = [S for S, f in values.items() if float(f) <= least * (1.0 + 1e-9) + 1e-13 * yy]
+    return {own, *(near if len(near) == 1 else [])}
 
 
 def key(support: Iterable[Any]) -> Support:

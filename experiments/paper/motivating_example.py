@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from experiments.common import RESULTS, machine
 from sparsecv.design.folds import make_folds
 from sparsecv.plots.curves import save
 from sparsecv.plots.style import pyplot
+from sparsecv.selection.partial_errors import PartialErrors
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors, select
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -55,6 +57,19 @@ def learner_of(
     )
 
 
+def one_draw(
+    folds: str, n: int, p: int, most: int, seed: int, nested: bool = True, *way: Any
+) -> tuple[PartialErrors, np.ndarray]:
+    """Errors of every (γ, τ) with τ up to ``most`` on drawn data, and errors on test rows."""
+    data, taus = make_synthetic(n, p, 5, 0.3, 1.0, n_test=10_000, seed=seed), np.arange(1, most + 1)
+    learner = learner_of(data.X, data.y, taus, *way)
+    label = make_folds(folds, n, seed=seed).label
+    errors = partial_errors(learner, label, learner.size, nested=nested)
+    rows = np.vstack([data.X, data.X_test]), np.append(data.y, data.y_test)
+    both = learner_of(*rows, taus, *way)
+    return errors, both(np.arange(n), range(both.size))[:, n:].mean(axis=1)
+
+
 def draws(seeds: int) -> None:
     """Print and keep the distribution of the paper's numbers over draws of the data."""
     lines = [machine(), "", f"{seeds} draws; median [least, largest]; the paper has one draw", ""]
@@ -68,14 +83,7 @@ def draws(seeds: int) -> None:
         for most, *way in ways:
             found = []
             for seed in range(seeds):
-                data = make_synthetic(n, p, 5, 0.3, 1.0, n_test=10_000, seed=seed)
-                taus = np.arange(1, most + 1)
-                learner = learner_of(data.X, data.y, taus, *way)
-                label = make_folds(folds, n, seed=seed).label
-                errors = partial_errors(learner, label, learner.size, nested=False)
-                rows = np.vstack([data.X, data.X_test]), np.append(data.y, data.y_test)
-                both = learner_of(*rows, taus, *way)
-                test = both(np.arange(n), range(both.size))[:, n:].mean(axis=1)
+                errors, test = one_draw(folds, n, p, most, seed, False, *way)
                 best = int(np.argmin(errors.cv_error))
                 over = 100.0 * (test[best] / test.min() - 1.0)
                 found.append((over, errors.cv_error[best] / test[best]))
@@ -107,16 +115,9 @@ def main() -> None:
             gaps: dict[str, list[float]] = {"plain": [], "stability": [], "corrected": []}
             optimism, lambdas = [], []
             for seed in range(seeds):
-                data = make_synthetic(n, p, 5, 0.3, 1.0, n_test=10_000, seed=seed)
                 taus = np.arange(1, largest_tau(n, p) + 1)
-                label = make_folds(folds, n, seed=seed).label
-                learner = learner_of(data.X, data.y, taus)
-                errors = partial_errors(learner, label, learner.size)
+                errors, test = one_draw(folds, n, p, taus.size, seed)
                 chosen = select(errors)
-                both = learner_of(
-                    np.vstack([data.X, data.X_test]), np.append(data.y, data.y_test), taus
-                )
-                test = both(np.arange(n), range(both.size))[:, n:].mean(axis=1)
                 choices = {
                     "plain": int(np.argmin(errors.cv_error)),
                     "stability": chosen.theta,

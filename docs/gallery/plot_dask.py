@@ -2,8 +2,8 @@
 The same fit on a Dask cluster
 ==============================
 
-A run is made of units of work: a fold at every γ and every number of columns. With ``client=`` the
-workers of a Dask cluster do the units; the answer is the same bit for bit. The cluster here is
+A unit of work is one fold, solved at every γ and every number of columns. With ``client=`` the
+workers of a Dask cluster do these units; the answer is the same bit for bit. The cluster here is
 two worker processes of this machine; an address such as ``tcp://head:8786`` names a real one.
 """
 

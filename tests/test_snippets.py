@@ -153,3 +153,14 @@ def test_r_prints_what_the_page_says(page: Path, table: dict[str, Any]) -> None:
         ran = subprocess.run([script, "-e", block], capture_output=True, text=True, check=True)
         for expected in re.findall(r"\b\d{4,}\b|\d\.\d{4,}", "".join(re.findall("#.*", block))):
             assert expected[:6] in ran.stdout.replace(",", ""), expected
+
+
+def test_the_first_command_prints_the_lines_of_the_first_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["cv", "diabetes", "--folds", "loo"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| `(.*?)` \|", text.split("## A table of your own")[0], re.M)
+    assert len(lines) == 5
+    assert [line for line in lines if line not in printed] == []

@@ -292,6 +292,12 @@ SENTENCES: list[tuple[str, str, Callable[[], str]]] = [
     ),
     (
         CLUSTERS,
+        "150 folds of 40 columns at ten γ, 123 s in one process, were 1.73 times as fast with two "
+        "workers and 0.92 times as fast with one; a unit without work took 6 to 10 ms",
+        lambda: stored("executors.txt"),
+    ),
+    (
+        CLUSTERS,
         "2.3 × 10⁷ numbers a second are read from Parquet, sorted by fold and centred, and 3.3 × "
         "10¹⁰ products a second are summed.",
         lambda: lines("parquet_folder.txt", "rates") + " 10",

@@ -284,11 +284,14 @@ def partial_errors(
 
 
 class Selection(NamedTuple):
-    """What Algorithm 1 returns.
+    """What Algorithm 1 of the stability paper finds, for every weight λ of the stability.
+
+    Lines are those of the algorithm; θ is the number of a candidate.
 
     Attributes
     ----------
     lambdas : ndarray, shape (l,), increasing
+        The weights λ.
     inner_choice : ndarray of int, shape (l, k)
         θ chosen without fold t (line 23).
     outer : ndarray, shape (l, k)
@@ -363,7 +366,7 @@ def criterion(errors: PartialErrors, weight: float) -> Array:
 
 
 def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Selection:
-    """Algorithm 1 on a finite grid, where every λ uses the same fits.
+    """Choose λ and a candidate by Algorithm 1 of the stability paper; every λ uses the same fits.
 
     Parameters
     ----------

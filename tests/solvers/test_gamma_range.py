@@ -89,3 +89,30 @@ def test_too_many_columns_are_refused() -> None:
 def test_members_lists_the_columns_of_masks() -> None:
     found = members(np.array([0b1011, 1 << 44], dtype=np.uint64), 3)
     assert found.tolist() == [[0, 1, 3], [44, -1, -1]]
+
+
+@pytest.mark.parametrize(("case", "seed"), [(0, 3), (0, 6), (1, 0), (1, 6)])
+def test_supports_that_rounding_leaves_open_take_few_trees(case: int, seed: int) -> None:
+    """Interpolating fits at a tiny γ, or columns that hardly matter, differ by rounding alone."""
+    rng = np.random.default_rng(seed)
+    if case == 0:
+        X = rng.normal(size=(3, 6))
+        X[:, 1] = X[:, 0] + 1e-5 * rng.normal(size=3)
+        y, low, high = rng.normal(size=3), 0.0, 20.0
+    else:
+        X = rng.normal(size=(9, 6)) * 10.0 ** rng.uniform(-5, 5, size=6)
+        y, low = X @ rng.normal(size=6), float(np.square(X).sum(axis=0).max())
+        high = 10.0 * low
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=6)
+    along = supports_along_gamma(problem, low, high, limits=Limits(100.0))
+    assert along.status in (Status.OPTIMAL, Status.UNPROVED)
+    assert along.n_trees < 300
+    for size, intervals in zip(along.sizes.tolist(), along.intervals, strict=True):
+        assert intervals[0].low == low
+        assert max(one.high for one in intervals) == high
+        for gamma in np.exp(rng.uniform(np.log(max(low, 1e-6)), np.log(high), 50)).tolist():
+            supports, (values,) = objectives(problem, size, np.array([gamma]))
+            found = along.at(gamma, size)
+            if all(support is not None for support in found):
+                listed = min(values[(supports == one).all(axis=1)].item() for one in found)
+                assert listed <= values.min() + rounding(float(values.min()), problem.yy)

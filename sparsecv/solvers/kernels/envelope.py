@@ -33,6 +33,10 @@ class EnvelopeSettings(NamedTuple):
     # support that may be best there is listed. Doubled, breakpoints are known to one binary digit
     # less.
     narrow: float = 1e-9
+    # Supports whose objectives exceed the least by at most this share of their rounding beyond the
+    # rounding itself are not told apart, as they would be in one half of an interval and not in the
+    # other however often it is divided. Doubled, pieces overlap in wider intervals.
+    blurred: float = 0.25
     # A cell is cut into this many parts when listed supports are left out that cannot be best in
     # the cell. Doubled, fewer supports are decomposed and looking at a cell takes twice as long.
     parts: int = 8
@@ -105,7 +109,9 @@ def value_of_others(others, yy, share):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def others_are_worse(others, yy, cell, low, high, upper):  # type: ignore[no-untyped-def]
-    """Whether supports that are not listed are worse in [low, high]; 0 no, 1 yes, 2 unknown.
+    """Whether supports that are not listed are worse in [low, high]; 1 yes, 2 unknown.
+
+    The result is 0 where one of them may be best at an end, and −1 where that is so at both ends.
 
     cell: Its ends, at which ``others`` bounds the objectives.
     upper: An upper bound on the least objective at low, at high, and at a third t, then that t: a
@@ -117,14 +123,15 @@ def others_are_worse(others, yy, cell, low, high, upper):  # type: ignore[no-unt
     a, b = (low - cell[0]) / width, (high - cell[0]) / width
     at_low, at_high = value_of_others(others, yy, a), value_of_others(others, yy, b)
     kink = 0.0 if high == low else (upper[3] - low) / (high - low)
-    unknown = False
+    unknown, neither = False, True
     for i in range(2):
         middle = (1.0 - kink) * at_low[i] + kink * at_high[i]
         ends = upper[0] < at_low[i] and upper[1] < at_high[i]
         if ends and upper[2] < middle:
             return 1
         unknown = unknown or ends
-    return 2 if unknown else 0
+        neither = neither and upper[0] >= at_low[i] and upper[1] >= at_high[i]
+    return 2 if unknown else (-1 if neither else 0)
 
 
 @kernel(inner=True)
@@ -151,7 +158,7 @@ def bracket(fits, lengths, low, high, listed, here, room):  # type: ignore[no-un
     listed, here, shape (k,): Rows of ``fits``, and which may be best; ``here`` is changed.
     room: The last work space of :func:`divide`; row 4 takes what :func:`upper_bound` writes.
     Returns: How many supports may be best, and whether none of them is worse at an end by more than
-        rounding.
+        rounding and the share ``blurred`` of it.
     """
     low_f, high_f, slope, margin, upper = room[0], room[1], room[2], room[3], room[4]
     first, second, left, alike = -1, -1, 0, True
@@ -162,20 +169,22 @@ def bracket(fits, lengths, low, high, listed, here, room):  # type: ignore[no-un
             # The root of the objective is off by at most this length (docs/global.md).
             off = BACKWARD * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
             margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
-            if first < 0 or low_f[c] < low_f[first]:
+            if first < 0 or low_f[c] + margin[c] < low_f[first] + margin[first]:
                 first = c
-            if second < 0 or high_f[c] < high_f[second]:
+            if second < 0 or high_f[c] + margin[c] < high_f[second] + margin[second]:
                 second = c
     at_high = high_f[second], ridge_objective(fits, listed[second], high)[1]
     upper_bound(low, high, (low_f[first], slope[first]), at_high, upper)
-    for i in range(3):
-        upper[i] += max(margin[first], margin[second])
+    upper[0] += margin[first]
+    upper[1] += margin[second]
+    upper[2] += max(margin[first], margin[second])
     share = 0.0 if high == low else (upper[3] - low) / (high - low)
     for c in range(listed.shape[0]):
         if here[c]:
             a, b = low_f[c] - margin[c], high_f[c] - margin[c]
             here[c] = a <= upper[0] or b <= upper[1] or (1.0 - share) * a + share * b <= upper[2]
-            alike = alike and (not here[c] or (a <= upper[0] and b <= upper[1]))
+            blur = SETTINGS.blurred * margin[c]
+            alike = alike and (not here[c] or (a - blur <= upper[0] and b - blur <= upper[1]))
             left += here[c]
     return left, alike
 
@@ -192,7 +201,8 @@ def alike_between(fits, low, high, listed, here, room):  # type: ignore[no-untyp
             middle_f[c], _ = ridge_objective(fits, listed[c], split_point(low, high))
             least = min(least, middle_f[c] + margin[c])
     for c in range(listed.shape[0]):
-        alike = alike and (not here[c] or middle_f[c] - margin[c] <= least)
+        blurred = (1.0 + SETTINGS.blurred) * margin[c]
+        alike = alike and (not here[c] or middle_f[c] - blurred <= least)
     return alike
 
 
@@ -222,7 +232,7 @@ def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore
         n entries are pieces of other problems, and the pieces of this problem take the next. Pieces
         overlap where several supports may be best.
     Returns: The number of entries afterwards; −1 where other supports may be best; −2 where there
-        is no room.
+        is no room; −3 where other supports may be best at both ends of the cell.
     """
     top, begin = 0, n
     (waiting, active, room), (ends, at) = work, found
@@ -233,7 +243,9 @@ def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore
         left, alike = bracket(fits, lengths, low, high, listed, here, room)
         worse = others_are_worse(others, lengths[1], cell, low, high, room[4])
         narrow = high - low <= SETTINGS.narrow * high or high <= SETTINGS.narrow * cell[1]
-        if worse == 0 or (worse == 2 and narrow):
+        if worse == -1 and low == cell[0] and high == cell[1]:
+            return -3
+        if worse <= 0 or (worse == 2 and narrow):
             return -1
         if worse == 1 and left > 1 and alike and not narrow:
             alike = alike_between(fits, low, high, listed, here, room)
@@ -246,15 +258,17 @@ def divide(cell, others, lengths, listed, fits, work, found, n):  # type: ignore
                 active[top + 1, c] = here[c]
             top += 1
             continue
+        again, last = n - begin >= left, n - left
         for c in range(listed.shape[0]):
-            if not here[c]:
-                continue
-            again = n > begin and left == 1 and at[n - 1] == listed[c]
-            if again and ends[n - 1, 1] == low:
-                ends[n - 1, 1] = high
-            else:
-                if n == at.shape[0]:
-                    return -2
+            if here[c] and again:
+                again = at[last] == listed[c] and ends[last, 1] == low
+                last += 1
+        if not again and n + left > at.shape[0]:
+            return -2
+        if again:  # The last pieces, of the same supports, become longer.
+            ends[n - left : n, 1] = high
+        for c in range(0 if again else listed.shape[0]):
+            if here[c]:
                 ends[n, 0], ends[n, 1], at[n] = low, high, listed[c]
                 n += 1
         top -= 1
@@ -269,7 +283,7 @@ def divide_cells(cell, others, lengths, listed, fits, work, found, count):  # ty
     listed: Rows of ``fits``, and numbers ``start``: problem i has rows ``start[i]`` to
         ``start[i + 1]``.
     work, found: See :func:`divide`.
-    count, shape (problems,): Takes the number of every problem's pieces, or −1 or −2.
+    count, shape (problems,): Takes the number of every problem's pieces, or −1, −2 or −3.
     """
     n, (every, start) = 0, listed
     for i in range(count.shape[0]):

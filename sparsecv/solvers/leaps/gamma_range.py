@@ -40,6 +40,10 @@ class GammaRangeSettings(NamedTuple):
     # A cell whose ends differ by at most this share of the upper end is not halved: its supports
     # stay unknown. Doubled, such a cell is twice as wide.
     narrowest_cell: float = 1e-6
+    # A cell is not halved either where its ends differ by at most this share of the upper end and
+    # rounding leaves the best support open at both ends, as in fits that interpolate at a tiny γ.
+    # Its supports stay unknown. Doubled, such a cell is twice as wide.
+    narrowest_undecided_cell: float = 0.5
     # The kernel has room for this many pieces for each problem of a cell; where the room does not
     # suffice the cell is halved. Doubled, the arrays take twice the memory.
     pieces_per_problem: int = 64
@@ -179,23 +183,28 @@ class GammaRange:
         cells = [(a, b, everything) for a, b in itertools.pairwise(lists)][::-1]
         while cells:
             a, b, wanted = cells.pop()
-            failed = np.zeros_like(wanted)
+            failed, undecided = np.zeros((2, *wanted.shape), dtype=bool)
             for s in np.flatnonzero(wanted.any(axis=1)).tolist():
                 numbers = np.flatnonzero(wanted[s])
-                failed[s, numbers] = self._divide(s, numbers, a, b)
+                failed[s, numbers], undecided[s, numbers] = self._divide(s, numbers, a, b)
             if not failed.any():
                 continue
             narrow = b.gamma - a.gamma <= SETTINGS.narrowest_cell * b.gamma
             narrow |= b.gamma <= SETTINGS.least_gamma_share**2 * high
-            reached = self.limits.reached(0)
+            reached, close = self.limits.reached(0), SETTINGS.narrowest_undecided_cell * b.gamma
             if narrow or reached is not None:
+                left = failed
+            else:
+                left = undecided & (b.gamma - a.gamma <= close)
+            if left.any():
                 self.status = reached or Status.UNPROVED
-                for s, numbers in ((s, np.flatnonzero(row)) for s, row in enumerate(failed)):
-                    ends = np.full(numbers.size, a.gamma), np.full(numbers.size, b.gamma)
-                    self._found[s].append((numbers, *ends, np.full(numbers.size, -1)))
-                continue
-            middle = self._lists(split_gamma(a.gamma, b.gamma), failed)
-            cells += [(middle, b, failed), (a, middle, failed)]
+            for s, numbers in ((s, np.flatnonzero(row)) for s, row in enumerate(left)):
+                ends = np.full(numbers.size, a.gamma), np.full(numbers.size, b.gamma)
+                self._found[s].append((numbers, *ends, np.full(numbers.size, -1)))
+            failed &= ~left
+            if failed.any():
+                middle = self._lists(split_gamma(a.gamma, b.gamma), failed)
+                cells += [(middle, b, failed), (a, middle, failed)]
         return [self._joined(s) for s in range(self.sizes.size)]
 
     def _lists(self, gamma: float, wanted: NDArray[np.bool_]) -> NearBest:
@@ -207,14 +216,18 @@ class GammaRange:
 
     def _divide(
         self, s: int, numbers: NDArray[np.intp], a: NearBest, b: NearBest
-    ) -> NDArray[np.bool_]:
-        """Divide a cell among the supports of one size; whether that failed, shape (numbers,)."""
-        failed = np.zeros(numbers.size, dtype=bool)
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Divide a cell among the supports of one size.
+
+        Returns, shape (numbers,) each: Whether that failed, and whether it failed because the best
+            support is open at both ends of the cell.
+        """
+        failed, undecided = np.zeros((2, numbers.size), dtype=bool)
         known = (a.others[s, numbers] > -np.inf) & (b.others[s, numbers] > -np.inf)
         failed[~known] = True
         numbers = numbers[known]
         if not numbers.size:
-            return failed
+            return failed, undecided
         decomposed, lengths = self.decomposed[s], np.ascontiguousarray(self.lengths[numbers])
         cell = np.array([a.gamma, b.gamma]) / 2.0
         lists = [
@@ -237,12 +250,12 @@ class GammaRange:
         count = np.empty(numbers.size, dtype=np.int64)
         listing, fits = (listed, start), decomposed.fits
         envelope.divide_cells(cell, others, lengths, listing, fits, self._work, self._pieces, count)
-        failed[known] = count < 0
+        failed[known], undecided[known] = count < 0, count == -3
         found = int(np.maximum(count, 0).sum())
         of = np.repeat(numbers, np.maximum(count, 0))
         pieces = 2.0 * ends[:found]
         self._found[s].append((of, pieces[:, 0], pieces[:, 1], rows[:found].copy()))
-        return failed
+        return failed, undecided
 
     def _joined(self, s: int) -> Pieces:
         """All pieces of one size, neighbours of the same support joined."""

@@ -19,6 +19,10 @@ from ..solvers.kernels.envelope import BACKWARD, Fits, ridge_objective
 # some thousand terms would be needed to reach it. Doubled, bounds on the CV error are wider by
 # another 1e-12 of their value.
 SUMS = 1e-12
+# Stands for an error of coefficients without any bound. It is finite, so that a held-out row of
+# zeros keeps the prediction 0, and so large that its square exceeds any objective. Doubled, nothing
+# changes.
+UNBOUNDED = 1e200
 
 
 class CellData(NamedTuple):
@@ -44,6 +48,7 @@ def coefficient_error(fits, length, c, low, high):  # type: ignore[no-untyped-de
     residual r and the coefficients β of the computed fit.
 
     length: Length of y.
+    Returns: The bound, at most UNBOUNDED.
     """
     reach = fits.reach
     objective, _ = ridge_objective(fits, c, high)
@@ -51,11 +56,14 @@ def coefficient_error(fits, length, c, low, high):  # type: ignore[no-untyped-de
     off = 2.0 * BACKWARD * reach[c, 0]
     least = max(reach[c, 1] - off, 0.0)
     shrunk = least * least + low
+    if shrunk == 0.0:
+        return UNBOUNDED
     # The largest s/(s² + t) for s ≥ least and t ≥ low.
     steep = least / shrunk if least * least > low else 0.5 / np.sqrt(low)
-    return off * np.sqrt(objective) / shrunk + steep * (
+    wrong = off * np.sqrt(objective) / shrunk + steep * (
         off * np.sqrt(slope) + 2.0 * BACKWARD * length
     )
+    return min(wrong, UNBOUNDED)
 
 
 @kernel(inner=True)
@@ -185,7 +193,7 @@ def bound_cell(cell, data, work, out):  # type: ignore[no-untyped-def]
             add_rows(data, off, c, j, cell, sums, total)
             continue
         several += 1
-        least, most = np.inf, 0.0
+        least, most = np.inf, -1.0
         for piece in range(start[j], start[j + 1]):
             a, b, c = max(ends[piece, 0], low), min(ends[piece, 1], high), row[piece]
             if not (ends[piece, 0] < high and ends[piece, 1] > low):
@@ -204,7 +212,7 @@ def bound_cell(cell, data, work, out):  # type: ignore[no-untyped-def]
             if a <= middle <= b:
                 most = max(most, error_at(data, off, c, j, middle))
         fixed += least if count > 0 else 0.0
-        upper += most if count > 0 else np.inf
+        upper += most if most >= 0.0 else np.inf
     parabola = least_of_parabola(total[0], total[1], 0.5 * total[2], low - middle, high - middle)
     out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - SUMS)
     out[1] = (upper + total[5]) * (1.0 + SUMS)

@@ -275,7 +275,8 @@ class _Search:
         bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
         lower, upper, several, nearest, lost = self._out.tolist()
         divide = nearest if several else middle
-        if not several and upper - lower <= 4.0 * lost:  # Smaller cells have no better bounds.
+        # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.
+        if not several and low > 0.0 and upper - lower <= 4.0 * lost:
             divide = 0.0
         if high - low <= DIVISION.narrow * high or high <= self._least:
             divide = 0.0
@@ -290,13 +291,15 @@ class _Search:
         ends = self.tables[s].ends
         here = ends[(ends[:, 0] <= t) & (t <= ends[:, 1])]
         low, high = np.log(max(here[:, 0].max(), 1e-300)), np.log(here[:, 1].min())
-        if not low < high:
+        if not (low < high and np.isfinite(best)):
             return best, t
 
         from scipy.optimize import minimize_scalar  # slow to import
 
         found = minimize_scalar(
-            lambda x: self.error(s, float(np.exp(x))), bounds=(low, high), method="bounded"
+            lambda x: min(self.error(s, float(np.exp(x))), 4.0 * best),  # Else ∞ may be the error.
+            bounds=(low, high),
+            method="bounded",
         )
         return min((best, t), (float(found.fun), float(np.exp(found.x))))
 
@@ -314,10 +317,12 @@ class _Search:
         heap: list[Cell] = []
         final: list[Cell] = []
         best, at = np.inf, (0, float(gammas[1]) / 2.0)
-        todo = [(s, a, b) for s in range(self.taus.size) for a, b in itertools.pairwise(ends)]
+        pairs, sizes = list(itertools.pairwise(ends)), range(self.taus.size)
+        todo = [(s, a, b, 0.0) for s in sizes for a, b in pairs]
         while True:
-            for s, a, b in todo:
+            for s, a, b, known in todo:
                 lower, upper, middle, divide = self.bound(s, float(a), float(b))
+                lower = max(lower, known)
                 if upper < best:
                     best, at = upper, (s, middle)
                 cell = (lower, s, float(a), float(b), divide)
@@ -333,8 +338,8 @@ class _Search:
             if reached is not None or not heap or heap[0][0] >= best * (1.0 - tolerance):
                 status = worst([status, reached or Status.UNPROVED])
                 break
-            _, s, a, b, divide = heapq.heappop(heap)
-            todo = [(s, a, divide), (s, divide, b)]
+            known, s, a, b, divide = heapq.heappop(heap)
+            todo = [(s, a, divide, known), (s, divide, b, known)]
             if self.n_cells % 1024 < 2:
                 report("cells of γ", self.n_cells, self.n_cells + len(heap))
         if least >= best * (1.0 - tolerance):
@@ -366,14 +371,14 @@ class _Search:
         for _ in range(SEARCH.narrowing_cells):
             if not cells or self.limits.reached(self.n_cells) is not None:
                 break
-            _, s, a, b, divide = cell = cells.pop()
+            known, s, a, b, divide = cell = cells.pop()
             if not divide or b <= SEARCH.narrow * a:
                 kept.append(cell)
                 continue
             for low, high in ((a, divide), (divide, b)):
                 lower, _, _, further = self.bound(s, low, high)
-                if lower <= best:
-                    cells.append((lower, s, low, high, further))
+                if max(lower, known) <= best:
+                    cells.append((max(lower, known), s, low, high, further))
         return kept + cells
 
     @staticmethod

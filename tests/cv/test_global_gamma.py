@@ -233,3 +233,27 @@ def test_too_many_columns_are_refused() -> None:
     data = RowFolds(rng.normal(size=(60, 46)), rng.normal(size=60), make_folds("5", 60), True)
     with pytest.raises(InputError, match="at most 45 columns"):
         global_minimum(data, [1, 2])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_bound_at_gamma_0_certifies_nothing(seed: int) -> None:
+    """Three columns interpolate three rows; in the other fold y is the same in both rows."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(5, 4)), np.array([-1.0, 0.0, 1.0, 2.0, 2.0])
+    first, last = np.arange(3), np.arange(3, 5)
+    data = RowFolds(X, y, make_folds([(first, last), (last, first)], 5), True)
+    found = global_minimum(data, [3], low=0.0)
+    fitted = cross_validate(data, [found.gamma], [3]).best().cv_error
+    assert found.lower <= fitted <= found.upper * (1.0 + 1e-5)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_optimal_status_means_a_gap_within_the_tolerance(seed: int) -> None:
+    data = RowFolds(np.ones((3, 1)), y_of(seed), make_folds("loo", 3), False)
+    found = global_minimum(data, [1], tolerance=1e-7, limits=Limits(1.0))
+    assert found.certified or found.status is not Status.OPTIMAL
+
+
+def y_of(seed: int) -> Array:
+    """Three numbers."""
+    return np.random.default_rng(seed).normal(size=3)

@@ -73,6 +73,16 @@ def test_options_named_in_the_documents_exist(page: Path) -> None:
             assert not word.startswith("--") or word in known, word
 
 
+def test_the_pages_name_every_option() -> None:
+    import typer.main
+
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    options = {o for one in commands.values() for each in one.params for o in each.opts}
+    lacking = {o for o in options if o.startswith("--") and not re.search(rf"{o}(?![\w-])", text)}
+    assert lacking == set()
+
+
 def test_the_index_of_the_experiments_has_the_first_sentence_of_every_script() -> None:
     index = runpy.run_path(str(ROOT / "experiments" / "index.py"))
     assert index["page"]() == (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")

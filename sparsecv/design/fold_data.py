@@ -432,7 +432,8 @@ class RowFolds(FoldData):
             self.__dict__.pop(name, None)
 
     def _content(self) -> Iterable[Array]:
-        return (self._given,) if self.weights is None else (self._given, self.weights)
+        given = self._given, self._scale  # The scale holds the factors of the penalty, too.
+        return given if self.weights is None else (*given, self.weights)
 
     @cached_property
     def deleted_rows(self) -> tuple[Array, Array, Array]:
@@ -548,6 +549,7 @@ class MomentFolds(FoldData):
         return _split(root if row is None else np.vstack([row, root]))
 
     def _content(self) -> Iterable[Array]:
+        yield self._design.scale
         for part in self._moments.folds:
             yield from (part.mean, np.asarray(part.tail), part.scatter)
 

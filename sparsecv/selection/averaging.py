@@ -91,9 +91,17 @@ def soft_least(errors: Array, n: int) -> float:
 
 
 def _interval_lengths(gammas: Array) -> Array:
-    """Half the distance between the two neighbours of every log γ; at an end, to its neighbour."""
+    """Half the distance between the two neighbours of every log γ; at an end, to its neighbour.
+
+    γ = 0 counts as far below the least γ > 0 as the next γ is above; a decade where there is none.
+    """
     order = np.argsort(gammas, kind="stable")
-    steps = np.diff(np.log(gammas[order]))
+    positive = np.log(np.unique(gammas[gammas > 0.0]))
+    if positive.size == 0:
+        return np.ones(gammas.size)
+    below = positive[1] - positive[0] if positive.size > 1 else np.log(10.0)
+    none = gammas[order] == 0.0
+    steps = np.diff(np.where(none, positive[0] - below, np.log(np.where(none, 1.0, gammas[order]))))
     if steps.sum() == 0.0:  # All γ are equal.
         return np.ones(gammas.size)
     found = np.empty(gammas.size)

@@ -97,25 +97,28 @@ class Projection:
         return np.asarray(values[self.at, np.arange(self.sizes.size)])
 
 
-def projection_gammas(problem: SparseRidgeProblem, least: float) -> Array:
+def projection_gammas(problem: SparseRidgeProblem, averaged: Array) -> Array:
     """Ridge weights γ⊥: 1e-4 to 1 times the mean squared length of the columns, and lower weights.
 
     Where columns are nearly dependent, models of tiny γ can carry the average, and only projections
-    of such a γ come near it: γ⊥ goes down by tens until it passes the least γ in the average.
+    of such a γ come near it: γ⊥ goes down by tens until it passes the least γ > 0 in the average,
+    and 0 is a γ⊥ where γ = 0 is in the average.
 
     problem: All rows.
-    least: The least γ whose models carry weight.
+    averaged: The γ whose models carry weight.
     Returns, shape (γ⊥,): Increasing. Columns of unit variance have squared length n.
 
     Examples
     --------
     >>> problem = SparseRidgeProblem(10.0 * np.eye(2), [1.0, 2.0], gamma=1.0, tau=1)
-    >>> projection_gammas(problem, 5e-4).round(4).tolist()
+    >>> projection_gammas(problem, np.array([5e-4, 1.0])).round(4).tolist()
     [0.0001, 0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0]
     """
     found = np.array(PROJECTION.ridges) * (problem.squared_lengths.mean() / 100.0)
+    least = averaged[averaged > 0.0].min(initial=found[0])
     lower = int(np.ceil(np.log10(max(found[0] / least, 1.0))))
-    return np.append(found[0] * 10.0 ** -np.arange(lower, 0, -1), found)
+    zero = np.zeros(int((averaged == 0.0).any()))
+    return np.concatenate([zero, found[0] * 10.0 ** -np.arange(lower, 0, -1), found])
 
 
 class FoldAverages(NamedTuple):
@@ -172,7 +175,7 @@ def project_average(study: Study, weights: Array, most: tuple[int, float]) -> Pr
     """
     data, result, full = study.data, study.surface, study.data.full()
     sizes = checked_taus(study.sizes, data.p, data.constraints)
-    gammas = projection_gammas(full, float(result.gammas[weights.any(axis=1)].min()))
+    gammas = projection_gammas(full, result.gammas[weights.any(axis=1)])
     shared, tasks = FoldAverages(data, study.fold_averages, gammas, sizes), range(data.folds.k)
     folds = study.run("projecting", project_fold, shared, [(j,) for j in tasks])
     distances, errors, proofs = zip(*folds, strict=True)

@@ -28,6 +28,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning, InputError
 from sparsecv.selection.study import Study
+from sparsecv.solvers.core.column_rules import ColumnRules
 from sparsecv.tables.rows import ArraySource
 
 Array = NDArray[np.float64]
@@ -441,3 +442,20 @@ def test_a_partial_file_of_a_killed_run_is_removed(
     monkeypatch.setattr(sealed, "MAX_WRITING_SECONDS", 0.0)
     run(tmp_path, X, y, gammas=GAMMAS[:1])
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_penalty_factors_have_their_own_files(tmp_path: Path) -> None:
+    X, y = table()
+    found = []
+    for factors in ([1.0, 1.0, 1.0, 3.0], [3.0, 2.0, 1.0, 1.0]):
+        asked = ColumnRules(penalty_factors=factors).resolve(4)
+        source = ArraySource(X, y, [f"x{j}" for j in range(4)])
+        prepared = prepare(source, "4", Protocol(), seed=0, asked=asked)
+        for folder in (tmp_path, None):
+            study = Study(
+                prepared.data, prepared.design, GAMMAS, TAUS, Settings(), checkpoint=folder
+            )
+            found.append(study.surface.table("cv_error"))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[2], found[3])
+    assert len(list(tmp_path.iterdir())) == 4

@@ -131,6 +131,30 @@ def test_weights_do_not_depend_on_where_gamma_is_dense() -> None:
     assert mass(shuffled) == pytest.approx(mass(more))
     np.testing.assert_allclose(model_weights(np.array([[1.0, 0.0]]), np.ones(1), 9), [[0.0, 1.0]])
     np.testing.assert_allclose(model_weights(np.ones((2, 1)), np.ones(2), 9), [[0.5], [0.5]])
+    # γ = 0 counts as far below the least positive γ as the next γ is above, or a decade below.
+    for gammas, expected in (
+        ([0.0, 1.0, 4.0], [0.25, 0.5, 0.25]),
+        ([3.0, 0.0], [0.5, 0.5]),
+        ([0.0, 0.0], [0.5, 0.5]),
+    ):
+        found = model_weights(np.ones((len(gammas), 1)), np.array(gammas), 9)
+        np.testing.assert_allclose(found[:, 0], expected)
+
+
+@pytest.mark.parametrize(("p", "limit"), [(4, None), (48, 0.0)])
+@pytest.mark.parametrize("rule", ["averaged", "projected"])
+@pytest.mark.parametrize("gammas", [[0.0], [0.0, 1.0]])
+def test_averages_take_models_without_a_ridge(
+    gammas: list[float], rule: str, p: int, limit: float | None
+) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, p))
+    y = X[:, 0] + 0.1 * rng.normal(size=20)
+    model = SparseRidgeCV(gammas=gammas, taus=[1, 2], rule=rule, repeats=2, time_limit=limit)
+    model.fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_[0] == pytest.approx(1.0, abs=0.2)
+    assert 0.0 < model.cv_error_ < 0.1
 
 
 def test_leave_one_out_has_one_partition() -> None:

@@ -127,3 +127,14 @@ def test_an_equal_gain_below_zero_is_no_better_support(monkeypatch: pytest.Monke
     start = np.arange(3)
     assert search.enter(start)
     assert not search.enter(start)
+
+
+def test_forward_steps_go_on_where_columns_depend_on_those_taken() -> None:
+    """With no ridge and fewer rows than columns nothing is left of most columns."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(12, 150))
+        X -= X.mean(axis=0)
+        with np.errstate(all="raise"):
+            order = forward_order(X, X @ rng.normal(size=150), 150)
+        assert sorted(order.tolist()) == list(range(150))

@@ -72,7 +72,10 @@ def _select(
             score[support[:level]] = -2.0
             support[level] = np.argmax(score)
         j = int(support[level])
-        length = np.sqrt(max(d[j], least[j]))
+        if d[j] <= least[j]:  # The column depends on those before, and nothing is left of it.
+            directions[level] = 0.0
+            continue
+        length = np.sqrt(d[j])
         # row j of the Schur complement: inner products with column j that are left
         row = products(j) - directions[:level, j] @ directions[:level]
         directions[level] = row / length

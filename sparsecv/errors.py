@@ -44,6 +44,11 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
+def first_line(error: BaseException, otherwise: str | None = None) -> str:
+    """The first line of an error's message; where it has none, other words or the error's name."""
+    return (str(error) or otherwise or type(error).__name__).splitlines()[0]
+
+
 @contextmanager
 def file_faults(what: str) -> Iterator[None]:
     """Raise an InputError in place of any OSError on a file that is read or written.

@@ -144,12 +144,15 @@ class _Search:
         Where XᵀX is singular, and with the paper's bounds, both results are without extraction.
         Constraints on columns are left out: models of as many columns as τ allows are relaxed.
         """
-        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in self.taus]
-        problem = problem.unconstrained()
-        plain = relaxation_path(problem, taus, limits=self.limits)
-        if self.paper or problem.rank_bound < problem.p:
+        plain, free = self._path(problem), problem.unconstrained()
+        if self.paper or free.rank_bound < free.p:
             return plain, plain
-        return plain, relaxation_path(problem, taus, extract=True, limits=self.limits)
+        return plain, self._path(problem, extract=True)
+
+    def _path(self, problem: SparseRidgeProblem, **options: Any) -> list[Relaxation]:
+        """The problem's relaxation at every τ."""
+        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in self.taus]
+        return relaxation_path(problem.unconstrained(), taus, limits=self.limits, **options)
 
     def _bracket_fold(self, j: int) -> None:
         """Bound the error of fold j at every τ by the fold's own relaxations.
@@ -167,6 +170,13 @@ class _Search:
         # known only where they are all rows; elsewhere 0 is the bound.
         whole = ledger.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
 
+        def begin(t: int, beta: NDArray[np.float64]) -> tuple[SparseRidgeProblem, float]:
+            """The problem at τ, and the least objective known, that of ``beta`` rounded or less."""
+            problem = training.replace(tau=int(self.taus[t]))
+            if problem.constraints.plain:
+                ledger.offer(g, t, j, largest(np.abs(beta), problem.tau))
+            return problem.unconstrained(), float(ledger.best_objective[g, t, j])
+
         def enter(t: int, bounds: tuple[float, float], relaxed: float) -> None:
             ledger.narrow(g, t, j, *bounds)
             if relaxed >= ledger.best_objective[g, t, j] * (1.0 - PROOF_GAP):
@@ -175,32 +185,20 @@ class _Search:
         if not self.paper:
             plain, tight = self._relaxations(training)
             for t, (first, second) in enumerate(zip(plain, tight, strict=True)):
-                problem = training.replace(tau=int(self.taus[t]))
                 ledger.offer(g, t, j, ledger.support(g, t, self.k))
-                if problem.constraints.plain:
-                    ledger.offer(g, t, j, largest(np.abs(first.beta), problem.tau))
-                problem = problem.unconstrained()
-                upper, centres = float(ledger.best_objective[g, t, j]), (first.beta, second.beta)
-                bounds = fold_bounds(
-                    problem, centres, whole[t], upper, *held_out, spectrum=spectrum
-                )
+                problem, upper = begin(t, first.beta)
+                given = (first.beta, second.beta), whole[t], upper, *held_out
+                bounds = fold_bounds(problem, *given, spectrum=spectrum)
                 enter(t, bounds, max(first.bound, second.bound))
             return
         rows = training.p if training.n is None else training.n
         tried = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
         for epsilon in [0.0] if rows > training.p else tried:  # the paper's choice
-            taus = [training.replace(tau=int(tau)).unconstrained().tau for tau in self.taus]
-            free = training.unconstrained()
-            path = relaxation_path(free, taus, epsilon=epsilon, limits=self.limits)
             options: dict[str, Any] = {"epsilon": epsilon, "spectrum": spectrum}
-            for t, relaxation in enumerate(path):
-                problem = training.replace(tau=int(self.taus[t]))
-                if problem.constraints.plain:
-                    ledger.offer(g, t, j, largest(np.abs(relaxation.beta), problem.tau))
-                problem = problem.unconstrained()
-                upper = float(ledger.best_objective[g, t, j])
-                given = whole[t], upper, *held_out
-                bounds = compute_bounds(problem, relaxation, *given, **options)
+            for t, relaxation in enumerate(self._path(training, epsilon=epsilon)):
+                problem, upper = begin(t, relaxation.beta)
+                known = whole[t], upper, *held_out
+                bounds = compute_bounds(problem, relaxation, *known, **options)
                 enter(t, bounds, relaxation.bound)
 
     # phase 2

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..errors import ClusterError, InputError
+from ..errors import ClusterError, InputError, first_line
 from .core.limits import Limits
 from .remote import Compiling, held, stop_run, unit_there
 
@@ -61,8 +61,8 @@ def connect(client: Any) -> Any:
         try:
             return Client(client, timeout=5, set_as_default=False)
         except (OSError, *Late, ValueError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"no Dask scheduler answers at {client}: {reason}") from None
+            said = f"no Dask scheduler answers at {client}: {first_line(error)}"
+            raise InputError(said) from None
     if not isinstance(client, Client) or client.asynchronous:
         raise InputError(
             f"client must be a distributed.Client (not asynchronous) or the address of a "
@@ -180,10 +180,9 @@ def _scheduler_there() -> Iterator[None]:
     try:
         yield
     except (OSError, *Late, CancelledError, closed) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(
-            f"the Dask scheduler is lost ({reason}): start it again; what had finished is kept "
-            "where a checkpoint was asked for"
+            f"the Dask scheduler is lost ({first_line(error)}): start it again; what had finished "
+            "is kept where a checkpoint was asked for"
         ) from error
 
 

@@ -6,7 +6,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, first_line
 from .columns import quoted
 from .text import TextFile
 
@@ -29,7 +29,7 @@ def open_workbook(path: Path) -> TextFile:
         book = CalamineWorkbook.from_path(str(path))
         rows = book.get_sheet_by_index(0).to_python()
     except (CalamineError, OSError, IndexError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it has no sheet"
+        reason = first_line(error, "it has no sheet")
         raise InputError(
             f"{path.name}: not a readable workbook ({reason}); save it again"
         ) from None

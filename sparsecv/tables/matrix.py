@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, first_line
 from .columns import FloatArray, check_rows
 from .weights_groups import Column
 
@@ -82,7 +82,7 @@ def map_npy(path: Path) -> NDArray[Any]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it ends too early"
+        reason = first_line(error, "it ends too early")
         raise InputError(
             f"{path.name}: not a readable .npy array ({reason}); "
             "write it again with numpy.save as a 2-D array of numbers"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InputError
+from ..errors import InputError, first_line
 from .arrow import ArrowFile, Contents, as_numpy, as_text
 from .column_errors import Faults
 from .columns import BLOCK_ROWS, PARQUET_SUFFIXES, FloatArray, quoted
@@ -89,12 +89,11 @@ class ParquetFile(ArrowFile):
             with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=self.buffer_bytes) as file:
                 yield file
         except pa.ArrowException as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"{self.label}: not a readable Parquet file ({reason}); write it again"
+                f"{self.label}: not a readable Parquet file ({first_line(error)}); write it again"
             ) from error
         except OSError as error:
-            reason = error.strerror or str(error).splitlines()[0]
+            reason = error.strerror or first_line(error)
             raise InputError(f"cannot read {self.path}: {reason}") from error
         finally:
             pa.default_memory_pool().release_unused()  # Arrow would keep its buffers for later.

@@ -30,7 +30,7 @@ from sparsecv.solvers.branching.search_settings import SETTINGS
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import gram as root_module
-from sparsecv.solvers.relaxation.root import Incumbent, reduced_root
+from sparsecv.solvers.relaxation.root import reduced_root
 from sparsecv.solvers.supports.beam import LocalSearch
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -260,19 +260,13 @@ def test_threads_share_one_tree(n_jobs: int) -> None:
         assert cut.objective >= alone.objective * (1 - 1e-6)
 
 
-def started(problem: SparseRidgeProblem) -> Incumbent:
-    incumbent = Incumbent(problem, [])
-    incumbent.select_forward()
-    return incumbent
-
-
 def open_rows(search: Search) -> list[bytes]:
     """The open nodes of all threads."""
     return sorted(tree.open.state[row].tobytes() for tree in search.trees for row in tree.waiting)
 
 
 def root_tree(problem: SparseRidgeProblem) -> Tree:
-    root, gram = reduced_root(problem, started(problem), 1e-6, None, Limits())
+    _, root, gram = reduced_root(problem, [], 1e-6, None, Limits())
     assert gram is not None
     tree = Tree(gram, problem, 1e-6)
     tree.add(np.zeros((1, gram.b.size), dtype=np.int8), root.beta[None], np.array([root.root_lam]))

@@ -18,7 +18,7 @@ from ..branching.single import WORST_GAP
 from ..core.limits import Limits, StopFlag
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work, relative_gap
-from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
+from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.root import Incumbent, Root, reduced_root
 from .cuts import CutForm
 
@@ -80,10 +80,7 @@ def prove(
     The other keywords are those of :func:`sparsecv.solvers.solve`.
     """
     limits = Limits(time_limit, node_limit, stop)
-    gram = GramForm.of(problem, limits=limits) if wants_gram(problem) else None
-    incumbent = Incumbent(problem, warm_starts, gram)
-    incumbent.select_forward()
-    root, gram = reduced_root(problem, incumbent, tol, gram, limits)
+    incumbent, root, gram = reduced_root(problem, warm_starts, tol, None, limits)
     if root.columns.size <= problem.tau:  # Every other support holds a column screened out.
         incumbent.offer(root.columns)
         root.bound = root.screened_bound

@@ -14,7 +14,7 @@ from ..core.result import Proof, Status, Work, relative_gap
 from ..core.threads import on_one_thread
 from ..relaxation.diagonal import SETTINGS as DIAGONAL
 from ..relaxation.diagonal import Fitted, fit_diagonal, interior
-from ..relaxation.gram import TOLERANCE, GramForm, wants_gram
+from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.beam import LocalSearch
@@ -101,12 +101,7 @@ def _branched(
     n_jobs: int | None,
 ) -> Proof:
     """Branch on the perspective relaxation; the arguments are those of `branch_and_bound`."""
-    if gram is None and wants_gram(problem):
-        gram = GramForm.of(problem, limits=limits)
-    incumbent = Incumbent(problem, warm_starts, gram)
-    incumbent.select_forward()
-    whole = gram
-    root, gram = reduced_root(problem, incumbent, tol, gram, limits)
+    incumbent, root, gram = reduced_root(problem, warm_starts, tol, gram, limits)
     target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
     bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL
     if root.bound < target and root.columns.size <= problem.tau:
@@ -115,7 +110,7 @@ def _branched(
     elif root.bound < target and gram is None:  # the time was up before a tree could begin
         status = limits.reached(0) or Status.TIME_LIMIT
     elif root.bound < target and gram is not None:
-        return _BelowRoot(problem, incumbent, root, gram, tol, limits, n_jobs).run(whole)
+        return _BelowRoot(problem, incumbent, root, gram, tol, limits, n_jobs).run(incumbent.gram)
     return _proof(problem, incumbent, bound, status, Work(1, limits.elapsed()), tol)
 
 

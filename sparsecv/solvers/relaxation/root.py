@@ -21,7 +21,7 @@ from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
 from ..supports.rounding import largest, pad_support
 from .dual_bound import OUT
-from .gram import TOLERANCE, GramForm
+from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
 
 
@@ -139,19 +139,24 @@ class Incumbent:
 
 def reduced_root(
     problem: SparseRidgeProblem,
-    incumbent: Incumbent,
+    starts: Sequence[NDArray[np.intp]],
     tol: float,
     gram: GramForm | None,
     limits: Limits,
-) -> tuple[Root, GramForm | None]:
+) -> tuple[Incumbent, Root, GramForm | None]:
     """Relax and screen at the root until few more columns are removed.
 
-    incumbent: Is improved on the way.
+    starts: Good supports; another one is selected forward.
     tol: Relative gap at which the problem counts as solved.
-    gram: The Gram form of all columns, or None for residual form.
-    Returns: The root, and the Gram form of its columns; None where the root was solved, or a limit
-        reached, before a Gram form was needed.
+    gram: The Gram form of all columns, where it is known.
+    Returns: The best support found, whose ``gram`` is that of all columns or None; the root; and
+        the Gram form of its columns, None where the root was solved, or a limit reached, before a
+        Gram form was needed.
     """
+    if gram is None and wants_gram(problem):
+        gram = GramForm.of(problem, limits=limits)
+    incumbent = Incumbent(problem, starts, gram)
+    incumbent.select_forward()
     p = problem.p
     root = Root(np.arange(p, dtype=np.intp), np.zeros(p), 0.0, 0.0, np.inf)
     while True:
@@ -165,7 +170,7 @@ def reduced_root(
             improve_incumbent(problem, incumbent, root, relaxer, gram)
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         if root.bound >= target or limits.reached(0) is not None:
-            return root, gram
+            return incumbent, root, gram
         bound = relaxer.bound()
         state, least = relaxer.decided(bound, target, including=False)
         root.screened_bound, left = min(root.screened_bound, least), np.flatnonzero(state != OUT)
@@ -173,13 +178,13 @@ def reduced_root(
         if shrunk:
             root.columns, root.beta = root.columns[left], root.beta[left]
         if left.size <= problem.tau:
-            return root, gram
+            return incumbent, root, gram
         if gram is None:
             gram = GramForm.of(problem, root.columns, limits=limits)
         elif shrunk:
             gram = gram.on(left, problem.rank_bound, limits)
         else:
-            return root, gram
+            return incumbent, root, gram
 
 
 def improve_incumbent(

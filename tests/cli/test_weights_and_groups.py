@@ -46,6 +46,12 @@ def write(kind: str, towns: list[str]) -> str:
     return path
 
 
+def check_model(final: dict[str, Any], model: Any) -> None:
+    assert final["support"] == [NAMES[1 + c] for c in model.support_]
+    np.testing.assert_allclose(final["coef"], model.coef_[model.support_], rtol=1e-9)
+    np.testing.assert_allclose(final["intercept"], model.intercept_, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("folds", "rule"), [("4", "minimum"), ("4", "repeated"), ("loo", "minimum")]
 )
@@ -70,10 +76,7 @@ def test_as_in_the_estimator(kind: str, words: str, folds: str, rule: str) -> No
         np.testing.assert_allclose(one["cv_error"], errors, rtol=1e-10)
     chosen = document["chosen"]
     assert (chosen["tau"], chosen["gamma"]) == (model.tau_, model.gamma_)
-    final = document["model"]
-    assert final["support"] == [NAMES[1 + c] for c in model.support_]
-    np.testing.assert_allclose(final["coef"], model.coef_[model.support_], rtol=1e-9)
-    np.testing.assert_allclose(final["intercept"], model.intercept_, rtol=1e-9)
+    check_model(document["model"], model)
 
 
 def test_whole_weights_are_copies_that_stay_together() -> None:
@@ -98,8 +101,7 @@ def test_fit_with_weights(capsys: Capture) -> None:
     document = run_json(*arguments)
     model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
     assert document["weights"] == "w"
-    assert document["model"]["support"] == [NAMES[1 + c] for c in model.support_]
-    np.testing.assert_allclose(document["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
+    check_model(document["model"], model)
     assert document["model"]["objective"] == pytest.approx(model.objective_, rel=1e-10)
     assert main([*arguments[:4], "--drop", "town", "--save", "m.json", "--quiet"]) == 0
     assert main([*arguments, "--save", "m.json", "--quiet"]) == 0
@@ -116,8 +118,7 @@ def test_fit_leaves_the_groups_out_of_the_features(capsys: Capture) -> None:
     document = run_json("fit", path, "--tau", "2", "--weights", "w", "--groups", "town")
     assert (document["weights"], document["groups"]) == ("w", "town")
     model = SparseRidge(tau=2).fit(X, y, sample_weight=w)
-    assert document["model"]["support"] == [NAMES[1 + c] for c in model.support_]
-    np.testing.assert_allclose(document["model"]["coef"], model.coef_[model.support_], rtol=1e-9)
+    check_model(document["model"], model)
     assert main(["fit", path, "--tau", "2", "--groups", "town"]) == 0
     assert "groups town" in " ".join(capsys.readouterr().out.split())
 

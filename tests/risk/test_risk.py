@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_val_score
+from sklearn.model_selection import KFold, RepeatedKFold, cross_val_score
+from support.learners import inner_search
 
 from sparsecv import SparseRidge, risk
 from sparsecv.errors import InputError
@@ -111,14 +112,8 @@ def test_nested_cross_validation() -> None:
     values = {"alpha": [0.01, 1.0, 100.0]}
     pairs = list(KFold(4).split(X))
     found = risk.nested_cv(Ridge(), values, X, y, cv=pairs)
-    for t, (train, test) in enumerate(pairs):
-        inner = []
-        for j in range(4):
-            if j != t:
-                inside = np.isin(train, pairs[j][1])
-                inner.append((np.flatnonzero(~inside), np.flatnonzero(inside)))
-        chosen = GridSearchCV(Ridge(), values, cv=inner, scoring="neg_mean_squared_error")
-        chosen.fit(X[train], y[train])
+    for t, (_, test) in enumerate(pairs):
+        chosen = inner_search(values, X, y, pairs, t)
         assert found.params[t] == chosen.best_params_
         error = np.mean((y[test] - chosen.predict(X[test])) ** 2)
         assert found.parts[t] == pytest.approx(error, rel=1e-12)

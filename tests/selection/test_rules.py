@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
-from support.studies import Array, made, study_of
+from support.studies import Array, made, study_of, surfaces_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.folds import make_folds
@@ -91,12 +91,7 @@ def test_averaged_weighs_every_model(cv: Any) -> None:
     partitions = [make_folds(cv, 30, seed=0, X=X)]
     if cv == 4:
         partitions += [partition_again(partitions[0], 0, number) for number in (1, 2)]
-    surfaces = []
-    for folds in partitions:
-        pairs = [folds.split(j) for j in range(folds.k)]
-        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
-        surfaces.append(plain.surface_["cv_error"])
-    surface = np.mean(surfaces, axis=0)
+    surface = np.mean(surfaces_of(X, y, partitions, gammas), axis=0)
     steps = np.diff(np.log(gammas))
     stretch = np.array([steps[0], steps.sum(), steps[1]]) / 2.0
     weights = stretch[:, None] * surface ** (-30 / 10.0)

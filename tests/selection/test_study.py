@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 from support.commands import complaint
-from support.studies import made, study_of
+from support.studies import made, study_of, surfaces_of
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
@@ -137,11 +137,7 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
     folds = make_folds(cv, 30, seed=state)
     every = [folds, *(partition_again(folds, state, number) for number in (1, 2))]
     assert len({one.label.tobytes() for one in every if one.label is not None}) == 3
-    surfaces = []
-    for one in every:
-        pairs = [one.split(j) for j in range(one.k)]
-        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
-        surfaces.append(plain.surface_["cv_error"])
+    surfaces = surfaces_of(X, y, every, gammas)
     found = SparseRidgeCV(
         cv=cv, gammas=gammas, random_state=random_state(), rule="repeated", repeats=3
     ).fit(X, y)

@@ -14,6 +14,7 @@ from support.fresh import examples
 from support.problems import ugly_problem
 
 from sparsecv.solvers import (
+    Proof,
     SparseRidgeProblem,
     Status,
     best_subsets,
@@ -35,14 +36,19 @@ from sparsecv.solvers.supports.beam import LocalSearch
 from sparsecv.tables.synthetic import make_synthetic
 
 
+def between(problem: SparseRidgeProblem, **options: Any) -> tuple[Proof, float]:
+    """What a search returns, with the least objective between its bound and its incumbent."""
+    found, best = branch_and_bound(problem, **options), optimum(problem)
+    assert found.lower_bound <= best * (1 + 1e-12) + 1e-14 * problem.yy
+    assert found.objective >= best * (1 - 1e-9) - 1e-13 * problem.yy
+    return found, best
+
+
 @settings(max_examples=examples(150))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 0, 1, 2, 5, 20]))
 def test_bounds_hold_whenever_it_stops(seed: int, nodes: int | None) -> None:
     problem = ugly_problem(seed)
-    best = optimum(problem)
-    found = branch_and_bound(problem, tol=0.0, limits=Limits(None, nodes))
-    assert found.lower_bound <= best * (1 + 1e-12) + 1e-14 * problem.yy
-    assert found.objective >= best * (1 - 1e-9) - 1e-13 * problem.yy
+    found, best = between(problem, tol=0.0, limits=Limits(None, nodes))
     assert found.support.size == problem.tau
     if found.status is Status.OPTIMAL:
         assert found.objective <= best * (1 + 3e-6) + 1e-28 * problem.yy
@@ -124,26 +130,14 @@ def test_completion_visits_every_choice(k: int) -> None:
     rng = np.random.default_rng(k)
     for _ in range(10):
         n, p = int(rng.integers(4, 20)), int(rng.integers(k + 2, 10))
-        problem = SparseRidgeProblem(
-            rng.normal(size=(n, p)), rng.normal(size=n), gamma=10 ** rng.uniform(-2, 2), tau=p
-        )
+        X, y = rng.normal(size=(n, p)), rng.normal(size=n)
+        problem = SparseRidgeProblem(X, y, gamma=10 ** rng.uniform(-2, 2), tau=p)
         m = int(rng.integers(0, min(3, p - k)))
         order = rng.permutation(p).astype(np.int64)
         chosen, free = order[:m].copy(), order[m:].copy()
         size, work = free.size, completion_work(m + k, free.size, max(k - 1, 1))
-        gain = complete(
-            problem.G,
-            problem.b,
-            problem.gamma / 2,
-            chosen,
-            m,
-            free,
-            size,
-            k,
-            -1.0,
-            -np.inf,
-            work,
-        )
+        here = problem.G, problem.b, problem.gamma / 2, chosen, m, free, size, k
+        gain = complete(*here, -1.0, -np.inf, work)
         best = max(problem.fit([*chosen, *rest]).gain for rest in itertools.combinations(free, k))
         assert gain == pytest.approx(best, rel=1e-9, abs=1e-12)
         picked = [*chosen, *free[work.found[:k]]]
@@ -202,10 +196,7 @@ def test_swaps_end_where_no_swap_helps() -> None:
 def test_a_coarse_tolerance_leaves_a_true_bound(seed: int, tol: float) -> None:
     """What was pruned or screened against a lowered target still bounds the optimum."""
     problem = ugly_problem(seed, most_columns=14)
-    best = optimum(problem)
-    found = branch_and_bound(problem, tol=tol)
-    assert found.lower_bound <= best * (1 + 1e-12) + 1e-14 * problem.yy
-    assert found.objective >= best * (1 - 1e-9) - 1e-13 * problem.yy
+    found, best = between(problem, tol=tol)
     assert found.objective <= best / (1 - tol) * (1 + 1e-6) + 1e-9 * problem.yy
 
 

@@ -43,6 +43,14 @@ def least_up_to(X: Array, y: Array, gamma: float, rules: Rules) -> dict[int, flo
     return least
 
 
+def problem_of(
+    X: Array, y: Array, gamma: float, rules: Rules, least: dict[int, float]
+) -> tuple[SparseRidgeProblem, list[int]]:
+    """The problem of the largest size that has a model, and all such sizes but 0."""
+    sizes = [size for size in least if size > 0]
+    return SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords), sizes
+
+
 def close(found: float, right: float, yy: float) -> bool:
     return abs(found - right) <= 1e-8 * right + 1e-12 * yy
 
@@ -52,10 +60,7 @@ def test_every_size_equals_enumeration(kinds: tuple[str, ...]) -> None:
     for seed in range(25):
         X, y, gamma, rules = drawn(seed, kinds)
         least, yy = least_up_to(X, y, gamma, rules), float(y @ y)
-        sizes = [size for size in least if size > 0]
-        if not sizes:
-            continue
-        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+        whole, sizes = problem_of(X, y, gamma, rules, least)
         every = best_subsets(whole, sizes=sizes)
         assert every.proved.all()
         for i, size in enumerate(sizes):
@@ -74,10 +79,7 @@ def test_the_tree_over_units_equals_enumeration(kinds: tuple[str, ...]) -> None:
     for seed in range(8):
         X, y, gamma, rules = drawn(100 + seed, kinds, 12 if seed == 0 else 8)
         least, yy = least_up_to(X, y, gamma, rules), float(y @ y)
-        sizes = [size for size in least if size > 0]
-        if not sizes:
-            continue
-        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+        whole, sizes = problem_of(X, y, gamma, rules, least)
         for size in sizes:
             problem = whole.replace(tau=size).at_unit_length()
             found = branch_and_bound(problem, tol=0.0)
@@ -96,12 +98,9 @@ def test_the_tree_over_units_equals_enumeration(kinds: tuple[str, ...]) -> None:
 def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> None:
     for seed in range(20):
         X, y, gamma, rules = drawn(200 + seed, kinds)
-        least = least_up_to(X, y, max(gamma, 1e-6), rules)
-        sizes = [size for size in least if size > 0]
-        if not sizes:
-            continue
-        rng, known = np.random.default_rng(seed), {"gamma": max(gamma, 1e-6), **rules.keywords}
-        whole = SparseRidgeProblem(X, y, tau=sizes[-1], **known)
+        rng, gamma = np.random.default_rng(seed), max(gamma, 1e-6)
+        least = least_up_to(X, y, gamma, rules)
+        whole, sizes = problem_of(X, y, gamma, rules, least)
         form = UnitForm.of_units(whole)
         for size in sizes:
             k = size - int(form.left.include.sum())
@@ -192,10 +191,7 @@ def test_paths_and_budgets_equal_enumeration(kinds: tuple[str, ...]) -> None:
         X, y, gamma, rules = drawn(seed, kinds, 6)
         yy, gammas = float(y @ y), [gamma, 3.0 * gamma + 0.1, 0.01]
         by_gamma = [least_up_to(X, y, g, rules) for g in gammas]
-        sizes = [size for size in by_gamma[0] if size > 0]
-        if not sizes:
-            continue
-        whole = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords)
+        whole, sizes = problem_of(X, y, gamma, rules, by_gamma[0])
         path = support_path(whole, gammas, sizes)
         estimated = support_path(whole, gammas, sizes, solver="heuristic")
         assert path.proved.all()

@@ -5,6 +5,7 @@ and that an index out of range, which compiled code does not notice, is an error
 """
 
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.solvers import (
+    Proof,
     SparseRidgeProblem,
     best_subsets,
     best_subsets_rows_deleted,
@@ -132,15 +134,20 @@ def test_heuristics(kind: str) -> None:
     assert given.objective(by_size[1]) == pytest.approx(least(given, 1), rel=1e-9)
 
 
+def check_branching(given: SparseRidgeProblem, best: float, **options: Any) -> Proof:
+    solved = branch_and_bound(given, **options)
+    assert solved.objective == pytest.approx(best, rel=1e-9 if options else 1e-8)
+    assert solved.lower_bound <= best * (1.0 + 1e-12)
+    return solved
+
+
 @pytest.mark.parametrize("kind", ["plain", "collinear", "wide"])
 @pytest.mark.parametrize("gamma", [0.01, 10.0])
 def test_relaxation_and_branching(kind: str, gamma: float) -> None:
     given = problem(kind, gamma)
     best = least(given, 3)
     assert perspective_relaxation(given).bound <= best * (1.0 + 1e-12)
-    solved = branch_and_bound(given)
-    assert solved.objective == pytest.approx(best, rel=1e-8)
-    assert solved.lower_bound <= best * (1.0 + 1e-12)
+    check_branching(given, best)
 
 
 @pytest.fixture
@@ -234,9 +241,7 @@ def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatc
     assert relaxed.value >= relaxed.bound
     assert perspective_relaxation(given, epsilon=0.2, gap=1e-3).bound <= best * (1.0 + 1e-12)
     without_newton(monkeypatch)
-    solved = branch_and_bound(given)
-    assert solved.objective == pytest.approx(best, rel=1e-8)
-    assert solved.lower_bound <= best * (1.0 + 1e-12)
+    check_branching(given, best)
 
 
 @pytest.mark.parametrize("newton", [True, False])
@@ -251,10 +256,7 @@ def test_branching(seed: int, newton: bool, monkeypatch: pytest.MonkeyPatch) -> 
         without_newton(monkeypatch)
     if seed > 0:  # strong branching from the first node on
         monkeypatch.setattr(single, "SETTINGS", single.SETTINGS._replace(rough_nodes=0))
-    solved = branch_and_bound(given, tol=0.0)
-    best = least(given, 4)
-    assert solved.objective == pytest.approx(best, rel=1e-9)
-    assert solved.lower_bound <= best * (1.0 + 1e-12)
+    solved = check_branching(given, least(given, 4), tol=0.0)
     assert solved.n_nodes > 1 or not config.DISABLE_JIT  # compiled: enumerated
 
 

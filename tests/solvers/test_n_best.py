@@ -128,8 +128,6 @@ def test_under_constraints_they_are_those_of_enumeration(kinds: tuple[str, ...])
             for support in rules.models(size):
                 beta = bounded_ridge(X, y, gamma, rules, support)
                 values.setdefault(size, []).append(value(X, y, gamma, rules.factors, beta))
-        if not values:
-            continue
         sizes = sorted(values)
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[0], **rules.keywords)
         if not problem._rows[:, : problem.p].any(axis=0).all():

@@ -122,11 +122,15 @@ def test_ugly_problems(seed: int) -> None:
             assert found.objective <= best * (1.0 + 1e-5) + 1e-12 * problem.yy, name
 
 
-def test_screening_and_limits_are_passed_on() -> None:
-    rng = np.random.default_rng(0)
-    problem = SparseRidgeProblem(
-        rng.standard_normal((40, 30)), rng.standard_normal(40), gamma=1e-2, tau=8
+def noise(seed: int, n: int, p: int, tau: int) -> SparseRidgeProblem:
+    rng = np.random.default_rng(seed)
+    return SparseRidgeProblem(
+        rng.standard_normal((n, p)), rng.standard_normal(n), gamma=1e-2, tau=tau
     )
+
+
+def test_screening_and_limits_are_passed_on() -> None:
+    problem = noise(0, 40, 30, 8)
     best = solve(problem, tol=0.0)
     for name in OUTSIDE:
         if name == "gurobi-conic":
@@ -141,10 +145,7 @@ def test_screening_and_limits_are_passed_on() -> None:
 
 @pytest.mark.parametrize("name", MASTERS)
 def test_a_raised_flag_ends_the_search(name: str) -> None:
-    rng = np.random.default_rng(1)
-    problem = SparseRidgeProblem(
-        rng.standard_normal((30, 40)), rng.standard_normal(30), gamma=1e-2, tau=12
-    )
+    problem = noise(1, 30, 40, 12)
     flag = StopFlag()
     flag.set()
     found = solve(problem, backend=name, stop=flag)
@@ -154,10 +155,7 @@ def test_a_raised_flag_ends_the_search(name: str) -> None:
 
 @pytest.mark.parametrize("name", MASTERS)
 def test_a_flag_raised_on_the_way_ends_the_search(name: str) -> None:
-    rng = np.random.default_rng(1)
-    problem = SparseRidgeProblem(
-        rng.standard_normal((30, 40)), rng.standard_normal(30), gamma=1e-2, tau=12
-    )
+    problem = noise(1, 30, 40, 12)
 
     class Soon(StopFlag):
         started = time.perf_counter()

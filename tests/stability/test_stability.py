@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.tree import DecisionTreeRegressor
-from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
+from support.learners import LAMBDAS, LEARNERS, Array, inner_search, label_of, made
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.errors import InputError
@@ -138,14 +138,8 @@ def test_lambda_zero_is_ordinary_nested_cross_validation() -> None:
     scoring = "neg_mean_squared_error"
     pairs = list(folds.split(X))
     expected = []
-    for t, (train, test) in enumerate(pairs):
-        inner = []
-        for other, (_, held) in enumerate(pairs):
-            if other != t:
-                inside = np.setdiff1d(train, held)
-                place = {row: i for i, row in enumerate(train)}
-                inner.append(([place[r] for r in inside], [place[r] for r in held]))
-        chosen = GridSearchCV(Ridge(), values, cv=inner, scoring=scoring).fit(X[train], y[train])
+    for t, (_, test) in enumerate(pairs):
+        chosen = inner_search(values, X, y, pairs, t)
         expected.append(np.mean((y[test] - chosen.predict(X[test])) ** 2))
     assert found.lambda_results_["nested_error"][0] == pytest.approx(np.mean(expected), rel=1e-12)
     plain = GridSearchCV(Ridge(), values, cv=pairs, scoring=scoring).fit(X, y)

@@ -307,8 +307,6 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
     rules = random_rules(rng, p, kinds)
     best = best_of_every_size(data.X, data.y, gamma, rules)
     sizes = [size for size in sorted(best) if size > 0]
-    if not sizes:
-        return
     whole = SparseRidgeProblem(data.X, data.y, gamma=gamma, tau=sizes[-1], **rules.keywords)
     joint = exact_moments(data.X, data.y)
     easy = gamma > 0.0 and not {"positive", "bounds", "factors"} & set(kinds)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparsecv import SparseRidgeCV
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
+from sparsecv.design.folds import Folds, make_folds
 from sparsecv.selection.study import Study
 
 from .problems import regression
@@ -31,3 +33,13 @@ def study_of(
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
     data = RowFolds.of(design, X, y, folds)
     return Study(data, design, gammas, taus, Settings(**options), **own)
+
+
+def surfaces_of(X: Array, y: Array, partitions: Iterable[Folds], gammas: Any) -> list[Array]:
+    """The CV errors of every γ and τ on each partition."""
+    found = []
+    for folds in partitions:
+        pairs = [folds.split(j) for j in range(folds.k)]
+        plain = SparseRidgeCV(cv=pairs, gammas=gammas, rule="minimum").fit(X, y)
+        found.append(plain.surface_["cv_error"])
+    return found

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.brute_force import optimum
 from support.fresh import examples
 from support.problems import ugly_problem
 
@@ -47,8 +49,9 @@ def folds_of(
     return problem, left_out, folds
 
 
-def least_objective(problem: SparseRidgeProblem) -> float:
-    return min(problem.objective(S) for S in combinations(range(problem.p), problem.tau))
+def jointly(problem: SparseRidgeProblem, left_out: LeftOut, **options: Any) -> Any:
+    start = np.sort(heuristic_support(problem))[None]
+    return solve_jointly(left_out, problem, start, **options)
 
 
 @pytest.mark.slow
@@ -56,10 +59,9 @@ def least_objective(problem: SparseRidgeProblem) -> float:
 @given(st.integers(0, 2**31), st.sampled_from([0, 1, 3, None]), st.sampled_from([1, 7, 500]))
 def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) -> None:
     problem, left_out, folds = folds_of(seed)
-    start = np.sort(heuristic_support(problem))[None]
-    found = solve_jointly(left_out, problem, start, max_open=few, max_nodes_left=patience)
+    found = jointly(problem, left_out, max_open=few, max_nodes_left=patience)
     for j, fold in enumerate(folds):
-        best, scale = least_objective(fold), 1e-9 * problem.yy + 4.0 * found[j].rounding
+        best, scale = optimum(fold), 1e-9 * problem.yy + 4.0 * found[j].rounding
         if not found[j].solved:
             alone = search_alone(left_out, problem, j, found[j])
             if not alone.solved:
@@ -78,13 +80,12 @@ def test_every_neighbour_is_solved(seed: int, few: int | None, patience: int) ->
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_a_tree_cut_short_hands_everything_over(seed: int, most_nodes: int) -> None:
     problem, left_out, folds = folds_of(seed)
-    start = np.sort(heuristic_support(problem))[None]
-    found = solve_jointly(left_out, problem, start, most_nodes=most_nodes)
+    found = jointly(problem, left_out, most_nodes=most_nodes)
     for j, fold in enumerate(folds):
         alone = search_alone(left_out, problem, j, found[j], branch=True)
         assert (
             fold.objective(alone.support)
-            <= least_objective(fold) * (1 + 1e-7) + 1e-9 * problem.yy + 4.0 * found[j].rounding
+            <= optimum(fold) * (1 + 1e-7) + 1e-9 * problem.yy + 4.0 * found[j].rounding
         )
 
 
@@ -136,8 +137,7 @@ def test_relaxations_alone_do_not_branch() -> None:
     X, y = rng.normal(size=(40, 30)), rng.normal(size=40)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=8)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(41), 40)
-    start = np.sort(heuristic_support(problem))[None]
-    found = solve_jointly(left_out, problem, start, most_nodes=1)
+    found = jointly(problem, left_out, most_nodes=1)
     alone = [search_alone(left_out, problem, j, found[j]) for j in range(40)]
     assert not any(one.work.n_branched for one in alone)
     assert any(not one.solved for one in alone)
@@ -150,8 +150,7 @@ def test_no_time_leaves_everything_open() -> None:
     X, y = rng.normal(size=(30, 10)), rng.normal(size=30)
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=4)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(31), 30)
-    start = np.sort(heuristic_support(problem))[None]
-    found = solve_jointly(left_out, problem, start, limits=Limits(0.0))
+    found = jointly(problem, left_out, limits=Limits(0.0))
     assert not any(one.solved for one in found)
     one = search_alone(left_out, problem, 0, found[0], Limits(0.0), branch=True)
     assert one.status is Status.TIME_LIMIT
@@ -166,8 +165,7 @@ def test_agreement_with_single_searches_beyond_enumeration(n: int) -> None:
     y = X[:, :4] @ np.ones(4) + rng.normal(size=n)
     problem = SparseRidgeProblem(X, y, gamma=20.0, tau=4)
     left_out = LeftOut(GramForm.of(problem), X, y, np.arange(n + 1), n)
-    start = np.sort(heuristic_support(problem))[None]
-    found = solve_jointly(left_out, problem, start)
+    found = jointly(problem, left_out)
     for j in range(0, n, 3):
         fold = SparseRidgeProblem(np.delete(X, j, 0), np.delete(y, j), gamma=20.0, tau=4)
         one = search_alone(left_out, problem, j, found[j], branch=True)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.brute_force import Matrix, as_exact, exact_moments, exact_objective
+from support.brute_force import Matrix, exact_given, exact_moments, exact_objective
 from support.fresh import draws
 
 from sparsecv.solvers import (
@@ -190,7 +190,7 @@ def test_matrices_given_at_gamma_zero_take_their_own_loss_off_the_bound() -> Non
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 5)) * [1.0, 1e4, 1e-3, 1.0, 10.0], rng.standard_normal(30)
     G, b, yy = X.T @ X, X.T @ y, float(y @ y)
-    joint = as_exact(np.block([[0.5 * (G + G.T), b[:, None]], [b[None], np.array([[yy]])]]))
+    joint = exact_given(G, b, yy)
     for tau in (1, 2, 3):
         problem = SparseRidgeProblem.from_gram(G, b, yy, gamma=0.0, tau=tau)
         unit = problem.at_unit_length()

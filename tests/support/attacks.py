@@ -39,8 +39,8 @@ from sparsecv.solvers.relaxation.screening import screen
 
 from .brute_force import (
     Data,
-    as_exact,
     enumerate_size,
+    exact_given,
     exact_moments,
     exact_objective,
     exact_objectives,
@@ -61,6 +61,14 @@ def above(bound: float, value: Fraction, what: str) -> Iterator[str]:
     """A line where a lower bound is above an objective that is attained."""
     if Fraction(bound) > value:
         yield f"{what}: {bound!r} above {float(value)!r} by {float(Fraction(bound) - value):.3g}"
+
+
+def worse(
+    found: Any, own: Fraction, value: Fraction, what: str, lost: float = 0.0
+) -> Iterator[str]:
+    """A line where an objective is called optimal, though a smaller one is attained."""
+    if found.status == "optimal" and float(own - value) > 4e-6 * float(own) + lost:
+        yield f"{what}: {float(own)!r} called optimal, not {float(value)!r}"
 
 
 def attained(problem: SparseRidgeProblem, supports: list[list[int]]) -> Fraction:
@@ -110,8 +118,7 @@ def family_attack(name: str, grid: bool = False) -> Attack:
         value = attained(problem, [support, *few])
         yield from above(found.lower_bound, value, "solve")
         own = attained(problem, [support])
-        if found.status == "optimal" and float(own - value) > 4e-6 * float(own):
-            yield f"solve: {float(own)!r} called optimal, {float(value)!r} is attained"
+        yield from worse(found, own, value, "solve")
         coef = np.zeros(P)
         coef[found.support] = problem.fit(found.support).coef
         betas = [coef, np.zeros(P), 1e3 * coef]
@@ -141,8 +148,7 @@ def ugly(rng: np.random.Generator, number: int) -> Iterator[str]:
         return
     yield from above(found.lower_bound, value, "solve")
     own = exact[tuple(int(i) for i in found.support)]
-    if found.status == "optimal" and float(own - value) > 4e-6 * float(own):
-        yield f"solve: {float(own)!r} called optimal, not {float(value)!r}"
+    yield from worse(found, own, value, "solve")
     for limit in (None, 0, 1, 3):
         cut = branch_and_bound(fresh, tol=0.0, limits=Limits(None, limit))
         yield from above(cut.lower_bound, value, f"node limit {limit}")
@@ -167,8 +173,7 @@ def tree(rng: np.random.Generator, number: int) -> Iterator[str]:
         return
     yield from above(whole.lower_bound, value, "to the end")
     own = attained(problem, [whole.support.tolist()])
-    if whole.status == "optimal" and float(own - value) > 4e-6 * float(own):
-        yield f"{float(own)!r} called optimal, {float(value)!r} is attained"
+    yield from worse(whole, own, value, "to the end")
     for _ in range(3):
         limit = int(rng.integers(0, whole.n_nodes + 2))
         start = [np.sort(rng.permutation(problem.p)[:tau])] if rng.random() < 0.5 else []
@@ -222,7 +227,7 @@ def given_matrices(rng: np.random.Generator, number: int) -> Iterator[str]:
     G, b, yy = data.X.T @ data.X, data.X.T @ data.y, float(data.y @ data.y)
     p = G.shape[0]
     tau = int(rng.integers(1, p + 1))
-    joint = as_exact(np.block([[0.5 * (G + G.T), b[:, None]], [b[None], np.array([[yy]])]]))
+    joint = exact_given(G, b, yy)
     gamma = max(data.gamma, 1e-7 * float(np.diag(G).max()))
     problem = SparseRidgeProblem.from_gram(G, b, yy, gamma=gamma, tau=tau)
     value = min(exact_objective(joint, gamma, S) for S in itertools.combinations(range(p), tau))
@@ -308,7 +313,7 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
     best = best_of_every_size(data.X, data.y, gamma, rules)
     sizes = [size for size in sorted(best) if size > 0]
     whole = SparseRidgeProblem(data.X, data.y, gamma=gamma, tau=sizes[-1], **rules.keywords)
-    joint = exact_moments(data.X, data.y)
+    joint, lost = exact_moments(data.X, data.y), 1e-13 * float(data.y @ data.y)
     easy = gamma > 0.0 and not {"positive", "bounds", "factors"} & set(kinds)
     value: Fraction | None = None
     values = {}
@@ -326,11 +331,9 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
             assert value is not None
             value = min(value, own)
             values[size] = value
-            yield from above(found.lower_bound, value, f"{kinds}, size {size}")
-            lost = 4e-6 * float(own) + 1e-13 * float(data.y @ data.y)
-            if found.status == "optimal" and float(own - value) > lost:
-                called = f"{float(own)!r} called optimal, not {float(value)!r}"
-                yield f"{kinds}, size {size}: {called}"
+            called = f"{kinds}, size {size}"
+            yield from above(found.lower_bound, value, called)
+            yield from worse(found, own, value, called, lost)
     for limit in (None, int(rng.integers(0, 20))):
         every = best_subsets(whole, sizes=sizes, limits=Limits(node_limit=limit))
         for size, support, bound in zip(sizes, every.supports, every.lower_bound, strict=True):
@@ -349,9 +352,7 @@ def constrained(rng: np.random.Generator, number: int) -> Iterator[str]:
             coef = np.zeros(at.p)
             coef[branched.support] = at.fit(branched.support).coef
             own = attained_at(data, rules.factors, at.given(branched.support, coef)[1])
-            lost = 4e-6 * float(own) + 1e-13 * float(data.y @ data.y)
-            if branched.status == "optimal" and float(own - values[size]) > lost:
-                yield f"{called}: {float(own)!r} called optimal, not {float(values[size])!r}"
+            yield from worse(branched, own, values[size], called, lost)
 
 
 def any_gamma(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -366,11 +367,10 @@ def any_gamma(rng: np.random.Generator, number: int) -> Iterator[str]:
     lost = 1e-24 * whole.yy  # of the objective of coefficients as long as those of the fits here
     for proof in [*every_size(whole), *(solve(whole.replace(tau=k), tol=0.0) for k in range(1, p))]:
         size = proof.support.size
-        yield from above(proof.lower_bound, least[size], f"γ = {data.gamma:g}, size {size}")
+        called = f"γ = {data.gamma:g}, size {size}"
+        yield from above(proof.lower_bound, least[size], called)
         own = exact[tuple(int(i) for i in proof.support)]
-        allowed = 4e-6 * float(own) + lost
-        if proof.status == "optimal" and float(own - least[size]) > allowed:
-            yield f"γ = {data.gamma:g}, size {size}: {float(own)!r}, not {float(least[size])!r}"
+        yield from worse(proof, own, least[size], called, lost)
 
 
 def every_size(whole: SparseRidgeProblem) -> Iterator[Proof]:

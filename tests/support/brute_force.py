@@ -121,9 +121,10 @@ def exact_moments(X: Array, y: Array) -> Matrix:
     return joint
 
 
-def as_exact(matrix: Array) -> Matrix:
-    """The numbers of a matrix as fractions."""
-    return [[Fraction(float(value)) for value in row] for row in matrix]
+def exact_given(G: Array, b: Array, yy: float) -> Matrix:
+    """The joint moments that matrices as given stand for, G made symmetric."""
+    joint = np.block([[0.5 * (G + G.T), b[:, None]], [b[None], np.array([[yy]])]])
+    return [[Fraction(float(value)) for value in row] for row in joint]
 
 
 def exact_objective(joint: Matrix, gamma: float, support: Sequence[int]) -> Fraction:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.commands import complaint
+from support.commands import complaint, run_json
 
 import sparsecv
 from sparsecv import SparseRidge
@@ -54,9 +54,8 @@ def test_two_levels_have_one_column(capsys: Capture) -> None:
     Path("t.csv").write_text(rows(sex=["male", "female"], town=["u", "v", "w"]))
     assert main(["fit", "t.csv", "--tau", "9", "--one-hot", "--json", "o.json"]) == 2
     assert "p = 6" in capsys.readouterr().err
-    assert main(["fit", "t.csv", "--tau", "4", "--one-hot", "--json", "o.json"]) == 0
-    names = json.loads(Path("o.json").read_text())["model"]["support"]
-    assert names == ["sex=male", "town=u", "town=v", "town=w", "a", "b"]
+    found = run_json("fit", "t.csv", "--tau", "4", "--one-hot", quiet=False)
+    assert found["model"]["support"] == ["sex=male", "town=u", "town=v", "town=w", "a", "b"]
     err = capsys.readouterr().err
     assert "'sex' has two levels" in err
     assert "'female'" in err
@@ -68,10 +67,8 @@ def test_two_levels_have_one_column(capsys: Capture) -> None:
 def test_drop(capsys: Capture) -> None:
     Path("t.csv").write_text(rows(**{'"x,1"': ["1", "2"], "": ["u"], "z": ["3", "4"]}))
     drop = ["--drop", "x,1", "--drop", "", "--drop", "z, b"]
-    assert main(["fit", "t.csv", "--tau", "1", *drop, "--json", "o.json"]) == 0
-    assert json.loads(Path("o.json").read_text())["p"] == 1
-    assert main(["fit", "t.csv", "--tau", "1"]) == 2
-    assert "--drop ''" in capsys.readouterr().err
+    assert run_json("fit", "t.csv", "--tau", "1", *drop)["p"] == 1
+    complaint(capsys, ["fit", "t.csv", "--tau", "1"], ["--drop ''"])
 
 
 def test_target_in_any_case(capsys: Capture) -> None:
@@ -100,9 +97,8 @@ def test_separators(mark: str) -> None:
 @pytest.mark.parametrize("name", ["latin-1", "utf-16", "cp1252"])
 def test_encoding(name: str) -> None:
     Path("t.csv").write_bytes(rows().replace("a,", "größe,").encode(name))
-    document = ["--tau", "1", "--quiet", "--json", "o.json", "--encoding", name]
-    assert main(["fit", "t.csv", *document]) == 0
-    assert json.loads(Path("o.json").read_text())["model"]["support"] == ["größe"]
+    found = run_json("fit", "t.csv", "--tau", "1", "--encoding", name)
+    assert found["model"]["support"] == ["größe"]
 
 
 def test_help_and_completion(capsys: Capture) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+from support.commands import run_json
 from support.studies import Array, made, study_of
+from support.tables import write_csv
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cli.main import main
@@ -126,13 +127,10 @@ def test_paper_units_are_those_of_the_cv_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     X, y = made(40, 4)
-    Path("t.csv").write_text(
-        "a,b,c,d,y\n" + "\n".join(",".join(map(repr, map(float, r))) for r in np.c_[X, y])
-    )
+    write_csv(Path("t.csv"), X, y)
     found = []
     for more in ([], ["--protocol", "paper"], ["--protocol", "paper", "--no-nested"]):
-        assert main(["cv", "t.csv", "--gamma", "1", "--json", "o.json", *more]) == 0
-        found.append(json.loads(Path("o.json").read_text())["nested"])
+        found.append(run_json("cv", "t.csv", "--gamma", "1", *more)["nested"])
     assert found[0]["folds"] == found[1]["folds"] == 10
     # both take the mean of y and its spread from training rows
     assert found[1]["error"] * y.var() == pytest.approx(found[0]["error"], rel=0.2)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
-from support.commands import complaint
+from support.commands import complaint, run_json
 from support.problems import ugly
 from support.tables import write_csv
 
@@ -340,14 +340,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_table_read_in_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = made(40, 5)
-    file, table = tmp_path / "r.json", str(write_csv(tmp_path / "t.csv", X, y))
-    arguments = ["cv", table, "--gamma", "1,30", "--json", str(file), "--rule", "projected"]
-    arguments += ["--plot", str(tmp_path / "p.png")]
-    assert main(arguments) == 0
-    whole = json.loads(file.read_text())
+    table, plot = write_csv(tmp_path / "t.csv", X, y), tmp_path / "p.png"
+    arguments = ["cv", table, "--gamma", "1,30", "--rule", "projected", "--plot", plot]
+    whole = run_json(*arguments, folder=tmp_path)
     monkeypatch.setattr(prepare, "IN_MEMORY_BYTES", 0)
-    assert main(arguments) == 0
-    passes = json.loads(file.read_text())
+    passes = run_json(*arguments, folder=tmp_path)
     assert passes["reference_error"] == pytest.approx(whole["reference_error"], rel=1e-8)
     for one, other in zip(passes["sizes"], whole["sizes"], strict=True):
         assert one["support"] == other["support"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
-from support.commands import complaint
+from support.commands import complaint, run_json
 from support.studies import made, study_of, surfaces_of
 from support.tables import write_csv
 
@@ -152,12 +151,10 @@ def test_repeated_averages_partitions(cv: Any, seed: Any) -> None:
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X, y = made(60, 6)
-    table, file = write_csv(tmp_path / "t.csv", X, y), tmp_path / "r.json"
-    common = ["cv", str(table), "--gamma", "1,30", "--folds", "5", "--json", str(file)]
-    common += ["--compare"]
+    table = write_csv(tmp_path / "t.csv", X, y)
+    common = ["cv", table, "--gamma", "1,30", "--folds", "5", "--compare"]
     for rule in RULES:
-        assert main([*common, "--rule", rule]) == 0
-        document = json.loads(file.read_text())
+        document = run_json(*common, "--rule", rule, quiet=False, folder=tmp_path)
         same = SparseRidgeCV(cv=5, gammas=[1.0, 30.0], random_state=0, rule=rule, compare=True).fit(
             X, y
         )
@@ -186,33 +183,29 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_further_folds_are_kept_in_a_checkpoint(
     rule: str, cross_validations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, file = write_csv(tmp_path / "t.csv", *made(40, 5)), tmp_path / "r.json"
-    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", rule]
+    table = write_csv(tmp_path / "t.csv", *made(40, 5))
+    arguments = ["cv", table, "--gamma", "1,30", "--rule", rule, "--checkpoint", tmp_path / "kept"]
     arguments += ["--time-limit", "1000", "--no-nested"]  # nothing that is not asked for
-    assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
-    first = json.loads(file.read_text())
+    first = run_json(*arguments, folder=tmp_path)
     assert len(list((tmp_path / "kept").glob("cv-*.json"))) == 2 * cross_validations
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
 
     monkeypatch.setattr("sparsecv.cv.estimate.support_path", refuse)
-    assert main([*arguments, "--checkpoint", str(tmp_path / "kept")]) == 0
-    assert json.loads(file.read_text())["rules"] == first["rules"]
+    assert run_json(*arguments, folder=tmp_path)["rules"] == first["rules"]
 
 
 def test_a_table_read_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table, file = write_csv(tmp_path / "t.csv", *made(40, 5)), tmp_path / "r.json"
-    arguments = ["cv", str(table), "--gamma", "1,30", "--json", str(file), "--rule", "repeated"]
-    assert main(arguments) == 0
-    whole = json.loads(file.read_text())["rules"]["repeated"]
+    table = str(write_csv(tmp_path / "t.csv", *made(40, 5)))
+    arguments = ["cv", table, "--gamma", "1,30", "--rule"]
+    whole = run_json(*arguments, "repeated", folder=tmp_path)["rules"]["repeated"]
     monkeypatch.setattr(pipeline, "IN_MEMORY_BYTES", 0)
-    assert main(arguments) == 0
-    streamed = json.loads(file.read_text())["rules"]["repeated"]
+    streamed = run_json(*arguments, "repeated", folder=tmp_path)["rules"]["repeated"]
     assert streamed == pytest.approx(whole, rel=1e-9)
-    assert main([*arguments[:-1], "stability"]) == 2
+    assert main([*arguments, "stability"]) == 2
     assert "in memory" in capsys.readouterr().err
 
 

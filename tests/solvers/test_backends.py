@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.commands import complaint
+from support.commands import complaint, run_json
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -95,21 +93,18 @@ def test_methods_that_call_no_backend_refuse_one() -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    table, file = write_csv(tmp_path / "t.csv", *made()), tmp_path / "r.json"
-    common = [str(table), "--gamma", "0.5", "--folds", "4", "--json", str(file), "--quiet"]
+    common = [write_csv(tmp_path / "t.csv", *made()), "--gamma", "0.5"]
     errors = []
     for options in ([], ["--backend", "highs"], ["--backend", "scip", "--method", "search"]):
-        assert main(["cv", *common, *options]) == 0
-        document = json.loads(file.read_text())
+        document = run_json("cv", *common, "--folds", "4", *options, folder=tmp_path)
         errors.append(document["best"]["cv_error"])
         if options:
             assert document["backend"] == options[1]
     assert errors[1] == pytest.approx(errors[0], rel=1e-9)
     assert errors[2] == pytest.approx(errors[0], rel=1e-2)
-    fit = [str(table), "--tau", "3", "--gamma", "0.5", "--json", str(file), "--quiet"]
     for name in ("auto", *OUTSIDE):
-        assert main(["fit", *fit, "--backend", name]) == 0
-        assert json.loads(file.read_text())["status"] == "optimal"
+        found = run_json("fit", *common, "--tau", "3", "--backend", name, folder=tmp_path)
+        assert found["status"] == "optimal"
 
 
 def test_a_backend_that_cannot_run_is_one_line(

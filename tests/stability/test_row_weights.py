@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support.commands import run_json
 from support.learners import label_of, made
 from support.tables import Array, write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 
 SCALED_RIDGE = make_pipeline(StandardScaler(), Ridge())
@@ -129,14 +128,12 @@ def test_the_command_weighs_rows(
 ) -> None:
     X, y = made(40, 4)
     weights = np.random.default_rng(2).integers(0, 5, 40)
-    table, file = table_of(tmp_path, X, weights, y), tmp_path / "o.json"
     options = ["--folds", "4", "--lambda", "1", "--learner", learner, "--seed", "3"]
     if learner in ("sparse-ridge", "projected"):
         options += ["--tau", "1:3", "--gamma", "0.5,5"]
-    command = ["stability", str(table), *options, "--weights", "w", "--json", str(file)]
-    assert main(command) == 0
+    command = ["stability", table_of(tmp_path, X, weights, y), *options]
+    found = run_json(*command, "--weights", "w", quiet=False, folder=tmp_path)
     assert "weights w" in capsys.readouterr().out
-    found = json.loads(file.read_text())
     assert found["weights"] == "w"
     if learner == "sparse-ridge":
         grid = {"gamma": [0.5, 5.0], "tau": [1, 2, 3]}
@@ -146,21 +143,18 @@ def test_the_command_weighs_rows(
         assert found["cv_error"] == pytest.approx(
             search.cv_results_["cv_error"][search.best_index_]
         )
-    plain = tmp_path / "plain.json"
-    assert main([*command[:-4], "--drop", "w", "--json", str(plain), "--quiet"]) == 0
-    assert found["cv_error"] != json.loads(plain.read_text())["cv_error"]
+    assert found["cv_error"] != run_json(*command, "--drop", "w", folder=tmp_path)["cv_error"]
 
 
 def test_the_test_error_is_weighted(tmp_path: Path) -> None:
     X, y = made(40, 4)
     weights = np.random.default_rng(2).uniform(0.1, 5.0, 40)
-    table, file = table_of(tmp_path, X, weights, y), tmp_path / "o.json"
-    options = ["--tau", "2", "--gamma", "1", "--lambda", "0", "--test", "0.25", "--quiet"]
-    command = ["stability", str(table), *options, "--weights", "w", "--json", str(file)]
-    assert main(command) == 0
+    options = ["--tau", "2", "--gamma", "1", "--lambda", "0", "--test", "0.25", "--weights", "w"]
+    table = table_of(tmp_path, X, weights, y)
+    found = run_json("stability", table, *options, folder=tmp_path)
     order = np.random.default_rng(0).permutation(40)
     rows, held = np.sort(order[10:]), np.sort(order[:10])
     model = SparseRidge(tau=2, gamma=1.0).fit(X[rows], y[rows], sample_weight=weights[rows])
     squares = np.square(y[held] - model.predict(X[held]))
     expected = np.average(squares, weights=weights[held])
-    assert json.loads(file.read_text())["test_error"] == pytest.approx(expected)
+    assert found["test_error"] == pytest.approx(expected)

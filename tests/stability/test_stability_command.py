@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import run_json
 from support.learners import made
 from support.tables import write_csv
 
@@ -64,11 +65,10 @@ def test_learners_on_the_command_line(
         kind = xgb.XGBClassifier if classify else xgb.XGBRegressor
         small = Recipe(kind(n_estimators=3, n_jobs=1), {"max_depth": [1, 2], "subsample": [1.0]})
         monkeypatch.setattr(job, "xgboost", lambda *_: small)
-    table, file = table_of(tmp_path / "t.csv", classify), tmp_path / "r.json"
-    options = ["--learner", learner, "--folds", "3", "--lambda", "1", "--test", "0.2", "--quiet"]
+    options = ["--learner", learner, "--folds", "3", "--lambda", "1", "--test", "0.2"]
     options += ["--classify"] if classify else []
-    assert main(["stability", str(table), *options, "--json", str(file)]) == 0
-    found = json.loads(file.read_text())
+    table = table_of(tmp_path / "t.csv", classify)
+    found = run_json("stability", table, *options, folder=tmp_path)
     assert found["loss"] == ("zero-one" if classify else "squared")
     assert found["test_error"] >= 0.0
     assert found["search"] == ("coordinate" if learner in ("cart", "xgboost") else "grid")
@@ -130,10 +130,9 @@ def test_groups_and_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     lines = [f"g{i % 8},{line}" for i, line in enumerate(lines)]
     lines[5] = "g5,,1,1,1,1"
     Path("t.csv").write_text("\n".join(["who,a,b,c,d,y", *lines]) + "\n")
-    common = ["stability", "t.csv", "--gamma", "1", "--tau", "1,2", "--folds", "4", "--quiet"]
-    options = ["--groups", "who", "--missing", "drop", "--json", "r.json"]
-    assert main([*common, *options]) == 0
-    found = json.loads(Path("r.json").read_text())
+    common = ["stability", "t.csv", "--gamma", "1", "--tau", "1,2", "--folds", "4"]
+    common += ["--groups", "who", "--missing", "drop"]
+    found = run_json(*common)
     assert (found["n_train"], found["groups"], found["folds"]["k"]) == (39, "who", 4)
     by_hand = StabilityCV(SparseRidge(), {"gamma": [1.0], "tau": [1, 2]}, random_state=0)
     rows, kept = np.delete(np.arange(40), 5), np.arange(40) % 8
@@ -143,4 +142,4 @@ def test_groups_and_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     by_hand.set_params(cv=[folds.split(j) for j in range(4)]).fit(X[rows], y[rows])
     errors = [line["cv_error"] for line in found["candidates"]]
     np.testing.assert_allclose(errors, by_hand.cv_results_["cv_error"], rtol=1e-12)
-    assert main([*common, *options, "--test", "0.2"]) == 2
+    assert main([*common, "--test", "0.2"]) == 2

@@ -32,8 +32,10 @@ def complaint(capsys: Capture, arguments: list[str], words: list[str]) -> None:
         assert word in err, f"{word!r} not in {err!r}"
 
 
-def run_json(*arguments: str | Path, status: int = 0, quiet: bool = True) -> dict[str, Any]:
-    path, silent = Path("out.json"), ["--quiet"] if quiet else []
+def run_json(
+    *arguments: str | Path, status: int = 0, quiet: bool = True, folder: Path = Path()
+) -> dict[str, Any]:
+    path, silent = folder / "out.json", ["--quiet"] if quiet else []
     assert main([*map(str, arguments), "--json", str(path), *silent]) == status
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document

@@ -1,6 +1,11 @@
 """This script counts what is proved of whole surfaces h(γ, τ) on data sets of many columns.
 
 python -m experiments.solvers.surfaces [--sets housing2 bardet] [--prove all] [--cpu] [--sizes]
+    [--share S] [--least-gamma G] [--without sharing diagonal raising ...]
+
+``--without`` measures what a part of the search is worth by leaving it out: "sharing" takes the
+bounds on the optimum of all rows to other γ and τ, "diagonal" gives all problems of a fold one
+diagonal, and "raising" raises the least lower bound between the proofs.
 """
 
 from __future__ import annotations
@@ -11,6 +16,8 @@ import time
 import numpy as np
 
 from experiments.common import fold_rows, machine, run
+from sparsecv.cv import prove
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
 from sparsecv.solvers.branching.size_sweep import solve_sizes
@@ -22,25 +29,36 @@ GAMMAS = np.geomspace(0.01, 1000.0, 11)
 SURFACES = {"housing2": (200.0, "5"), "bardet": (120.0, "5")}
 # All sizes of one problem: the data set, γ, and the seconds.
 SIZES = (("housing2", 10.0, 60.0), ("housing2", 1.0, 60.0), ("housing2", 0.03, 60.0))
+PARTS = ("sharing", "diagonal", "raising")
 
 
-def surface(name: str, prove: str, share: float) -> None:
+def leave_out(part: str) -> None:
+    """Have every search from now on run without one of ``PARTS``."""
+    if part == "sharing":
+        Ledger.share_bounds = lambda self: None  # type: ignore[method-assign]
+    elif part == "diagonal":
+        prove.shared_diagonal = lambda gram: gram.D  # type: ignore[attr-defined]
+    else:
+        prove.PROOFS = prove.PROOFS._replace(bounding_share=0.0)
+
+
+def surface(name: str, gammas: np.ndarray, prove: str, share: float) -> None:
     """Print, for every γ, how many τ are proved, and the interval of the least error."""
     seconds, folds = share * SURFACES[name][0], SURFACES[name][1]
     data = fold_rows(name, folds, Protocol())
     started, used = time.perf_counter(), time.process_time()
-    result = run(data, GAMMAS, Settings(time_limit=seconds, prove=prove))
+    result = run(data, gammas, Settings(time_limit=seconds, prove=prove))
     best, upper = result.best(), float(result.table("upper").min())
     proved = [int(one.exact.sum()) for one in result.by_gamma]
     sizes = result.by_gamma[0].exact.size
     print(
-        f"{name}: {sum(proved)} of {sizes * GAMMAS.size} cells proved in "
+        f"{name}: {sum(proved)} of {sizes * gammas.size} cells proved in "
         f"{time.perf_counter() - started:.0f} s ({time.process_time() - used:.0f} s CPU); least "
         f"error {best.cv_error:.4g} at γ={best.gamma:.4g}, τ={best.tau}, "
         f"in [{best.lower_bound:.4g}, {upper:.4g}], its own error at most {best.upper:.4g}",
         flush=True,
     )
-    for gamma, count in zip(GAMMAS, proved, strict=True):
+    for gamma, count in zip(gammas, proved, strict=True):
         print(f"  γ={gamma:<9.4g} {count:>3} of {sizes} sizes proved")
 
 
@@ -63,6 +81,8 @@ def main() -> None:
     parser.add_argument("--prove", default="choice", choices=("choice", "all"))
     parser.add_argument("--cpu", action="store_true", help="seconds of this process, not the clock")
     parser.add_argument("--share", type=float, default=1.0, help="of the seconds of SURFACES")
+    parser.add_argument("--least-gamma", type=float, default=0.0, help="leave out smaller γ")
+    parser.add_argument("--without", nargs="*", default=[], choices=PARTS)
     parser.add_argument("--sizes", action="store_true", help="all sizes of one problem, too")
     chosen = parser.parse_args()
     print(machine())
@@ -70,8 +90,11 @@ def main() -> None:
         warm = fold_rows("housing2", "5", Protocol())
         run(warm, [1.0], Settings(time_limit=2.0), np.arange(1, 21))
         clock._now = time.process_time
+    for part in chosen.without:
+        leave_out(part)
     for name in chosen.sets:
-        surface(name, chosen.prove, chosen.share)
+        gammas = GAMMAS[chosen.least_gamma * (1.0 - 1e-9) <= GAMMAS]
+        surface(name, gammas, chosen.prove, chosen.share)
     for case in SIZES if chosen.sizes else ():
         sizes(*case)
 

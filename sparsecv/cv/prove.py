@@ -60,6 +60,12 @@ class ProofSettings(NamedTuple):
     # After the first round, raising the least lower bound takes at most this share of the seconds
     # so far; with MANY_FOLDS folds or more it takes none. Doubled, to 1, hardly a cell is proved.
     bounding_share: float = 0.5
+    # A bound that closes less than this share of its own gap halves the share of the seconds above,
+    # and a bound that closes more restores it. The first seconds of a cell do not count, as bounds
+    # from other γ and τ may be better than theirs. With more columns than rows and a small γ no
+    # bound rises, and the seconds go to proofs. Where bounds rise, four times the seconds close a
+    # tenth to a third of the gap. Doubled, bounds that rise slowly are given up, too.
+    min_closed_share: float = 0.05
     # The least lower bound is left alone where a better bound on the optimum of all rows could
     # raise it by at most this share of its cell's error. Doubled, it is left alone earlier.
     min_rise_share: float = 0.1
@@ -217,6 +223,8 @@ class Prover:
         # Seconds of proofs after which a tree for all sizes is tried, and the number of nodes of
         # the largest of these trees that has ended.
         self._next_trial, self._largest_tree = PROOFS.first_trial_seconds, 0
+        # Seconds that raising the least lower bound has taken, and the share of all seconds it may.
+        self._bounding, self._bounding_share = 0.0, PROOFS.bounding_share
 
     def batches(self) -> Iterator[Batch]:
         """Batches of units until the choice, or everything, is proved, or the time is up."""
@@ -224,7 +232,7 @@ class Prover:
         ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
             ledger.narrow_by_objective(g, t)
-        seconds, clock, bounding = PROOFS.first_round_seconds, Limits(), 0.0
+        seconds, clock = PROOFS.first_round_seconds, Limits()
         trees = ledger.data.p <= MAX_COLUMNS and k < MANY_FOLDS
         while self.limits.reached(0) is None and (cells := self._open_cells()):
             tried: set[tuple[int, int]] = set()
@@ -240,8 +248,7 @@ class Prover:
                         hard[t] = max(hard.get(t, 0.0), ledger.gammas[g])
                     self.save([g])
                 if k < MANY_FOLDS and seconds > PROOFS.first_round_seconds:
-                    share = PROOFS.bounding_share * clock.elapsed()
-                    bounding += self._raise_least(share - bounding)
+                    self._raise_least(clock)
                 cells = [
                     (g, t)
                     for g, t in self._open_cells()
@@ -410,26 +417,31 @@ class Prover:
         for i, at in np.argwhere(risen).tolist():
             ledger.narrow_by_objective(int(self.rows[i]), at)
 
-    def _raise_least(self, seconds: float) -> float:
-        """For some seconds, raise the least lower bound by bounds on the optimum of all rows.
+    def _raise_least(self, clock: Limits) -> None:
+        """Raise the least lower bound by bounds on the optimum of all rows, for a share of time.
 
         By Corollary 3 the error of a cell rises with these bounds, k times as much.
 
-        Returns: The seconds taken.
+        clock: It shows the seconds of all proofs so far, of which these bounds take a share.
         """
-        ledger, k, clock = self.ledger, self.k, Limits()
-        while clock.elapsed() < seconds and self.limits.reached(0) is None:
-            cells = self._open_cells()
+        ledger, k = self.ledger, self.k
+        while self._bounding < self._bounding_share * clock.elapsed():
+            cells = [] if self.limits.reached(0) is not None else self._open_cells()
             lower, error = ledger.sums("lower"), ledger.sums("error")
             least = min(cells, key=lambda at: (lower[at], self._bound_seconds[at]), default=None)
             if least is None:
-                break
-            at = *least, k
-            rise = k * float(ledger.objective[at] - ledger.bound[at])
-            if ledger.exact[at] or rise <= PROOFS.min_rise_share * error[least]:
-                break
+                return
+            at, started, given = (*least, k), clock.elapsed(), self._bound_seconds[least]
+            gap = float(ledger.objective[at] - ledger.bound[at])
+            if ledger.exact[at] or k * gap <= PROOFS.min_rise_share * error[least]:
+                return
             self._bound(*least)
-        return clock.elapsed()
+            self._bounding += clock.elapsed() - started
+            closed = 1.0 - float(ledger.objective[at] - ledger.bound[at]) / gap
+            if closed >= PROOFS.min_closed_share:
+                self._bounding_share = PROOFS.bounding_share
+            elif given > PROOFS.first_round_seconds:
+                self._bounding_share *= 0.5
 
     def folds(self, g: int, t: int, seconds: float, statuses: list[Status]) -> Batch:
         """The batch of the open folds of a cell; ``statuses`` takes the status of every fold."""

@@ -60,11 +60,12 @@ class ProofSettings(NamedTuple):
     # After the first round, raising the least lower bound takes at most this share of the seconds
     # so far; with MANY_FOLDS folds or more it takes none. Doubled, to 1, hardly a cell is proved.
     bounding_share: float = 0.5
-    # A bound that closes less than this share of its own gap halves the share of the seconds above,
-    # and a bound that closes more restores it. The first seconds of a cell do not count, as bounds
-    # from other γ and τ may be better than theirs. With more columns than rows and a small γ no
-    # bound rises, and the seconds go to proofs. Where bounds rise, four times the seconds close a
-    # tenth to a third of the gap. Doubled, bounds that rise slowly are given up, too.
+    # A search that moves the known bound by less than this share of the gap, up or down, halves the
+    # share of the seconds above; a search that closes more restores it. A bound from another γ or τ
+    # may be far above what a short search finds, which says nothing of a longer search. With more
+    # columns than rows and a small γ no bound rises, and the seconds go to proofs. Where bounds
+    # rise, four times the seconds close a tenth to a third of the gap. Doubled, bounds that rise
+    # slowly are given up, too.
     min_closed_share: float = 0.05
     # The least lower bound is left alone where a better bound on the optimum of all rows could
     # raise it by at most this share of its cell's error. Doubled, it is left alone earlier.
@@ -407,15 +408,19 @@ class Prover:
         ledger.narrow_by_objective(g, t)
         return bool(failed - {Status.OPTIMAL, Status.PRECISION})
 
-    def _bound(self, g: int, t: int) -> None:
-        """Bound the optimum of all rows at one cell, and all errors that this bounds."""
+    def _bound(self, g: int, t: int) -> float:
+        """Bound the optimum of all rows at one cell, and all errors that this bounds.
+
+        Returns: The bound that the search of this cell alone has found.
+        """
         ledger, k, before = self.ledger, self.k, self.ledger.bound[..., self.k].copy()
-        self._model(g, t, self.limits.within(float(self._bound_seconds[g, t])))
+        found = self._model(g, t, self.limits.within(float(self._bound_seconds[g, t])))
         self._bound_seconds[g, t] *= PROOFS.round_growth
         ledger.share_bounds()
         risen = (ledger.bound[..., k] > before)[self.rows]
         for i, at in np.argwhere(risen).tolist():
             ledger.narrow_by_objective(int(self.rows[i]), at)
+        return found
 
     def _raise_least(self, clock: Limits) -> None:
         """Raise the least lower bound by bounds on the optimum of all rows, for a share of time.
@@ -431,16 +436,16 @@ class Prover:
             least = min(cells, key=lambda at: (lower[at], self._bound_seconds[at]), default=None)
             if least is None:
                 return
-            at, started, given = (*least, k), clock.elapsed(), self._bound_seconds[least]
-            gap = float(ledger.objective[at] - ledger.bound[at])
+            at, started = (*least, k), clock.elapsed()
+            known, gap = ledger.bound[at], float(ledger.objective[at] - ledger.bound[at])
             if ledger.exact[at] or k * gap <= PROOFS.min_rise_share * error[least]:
                 return
-            self._bound(*least)
+            found = self._bound(*least)
             self._bounding += clock.elapsed() - started
-            closed = 1.0 - float(ledger.objective[at] - ledger.bound[at]) / gap
-            if closed >= PROOFS.min_closed_share:
+            least_rise = PROOFS.min_closed_share * gap
+            if ledger.bound[at] >= known + least_rise:
                 self._bounding_share = PROOFS.bounding_share
-            elif given > PROOFS.first_round_seconds:
+            elif found >= known - least_rise:
                 self._bounding_share *= 0.5
 
     def folds(self, g: int, t: int, seconds: float, statuses: list[Status]) -> Batch:
@@ -478,18 +483,20 @@ class Prover:
         at = order.index(g)
         return [order[i] for i in (at - 1, at + 1) if 0 <= i < len(order)]
 
-    def _model(self, g: int, t: int, limits: Limits) -> None:
+    def _model(self, g: int, t: int, limits: Limits) -> float:
         """Search the problem of all rows at one cell, whose bound u* bounds every fold's error.
 
         Corollary 3: h_j ≥ u* − u_j, with the objective u_j of fold j's incumbent.
+        Returns: The bound that is found, or 0 without a search.
         """
         ledger, k = self.ledger, self.k
         if ledger.exact[g, t, k] or limits.reached(0) is not None:
-            return
+            return 0.0
         problem = ledger.problem(g, k).replace(tau=int(ledger.taus[t]))
         start, gram = ledger.support(g, t, k), self._forms.gram(k, problem)
         found = _searched(problem, [start], limits, gram, self.n_jobs)
         ledger.take_proof((g, t, k), found)
+        return found.lower_bound
 
     def _shared_tree(self, g: int) -> SharedTree | None:
         """The tree that the folds of a γ share, made at the first call.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from sparsecv.cv import estimate, prove
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.estimate import fold_unit
+from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
@@ -168,6 +170,36 @@ def test_the_choice_is_proved_first_and_all_on_request(
         assert cells[0] == (estimates.gamma, estimates.tau)
         assert len(set(cells)) < h.size or cv == "loo"
     assert chosen.by_gamma[best.gamma_index].model_proved[best.tau_index]
+
+
+@pytest.mark.parametrize(
+    ("closed", "missed", "least", "most"),
+    [(0.1, 0.0, 0.45, 0.5), (0.0, 0.0, 0.0, 0.2), (0.0, 0.5, 0.45, 0.5)],
+    ids=["bounds rise", "bounds stay", "other bounds are better"],
+)
+def test_bounds_that_stay_take_little_of_the_time(
+    closed: float, missed: float, least: float, most: float
+) -> None:
+    """A bound takes a second here, as a proof does, and moves a share ``closed`` of the gap."""
+    data, gammas, taus = wide()
+    ledger, now = Ledger(data, np.array(taus), gammas), 0.0
+    ledger.objective[:], ledger.error[:, :, :3] = 1e6, 1.0
+    prover = prove.Prover(ledger, [0, 1], Limits(), Settings(prove="all"), print, print)
+
+    def bound(g: int, t: int) -> float:
+        nonlocal now
+        now, at = now + 1.0, (g, t, ledger.k)
+        gap = ledger.objective[at] - ledger.bound[at]
+        found = ledger.bound[at] + (closed - missed) * gap
+        ledger.bound[at] = max(ledger.bound[at], found)
+        return float(found)
+
+    prover._bound = bound  # type: ignore[method-assign]
+    clock = SimpleNamespace(elapsed=lambda: now)
+    for _ in range(proofs := 40):
+        now += 1.0
+        prover._raise_least(clock)  # type: ignore[arg-type]
+    assert least <= (now - proofs) / now <= most + 1.0 / now
 
 
 @pytest.mark.parametrize("cv", [3, "loo"])

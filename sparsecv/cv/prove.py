@@ -60,12 +60,12 @@ class ProofSettings(NamedTuple):
     # After the first round, raising the least lower bound takes at most this share of the seconds
     # so far; with MANY_FOLDS folds or more it takes none. Doubled, to 1, hardly a cell is proved.
     bounding_share: float = 0.5
-    # A search that moves the known bound by less than this share of the gap, up or down, halves the
-    # share of the seconds above; a search that closes more restores it. A bound from another γ or τ
-    # may be far above what a short search finds, which says nothing of a longer search. With more
-    # columns than rows and a small γ no bound rises, and the seconds go to proofs. Where bounds
-    # rise, four times the seconds close a tenth to a third of the gap. Doubled, bounds that rise
-    # slowly are given up, too.
+    # A search that moves the known bound by less than this share of the gap, up or down, takes a
+    # quarter off the share of seconds above; a search that closes more restores it. A bound from
+    # another γ or τ may be far above what a short search finds, which says nothing of a longer
+    # search. With more columns than rows and a small γ no bound rises, and the seconds go to
+    # proofs. Where bounds rise, four times the seconds close a tenth to a third of the gap.
+    # Doubled, bounds that rise slowly are given up, too.
     min_closed_share: float = 0.05
     # The least lower bound is left alone where a better bound on the optimum of all rows could
     # raise it by at most this share of its cell's error. Doubled, it is left alone earlier.
@@ -446,7 +446,7 @@ class Prover:
             if ledger.bound[at] >= known + least_rise:
                 self._bounding_share = PROOFS.bounding_share
             elif found >= known - least_rise:
-                self._bounding_share *= 0.5
+                self._bounding_share *= 0.75
 
     def folds(self, g: int, t: int, seconds: float, statuses: list[Status]) -> Batch:
         """The batch of the open folds of a cell; ``statuses`` takes the status of every fold."""

@@ -66,7 +66,7 @@ def sizes(name: str, gamma: float, seconds: float) -> None:
     """Print how many sizes of one problem of all rows are proved, and the largest gap."""
     problem = fold_rows(name, "5", Protocol()).full().replace(gamma=gamma)
     started = time.perf_counter()
-    found = solve_sizes(problem, limits=Limits(seconds))
+    found = solve_sizes(problem, sizes=np.arange(1, problem.p + 1), limits=Limits(seconds))
     gap = 1.0 - found.lower_bound / found.objective
     print(
         f"{name} γ={gamma:g}: {int(found.proved.sum())} of {found.sizes.size} sizes proved in "

@@ -38,6 +38,7 @@ SUMMARIES: dict[str, tuple[str, ...]] = {
     "Tables 3 and 4 of the first paper": ("tables_three_four.txt", "l0learn_cells.txt"),
     "Figures 1 and 2 of the stability paper": ("motivating_draws.txt", "motivating_example.txt"),
     "Tables 1 and 4 of the stability paper": ("stability_tables.txt",),
+    "Table 2 of the stability paper": ("stability_trees.txt",),
     "Tables 1 and 2 of the corrected-CV paper": (
         "corrected_tables.txt",
         "corrected_tables_sparse.txt",

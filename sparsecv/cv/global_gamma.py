@@ -30,6 +30,7 @@ from ..solvers.leaps.gamma_range import (
     Decomposed,
     GammaRange,
     Pieces,
+    check_range,
     lengths_of,
     search_deleted_rows,
     search_each,
@@ -222,8 +223,7 @@ def global_minimum(
     """
     data.full().refuse_constraints("a certified minimum over a range of gamma")
     sizes = checked_taus(taus, data.p)
-    if not 0.0 <= low < high < np.inf:
-        raise InputError(f"the range of gamma must have 0 <= low < high; got {low:g}, {high:g}")
+    check_range(low, high)
     if not 0.0 < tolerance < 1.0:
         raise InputError(f"the tolerance must lie in (0, 1); got {tolerance:g}")
     if data.p > TREE_ONLY and sizes.tolist() != [data.p]:

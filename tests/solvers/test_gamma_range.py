@@ -7,6 +7,7 @@ import pytest
 from support.brute_force import Array, rounding
 from support.problems import ugly_problem
 
+from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.leaps.near_best import members
@@ -76,7 +77,7 @@ def test_a_limit_leaves_supports_unknown_and_is_named() -> None:
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (0.1, np.inf)])
 def test_a_range_that_is_none_is_refused(low: float, high: float) -> None:
     problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2)
-    with pytest.raises(ValueError, match="0 <= low < high"):
+    with pytest.raises(InputError, match="0 <= low < high"):
         supports_along_gamma(problem, low, high)
 
 

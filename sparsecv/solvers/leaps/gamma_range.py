@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import InputError
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
@@ -380,6 +381,15 @@ class SupportsAlongGamma:
         return [one.support for one in intervals if one.low <= gamma <= one.high]
 
 
+def check_range(low: float, high: float) -> None:
+    """Refuse a range of γ that cannot be searched.
+
+    Raises InputError: The ends do not satisfy 0 ≤ low < high < ∞.
+    """
+    if not 0.0 <= low < high < np.inf:
+        raise InputError(f"the range of gamma must have 0 <= low < high; got {low:g}, {high:g}")
+
+
 @on_one_thread
 def supports_along_gamma(
     problem: SparseRidgeProblem,
@@ -408,8 +418,10 @@ def supports_along_gamma(
 
     Raises
     ------
+    InputError
+        A range that cannot be searched, or constraints; also a ValueError.
     ValueError
-        A range or sizes that cannot be searched, too many columns, or constraints.
+        Sizes that cannot be searched, or too many columns.
 
     Examples
     --------
@@ -423,8 +435,7 @@ def supports_along_gamma(
     """
     problem.refuse_constraints("the search for supports along gamma")
     wanted = checked_sizes(problem, sizes)
-    if not 0.0 <= low < high < np.inf:
-        raise ValueError(f"the range of gamma must have 0 <= low < high; got {low:g}, {high:g}")
+    check_range(low, high)
     if problem.p > TREE_ONLY:
         raise ValueError(f"at most {TREE_ONLY} columns can be searched; got {problem.p}")
     limits = (limits or Limits()).within()

@@ -280,12 +280,12 @@ class Ledger:
         self.exact[g][at] = True
         self.lower[g][at] = self.upper[g][at] = self.error[g][at]
 
-    def narrow(self, g: int, t: int, folds: Any, low: Any, high: Any) -> None:
+    def narrow(self, g: int, t: Any, folds: Any, low: Any, high: Any) -> None:
         """Intersect the intervals of some folds' errors with the intervals [low, high].
 
         Ends that rounding has moved past each other are exchanged.
 
-        folds, low, high: Numbers, or arrays of one shape.
+        t, folds, low, high: Numbers, or arrays of one shape.
         """
         low = np.maximum(self.lower[g, t, folds], low)
         high = np.minimum(self.upper[g, t, folds], high)
@@ -452,9 +452,8 @@ class Ledger:
             for name in ("searched", "trees", *_COUNT):
                 getattr(self, name)[g] = found[name]
         self._answer(g, taken, number)
-        open_cells = ~(self.exact[g] | found["exact"])
-        self.lower[g][open_cells] = np.maximum(self.lower[g], found["lower"])[open_cells]
-        self.upper[g][open_cells] = np.minimum(self.upper[g], found["upper"])[open_cells]
+        t, j = np.nonzero(~(self.exact[g] | found["exact"]))
+        self.narrow(g, t, j, found["lower"][t, j], found["upper"][t, j])
         self.bound[g][taken] = np.minimum(found["bound"], self.objective[g])[taken]
         proved = taken & found["exact"]
         self.exact[g] |= proved

@@ -126,8 +126,11 @@ class SharedTree:
         )
         ledger.n_nodes[g] += found[0].n_nodes
         supports = np.array([one.support for one in found])
-        for support in np.unique(supports, axis=0):
-            ledger.offer(g, t, np.flatnonzero((supports == support).all(axis=1)), support)
+        # A fold for which rounding leaves every support unfitted has no support.
+        fitted = np.isfinite([one.objective for one in found])
+        for support in np.unique(supports[fitted], axis=0):
+            same = fitted & (supports == support).all(axis=1)
+            ledger.offer(g, t, np.flatnonzero(same), support)
         is_open = np.array([not one.solved for one in found])
         imprecise = self._imprecise(t, found)
         ledger.prove(g, t, np.flatnonzero(~is_open & ~imprecise))

@@ -283,14 +283,16 @@ class Ledger:
     def narrow(self, g: int, t: Any, folds: Any, low: Any, high: Any) -> None:
         """Intersect the intervals of some folds' errors with the intervals [low, high].
 
-        Ends that rounding has moved past each other are exchanged.
+        Ends that rounding has moved past each other are exchanged. The interval of a proved answer
+        is its error, and stays.
 
         t, folds, low, high: Numbers, or arrays of one shape.
         """
-        low = np.maximum(self.lower[g, t, folds], low)
-        high = np.minimum(self.upper[g, t, folds], high)
-        self.lower[g, t, folds] = np.minimum(low, high)
-        self.upper[g, t, folds] = np.maximum(low, high)
+        at = g, t, folds
+        low, high = np.maximum(self.lower[at], low), np.minimum(self.upper[at], high)
+        proved = self.exact[at]
+        self.lower[at] = np.where(proved, self.lower[at], np.minimum(low, high))
+        self.upper[at] = np.where(proved, self.upper[at], np.maximum(low, high))
 
     def narrow_by_objective(self, g: int, t: int) -> None:
         """Raise lower bounds by Corollary 3 of the first paper, h_j ≥ u* − u_j, where not exact.

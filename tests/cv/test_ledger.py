@@ -89,6 +89,26 @@ def test_open_intervals_come_back() -> None:
     assert not again.complete(0)
 
 
+def test_the_interval_of_a_proved_fold_stays() -> None:
+    """Supports that tie have different errors, and a bound may be of any of them."""
+    known = ledger_of(data_of())
+    error = known.error[0, 1, :2].copy()
+    assert known.exact[0, 1, :2].all()
+    known.narrow(0, 1, np.arange(2), 2.0 * error, 3.0 * error)
+    np.testing.assert_array_equal(known.lower[0, 1, :2], error)
+    np.testing.assert_array_equal(known.upper[0, 1, :2], error)
+
+
+def test_stored_ends_that_rounding_moves_past_known_ends_can_be_stored_again() -> None:
+    known, again = ledger_of(data_of()), fresh(data_of())
+    known.exact[0, 1, 2] = False
+    for low, high in ((1.0, np.nextafter(3.0, 0.0)), (3.0, 5.0)):
+        known.lower[0, 1, 2], known.upper[0, 1, 2] = low, high
+        again.restore(0, json.loads(json.dumps(known.stored(0))))
+    assert again.lower[0, 1, 2] < again.upper[0, 1, 2]
+    fresh(data_of()).restore(0, json.loads(json.dumps(again.stored(0))))
+
+
 def test_nothing_proved_is_nothing_to_keep() -> None:
     data = data_of(p=30)
     assert fresh(data).stored(0) is None

@@ -1,7 +1,7 @@
 """This script counts what is proved of whole surfaces h(γ, τ) on data sets of many columns.
 
 python -m experiments.solvers.surfaces [--sets housing2 bardet] [--prove all] [--cpu] [--sizes]
-    [--share S] [--least-gamma G] [--without sharing diagonal raising ...]
+    [--share S] [--least-gamma G] [--jobs N] [--without sharing diagonal raising ...]
 
 ``--without`` measures what a part of the search is worth by leaving it out: "sharing" takes the
 bounds on the optimum of all rows to other γ and τ, "diagonal" gives all problems of a fold one
@@ -42,12 +42,12 @@ def leave_out(part: str) -> None:
         prove.PROOFS = prove.PROOFS._replace(bounding_share=0.0)
 
 
-def surface(name: str, gammas: np.ndarray, prove: str, share: float) -> None:
+def surface(name: str, gammas: np.ndarray, prove: str, share: float, jobs: int) -> None:
     """Print, for every γ, how many τ are proved, and the interval of the least error."""
     seconds, folds = share * SURFACES[name][0], SURFACES[name][1]
     data = fold_rows(name, folds, Protocol())
     started, used = time.perf_counter(), time.process_time()
-    result = run(data, gammas, Settings(time_limit=seconds, prove=prove))
+    result = run(data, gammas, Settings(time_limit=seconds, prove=prove, n_jobs=jobs))
     best, upper = result.best(), float(result.table("upper").min())
     proved = [int(one.exact.sum()) for one in result.by_gamma]
     sizes = result.by_gamma[0].exact.size
@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="seconds of this process, not the clock")
     parser.add_argument("--share", type=float, default=1.0, help="of the seconds of SURFACES")
     parser.add_argument("--least-gamma", type=float, default=0.0, help="leave out smaller γ")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--without", nargs="*", default=[], choices=PARTS)
     parser.add_argument("--sizes", action="store_true", help="all sizes of one problem, too")
     chosen = parser.parse_args()
@@ -94,7 +95,7 @@ def main() -> None:
         leave_out(part)
     for name in chosen.sets:
         gammas = GAMMAS[chosen.least_gamma * (1.0 - 1e-9) <= GAMMAS]
-        surface(name, gammas, chosen.prove, chosen.share)
+        surface(name, gammas, chosen.prove, chosen.share, chosen.jobs)
     for case in SIZES if chosen.sizes else ():
         sizes(*case)
 

@@ -290,7 +290,9 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     assert pieces(envelope.SETTINGS.max_waiting, 40) >= 2
     assert pieces(envelope.SETTINGS.max_waiting, 1) == -2
     assert pieces(1, 40) == -2
-    assert pieces(envelope.SETTINGS.max_waiting, 40, np.zeros(2)) == -1
+    # Other supports may be best at one end of the cell, or at both ends.
+    assert pieces(envelope.SETTINGS.max_waiting, 40, np.array([0.0, 1e9])) == -1
+    assert pieces(envelope.SETTINGS.max_waiting, 40, np.zeros(2)) == -3
 
 
 @plain_python

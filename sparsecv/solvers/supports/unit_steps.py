@@ -43,16 +43,24 @@ class Regressed(NamedTuple):
     """What the regression on a support S leaves of the columns, which become swaps of S's units.
 
     With H = XᵀX + γ/2 I, A is the inverse of H_SS up to rounding, P = A H_S and β = A b_S.
+
+    place, shape (p,): Places of the columns in S, −1 outside S.
+    columns: The columns of every unit.
+    of_length: For every number k of columns, the units that have k columns, shape (m,), and their
+        columns, shape (m, k).
+    A, P, beta, shape (|S|, |S|), (|S|, p) and (|S|,): The arrays that the equations above define.
+    c, shape (p,): b − HβS, which is what the columns have in common with the residual.
+    left: For every entry of ``of_length`` its units' blocks of H − H_S'P, shape (m, k, k).
     """
 
-    place: NDArray[np.intp]  # (p,) places of columns in S, −1 outside S
-    columns: Sequence[Support]  # of every unit
-    of_length: Sequence[tuple[Support, Support]]  # units of k columns (m,), their columns (m, k)
-    A: Array  # (|S|, |S|)
-    P: Array  # (|S|, p)
-    beta: Array  # (|S|,)
-    c: Array  # (p,) b − HβS, what the columns have in common with the residual
-    left: Sequence[Array]  # for every entry of ``of_length`` the blocks (m, k, k) of H − H_S'P
+    place: NDArray[np.intp]
+    columns: Sequence[Support]
+    of_length: Sequence[tuple[Support, Support]]
+    A: Array
+    P: Array
+    beta: Array
+    c: Array
+    left: Sequence[Array]
 
     def rise(self, unit: int) -> float:
         """By how much the objective rises when a unit of S is dropped."""

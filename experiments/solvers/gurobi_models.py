@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsecv.solvers import Proof, SparseRidgeProblem, register_backend
 from sparsecv.solvers.backends import gurobi
-from sparsecv.solvers.backends.conic import SETTINGS, Scaled, claim_of, least_gap
+from sparsecv.solvers.backends.conic import FEASIBILITY_TOLERANCE, Scaled, claim_of, least_gap
 from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.backends.presolve import Claim, Prepared, prove
 
@@ -42,7 +42,7 @@ def _claim(form: str, ready: Prepared, n_jobs: int) -> Claim:
         model.Params.MIPGap = 0.0
         model.Params.MIPGapAbs = least_gap(ready.tol)
         for name in ("FeasibilityTol", "IntFeasTol"):
-            model.setParam(name, SETTINGS.tolerance)
+            model.setParam(name, FEASIBILITY_TOLERANCE)
 
         def callback(model: Any, where: int) -> None:
             if limits.reached(0) is not None:

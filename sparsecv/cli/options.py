@@ -71,10 +71,7 @@ Scale = Annotated[
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Fit through the origin.")]
 BackendName = Annotated[
     str,
-    typer.Option(
-        help="Solver of single problems: auto, native, highs, gurobi, scip or mosek; also "
-        "gurobi-conic, scip-conic."
-    ),
+    typer.Option(help="Solver of single problems: auto, native, highs, gurobi, scip or mosek."),
 ]
 TimeLimit = Annotated[
     str,

@@ -105,8 +105,8 @@ def solve(
     backend : str
         "native" searches the all-sizes tree for few columns and branches on the perspective
         relaxation for more. "highs", "gurobi" and "scip" prove by outer approximation
-        (generalised Benders decomposition). "mosek", "gurobi-conic" and "scip-conic" get the
-        perspective model. Or a registered one.
+        (generalised Benders decomposition). "mosek" gets the perspective model. Or a registered
+        one.
     time_limit : float, optional
         Seconds; the incumbent and a valid bound are returned when it is reached.
     node_limit : int, optional

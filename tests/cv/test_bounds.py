@@ -145,7 +145,7 @@ def test_second_example_of_the_paper() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_problem_nine_against_a_conic_solver(seed: int) -> None:
     """The convex minimum as a QCQP, the maximum through its exact semidefinite form."""
-    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed: pip install sparsecv[conic]")
+    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed: pip install sparsecv[mosek]")
     rng = np.random.default_rng(seed)
     n, p, m = 12, 4, 1 + seed % 4
     training = SparseRidgeProblem(rng.normal(size=(n, p)), rng.normal(size=n), gamma=0.5, tau=2)

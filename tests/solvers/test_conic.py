@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from sparsecv.solvers.backends import (
     registry as outside_backends,
 )
 from sparsecv.solvers.backends.presolve import prove
+from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.gram import GramForm
 
 
@@ -53,7 +53,7 @@ def test_what_mosek_is_given_is_the_problem(tmp_path: Any) -> None:
     written = conic.perspective_model(form, problem.yy)
     no_time = {"save_file": str(path), "mosek_params": {"MSK_DPAR_MIO_MAX_TIME": 0.0}}
     with contextlib.suppress(SolverUnavailable):  # the task is written before it is solved
-        conic._run(written, "MOSEK", no_time)
+        conic.solved(written, "MOSEK", no_time, Limits())
     c, fixed, A, rows, columns, cones, integer = read_task(str(path))
     inf = float("inf")
 
@@ -99,6 +99,6 @@ def test_mosek_without_a_licence_says_so_in_one_line(monkeypatch: pytest.MonkeyP
     assert "mosek" not in available_backends()
     # and where the licence is found missing only by the call itself
     with pytest.raises(SolverUnavailable, match="MOSEK has no licence") as late:
-        prove(partial(conic.claimed, "MOSEK"), problem)
+        prove(conic.claimed, problem)
     assert "\n" not in str(late.value)
     assert mosek is not None

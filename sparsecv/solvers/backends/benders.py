@@ -20,27 +20,15 @@ from .cuts import Cut, FrontierCuts
 from .presolve import Claim, Prepared
 
 
-class BendersSettings(NamedTuple):
-    """What tunes outer approximation."""
-
-    # Before the master starts, cuts are made at the leaves of a tree, which has at most so many
-    # leaves, unless a caller gives another number. Doubled, the master's bound is tighter and each
-    # of its linear programs slower. The number is a choice: the master proves from any cuts.
-    root_cuts: int = 1000
-    # Masters are asked to close no smaller relative gap, because their tolerances (below) times a
-    # hundred columns are of this size. Twice the value ends searches at twice the gap.
-    least_gap: float = 1e-7
-    # A cut is weakened until its largest value is this multiple of the incumbent's objective:
-    # masters take larger numbers for infinite. Twice the value doubles the range of the numbers in
-    # the master's rows.
-    largest_cut_ratio: float = 1e9
-    # Masters are asked for this feasibility of rows, integrality and duals, where the objective is
-    # measured in units of the incumbent's; Gurobi accepts no smaller value. Twice the value doubles
-    # what is taken off the master's bound.
-    tolerance: float = 1e-9
-
-
-BENDERS = BendersSettings()
+# Before the master starts, cuts are made at the leaves of a tree that has at most so many leaves.
+# The number is a choice: the master proves from any cuts.
+ROOT_CUTS = 1000
+# Masters are asked to close no smaller relative gap, because their tolerance times a hundred
+# columns is of this size.
+LEAST_GAP_RATIO = 1e-7
+# Masters are asked for this feasibility of rows, integrality and duals, where the objective is
+# measured in units of the incumbent's. Gurobi accepts no smaller value.
+MASTER_TOLERANCE = 1e-9
 
 
 class MasterResult(NamedTuple):
@@ -62,8 +50,8 @@ class Oracle:
     def __init__(self, ready: Prepared) -> None:
         self.form, self.support, self.bound = ready.form, ready.support, ready.bound
         # What a master's tolerances take off its bound must fit into the gap.
-        lost = 2.0 * BENDERS.tolerance * (self.form.p + 10.0)
-        self.tol = max(ready.tol - lost, BENDERS.least_gap)
+        lost = 2.0 * MASTER_TOLERANCE * (self.form.p + 10.0)
+        self.tol = max(ready.tol - lost, LEAST_GAP_RATIO)
         self.upper = self.scale = ready.objective
         self.loss = 0.0
         self.frontier = FrontierCuts(self.form)
@@ -74,7 +62,7 @@ class Oracle:
         """A lower bound that closes the gap."""
         return self.upper * (1.0 - self.tol)
 
-    def certified(self, bound: float, tolerance: float = BENDERS.tolerance) -> float:
+    def certified(self, bound: float, tolerance: float = MASTER_TOLERANCE) -> float:
         """A master's lower bound less what the master's tolerances may have added to the bound.
 
         With z_i off by ``tolerance`` for each of the p columns, and rows, duals and objective off
@@ -101,12 +89,14 @@ class Oracle:
         return slopes, np.array([cut.constant for cut in cuts]) / self.scale
 
     def _bounded(self, cut: Cut) -> Cut:
-        """A cut weakened until its values are at most ``largest_cut_ratio`` times the incumbent.
+        """A cut weakened until its values are at most 1e9 times the first incumbent's objective.
+
+        Masters take larger numbers for infinite.
 
         With c ≤ constant in place of the constant and min(slope, c) in place of every slope, the
         cut still holds: where any slope was reduced and z_i = 1, the cut says no more than f ≥ 0.
         """
-        most = min(cut.constant, BENDERS.largest_cut_ratio * self.scale)
+        most = min(cut.constant, 1e9 * self.scale)
         return Cut(most, np.minimum(cut.slopes, max(most, 0.0)))
 
     def enter(self, supports: Sequence[NDArray[np.intp]]) -> bool:
@@ -141,9 +131,7 @@ class Oracle:
 Master = Callable[[Oracle, Limits, int], MasterResult]
 
 
-def approximated(
-    master: Master, ready: Prepared, n_jobs: int, root_cuts: int = BENDERS.root_cuts
-) -> Claim:
+def approximated(master: Master, ready: Prepared, n_jobs: int, root_cuts: int = ROOT_CUTS) -> Claim:
     """Solve eq. (1), first paper, by outer approximation of f(z).
 
     The lower bound holds whenever the master stops; no relative gap below 1e-7 is proved.
@@ -152,5 +140,5 @@ def approximated(
     oracle.frontier.grow(oracle.target, root_cuts, ready.limits)
     oracle.enter([ready.support])
     bound, n_nodes, status = master(oracle, ready.limits, n_jobs)
-    precision = max(WORST_GAP, 2.0 * (oracle.loss + BENDERS.least_gap))
+    precision = max(WORST_GAP, 2.0 * (oracle.loss + LEAST_GAP_RATIO))
     return Claim(oracle.support, bound, status, n_nodes, precision, oracle.form.margin)

@@ -1,17 +1,17 @@
-"""The perspective model as a conic problem, written once in cvxpy for every conic solver.
+"""The perspective model as a conic problem in cvxpy, which MOSEK solves.
 
     min ||Fu − f||² − 2rᵀu + wᵀs   s.t.  u_i² ≤ s_i z_i,  Σz ≤ τ,  |u_i| ≤ M_i z_i
 
-with z 0–1 (MOSEK, SCIP, Gurobi), F the root of Q = XᵀX − D, w = γ/2 + D, β = u times the columns'
-lengths. The rows |u| ≤ Mz follow from the other constraints; without these rows SCIP has reported
-optima that are too low.
+with z 0–1, F the root of Q = XᵀX − D, w = γ/2 + D, β = u times the columns' lengths. The rows
+|u| ≤ Mz follow from the other constraints; without these rows SCIP has reported optima that are too
+low. Every solver in cvxpy that takes cones and 0–1 variables can solve the model; only MOSEK is a
+back end of the package.
 """
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,77 +21,24 @@ from ..core.limits import Limits
 from ..core.result import Status
 from ..kernels.linalg import Array
 from ..supports.rounding import largest
-from . import gurobi, scip
 from .cuts import CutForm
-from .optional_dependencies import (
-    SCIP,
-    SolverUnavailable,
-    mosek_guarded,
-    quiet_stderr,
-    required,
-)
+from .optional_dependencies import SolverUnavailable, mosek_guarded, required
 from .presolve import Claim, Prepared
 
-
-class ConicSettings(NamedTuple):
-    """What conic solvers are asked for, and what is taken off their bounds.
-
-    The numbers are choices; the tests compare bounds, less the two losses, with known optima.
-    """
-
-    # A relative gap up to this value counts as proved, because conic solvers' tolerances allow no
-    # smaller gap. Twice the value would call twice as large gaps optimal.
-    precision: float = 1e-5
-    # Solvers are asked for this feasibility tolerance. Twice the value makes the solvers' bounds
-    # wrong by up to twice as much.
-    tolerance: float = 1e-8
-    # This share of the incumbent's objective is taken off every bound. Twice the share widens every
-    # proved gap by as much again.
-    bound_loss_ratio: float = 2e-6
-    # This share of yᵀy is taken off every bound as well, because solvers see objectives less yᵀy
-    # and round relative to yᵀy. Twice the share widens gaps where objectives are far below yᵀy.
-    total_loss_ratio: float = 2e-9
-
-
-SETTINGS = ConicSettings()
-
-
-class _Solver(NamedTuple):
-    """The packages that a solver needs, and how options are passed to the solver.
-
-    key: The keyword under which cvxpy expects the options; None if cvxpy takes each by itself.
-    limits: What the solver calls the absolute gap, seconds, nodes and threads.
-    others: Options that do not depend on the problem.
-    """
-
-    packages: Sequence[str]
-    key: str | None
-    limits: str
-    others: dict[str, float]
-
-
-SOLVERS = {
-    "MOSEK": _Solver(
-        ["cvxpy", "mosek"],
-        "mosek_params",
-        "MSK_DPAR_MIO_TOL_ABS_GAP MSK_DPAR_MIO_MAX_TIME MSK_IPAR_MIO_MAX_NUM_BRANCHES "
-        "MSK_IPAR_NUM_THREADS",
-        {"MSK_DPAR_MIO_TOL_REL_GAP": 0.0, "MSK_DPAR_MIO_TOL_FEAS": SETTINGS.tolerance},
-    ),
-    "GUROBI": _Solver(
-        ["cvxpy", "gurobipy"],
-        None,
-        "MIPGapAbs TimeLimit NodeLimit Threads",
-        {"MIPGap": 0.0, "BarQCPConvTol": 1e-9}
-        | dict.fromkeys(["FeasibilityTol", "IntFeasTol"], SETTINGS.tolerance),
-    ),
-    "SCIP": _Solver(
-        ["cvxpy>=1.8", SCIP],  # An older cvxpy keeps SCIP's model to itself.
-        "scip_params",
-        "limits/absgap limits/time limits/nodes",
-        {"limits/gap": 0.0, "numerics/feastol": SETTINGS.tolerance},
-    ),
-}
+# A relative gap up to this value counts as proved, because conic solvers' tolerances allow no
+# smaller gap. The value is a choice.
+CLOSED_GAP_RATIO = 1e-5
+# MOSEK is asked for this feasibility tolerance. The value is a choice.
+FEASIBILITY_TOLERANCE = 1e-8
+# This share of the incumbent's objective is taken off every bound for the solver's tolerances. The
+# value is a choice; tests compare the bounds with known optima.
+BOUND_LOSS_RATIO = 2e-6
+# This share of yᵀy is taken off every bound as well, because solvers see objectives less yᵀy and
+# round relative to yᵀy. The value is a choice; tests compare the bounds with known optima.
+TOTAL_LOSS_RATIO = 2e-9
+# The solver is asked for no smaller gap than this share of the incumbent's objective. The value is
+# a choice.
+LEAST_GAP_RATIO = 1e-7
 
 
 class ConicModel(NamedTuple):
@@ -178,20 +125,25 @@ class Scaled:
         return cls(Q, b, w, constant, scale, bounds * (1.0 + 1e-6))
 
 
-def claimed(solver: str, ready: Prepared, n_jobs: int) -> Claim:
-    """What a conic solver, "MOSEK", "GUROBI" or "SCIP", says of a problem.
+def claimed(ready: Prepared, n_jobs: int, solver: str = "MOSEK") -> Claim:
+    """What a conic solver says of a problem.
 
-    The solver itself sees the limits of time and nodes, but not the stop flag.
+    MOSEK itself sees the limits of time and nodes, but not the stop flag. Another solver runs with
+    its own settings; its bound is used where it closes its search and asks for no relative gap.
+
+    solver: Name of a solver in cvxpy that takes second-order cones and 0–1 variables.
     Raises SolverUnavailable: The solver has no licence.
     """
     model = perspective_model(ready.form, ready.objective)
+    options = (
+        _mosek_options(least_gap(ready.tol), ready.limits, n_jobs) if solver == "MOSEK" else {}
+    )
     try:
-        raw = _run(model, solver, _options(solver, least_gap(ready.tol), ready.limits, n_jobs))
+        bound, nodes, status = solved(model, solver, options, ready.limits)
     except SolverUnavailable:
         raise
     except Exception:  # Solvers raise anything where they give up on the numbers.
         return Claim(ready.support, ready.bound, Status.FAILED)
-    bound, nodes, status = _claims(solver, raw, ready.limits)
     bound = (bound + model.constant) * model.scale
     return claim_of(ready, bound, status, nodes, model.z.value)
 
@@ -204,57 +156,49 @@ def claim_of(ready: Prepared, bound: float, status: Status, n_nodes: int, z: Arr
     """
     form = ready.form
     support = ready.support if z is None else largest(np.asarray(z), form.tau)
-    margin = form.margin + SETTINGS.total_loss_ratio * form.yy
-    lower = max(ready.bound, bound - SETTINGS.bound_loss_ratio * ready.objective - margin)
-    return Claim(support, lower, status, n_nodes, SETTINGS.precision, margin)
+    margin = form.margin + TOTAL_LOSS_RATIO * form.yy
+    lower = max(ready.bound, bound - BOUND_LOSS_RATIO * ready.objective - margin)
+    return Claim(support, lower, status, n_nodes, CLOSED_GAP_RATIO, margin)
 
 
 def least_gap(tol: float) -> float:
     """The gap to ask for, in units of the incumbent's objective, so that ``tol`` is proved."""
-    return max(tol - 2.0 * SETTINGS.bound_loss_ratio, 1e-7)
+    return max(tol - 2.0 * BOUND_LOSS_RATIO, LEAST_GAP_RATIO)
 
 
-def _run(model: ConicModel, solver: str, options: dict[str, Any]) -> Any:
-    """Solve, and return the solver's own model, which knows the bound and the nodes."""
+def solved(
+    model: ConicModel, solver: str, options: dict[str, Any], limits: Limits
+) -> tuple[float, int, Status]:
+    """Solve a model: its lower bound in the model's units, the number of nodes, and how it ended.
+
+    The model's variables hold the best solution, if the solver has found one.
+    """
     data, chain, inverse = model.problem.get_problem_data(solver, solver_opts=options)
-    with warnings.catch_warnings(), _guarded(solver):
+    with warnings.catch_warnings(), mosek_guarded():
         warnings.simplefilter("ignore")
         raw = chain.solve_via_data(model.problem, data, False, False, options)
-        if solver == "GUROBI" and raw["model"].Status == required("gurobipy").GRB.LOADED:
-            raw["model"].optimize()  # cvxpy has swallowed the reason why Gurobi did not start.
         # The search may have stopped before any solution.
         with contextlib.suppress(required("cvxpy").error.SolverError):
             model.problem.unpack_results(raw, chain, inverse)
-    return raw
+    closed = model.problem.status == "optimal"
+    bound, nodes = (model.problem.value if closed else -np.inf), 0
+    if solver == "MOSEK":
+        mosek, task = required("mosek"), raw["task"]
+        bound = task.getdouinf(mosek.dinfitem.mio_obj_bound)
+        nodes = task.getintinf(mosek.iinfitem.mio_num_branch)
+        closed = task.getsolsta(mosek.soltype.itg) == mosek.solsta.integer_optimal
+    status = Status.OPTIMAL if closed else limits.reached(nodes) or Status.TIME_LIMIT
+    return float(bound), int(nodes), status
 
 
-def _guarded(solver: str) -> contextlib.AbstractContextManager[None]:
-    """Turn a solver's complaints about its licence into one line, and SCIP's output into none."""
-    if solver == "SCIP":
-        return quiet_stderr()
-    return gurobi.guarded(required("gurobipy")) if solver == "GUROBI" else mosek_guarded()
-
-
-def _options(solver: str, gap: float, limits: Limits, n_jobs: int) -> dict[str, Any]:
-    """A solver's own parameters; gaps are absolute, as objectives leave a constant out."""
-    key, names, others = SOLVERS[solver][1:]
-    values = [gap, limits.remaining(), limits.node_limit, n_jobs]
-    pairs = zip(names.split(), values, strict=False)
-    known = {**others, **{name: value for name, value in pairs if value is not None}}
-    return {key: known} if key else {**known, "env": gurobi.environment(required("gurobipy"))}
-
-
-def _claims(solver: str, raw: Any, limits: Limits) -> tuple[float, int, Status]:
-    """The lower bound, the number of nodes and the end of the search, as the solver has them."""
-    if solver == "SCIP":
-        if raw["model"].getStatus() == "userinterrupt" and limits.stop is not None:
-            limits.stop.set()  # SCIP has caught Ctrl-C, which this process has not seen.
-        return scip.claims_of(raw["model"], limits)
-    if solver == "GUROBI":
-        return gurobi.claims_of(required("gurobipy"), raw["model"], limits)
-    mosek, task = required("mosek"), raw["task"]
-    bound = float(task.getdouinf(mosek.dinfitem.mio_obj_bound))
-    nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
-    if task.getsolsta(mosek.soltype.itg) == mosek.solsta.integer_optimal:
-        return bound, nodes, Status.OPTIMAL
-    return bound, nodes, limits.reached(nodes) or Status.TIME_LIMIT
+def _mosek_options(gap: float, limits: Limits, n_jobs: int) -> dict[str, Any]:
+    """MOSEK's parameters; gaps are absolute, because objectives leave a constant out."""
+    values = {
+        "MSK_DPAR_MIO_TOL_REL_GAP": 0.0,
+        "MSK_DPAR_MIO_TOL_FEAS": FEASIBILITY_TOLERANCE,
+        "MSK_DPAR_MIO_TOL_ABS_GAP": gap,
+        "MSK_DPAR_MIO_MAX_TIME": limits.remaining(),
+        "MSK_IPAR_MIO_MAX_NUM_BRANCHES": limits.node_limit,
+        "MSK_IPAR_NUM_THREADS": n_jobs,
+    }
+    return {"mosek_params": {name: value for name, value in values.items() if value is not None}}

@@ -11,14 +11,13 @@ import numpy as np
 
 from ..core.limits import Limits
 from ..core.result import Status
-from .benders import BENDERS, MasterResult, Oracle
+from .benders import MASTER_TOLERANCE, MasterResult, Oracle
 from .cuts import Cut
 from .optional_dependencies import SolverUnavailable, required
 
+# A cut at a fractional point is added if the point lies below the cut by more than this share of
+# the incumbent's objective. The value is a choice: the bound holds with any set of cuts.
 LEAST_VIOLATION_RATIO = 1e-4
-"""A cut at a fractional point is added if the point lies below the cut by more than this share of
-the incumbent's objective. Twice the share adds fewer cuts, which leaves nodes' bounds looser. The
-value is a choice: any other value is as correct."""
 
 _LOCAL = threading.local()
 
@@ -43,7 +42,7 @@ def solve_gurobi(
         set_limits(model, limits, n_jobs)
         tolerances = ("FeasibilityTol", "IntFeasTol", "OptimalityTol")
         costly = ("Heuristics", "Cuts", "Presolve")  # These cost more time here than they save.
-        values = dict.fromkeys(tolerances, BENDERS.tolerance) | dict.fromkeys(costly, 0)
+        values = dict.fromkeys(tolerances, MASTER_TOLERANCE) | dict.fromkeys(costly, 0)
         values |= {"LazyConstraints": 1, "MIPGap": oracle.tol, "MIPGapAbs": 0.0}
         for name, value in values.items():
             model.setParam(name, value)

@@ -7,31 +7,22 @@ every solution that HiGHS found on the way, and with as much time spent on growi
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..core.limits import Limits
 from ..core.result import Status
-from .benders import BENDERS, MasterResult, Oracle
+from .benders import MASTER_TOLERANCE, MasterResult, Oracle
 
 
-class HighsSettings(NamedTuple):
-    """What tunes the rounds of HiGHS."""
-
-    # The stop flag and the clock are looked at once in so many seconds. Twice the value lets a
-    # search go on for twice as long after somebody has asked to stop.
-    poll_seconds: float = 0.05
-    # Between two rounds of HiGHS (one search of a master to its end each), cuts are added for as
-    # long as the round took; between two looks at the clock so many leaves are added to the tree of
-    # cuts. Doubled, that time is overrun by twice as much.
-    leaves_at_a_time: int = 20
-    # HiGHS takes no larger node limit, which is a 32-bit integer; it is passed on where the caller
-    # has no limit or has more nodes left. Doubled, HiGHS would refuse it.
-    max_nodes: int = 2**31 - 1
-
-
-SETTINGS = HighsSettings()
+# The stop flag and the clock are looked at once in so many seconds. The number is a choice.
+POLL_SECONDS = 0.05
+# Between two rounds of HiGHS (one search of a master to its end each), cuts are added for as long as
+# the round took. So many leaves are added between two looks at the clock. The number is a choice.
+LEAVES_AT_A_TIME = 20
+# HiGHS takes no larger node limit, which is a 32-bit integer.
+MAX_NODES = 2**31 - 1
 
 
 def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
@@ -60,7 +51,7 @@ def solve_highs(oracle: Oracle, limits: Limits, n_jobs: int) -> MasterResult:
         count, until = 0, limits.elapsed() + seconds
         while limits.elapsed() < until and count != oracle.count:
             count = oracle.count
-            oracle.frontier.grow(oracle.target, count + SETTINGS.leaves_at_a_time, limits)
+            oracle.frontier.grow(oracle.target, count + LEAVES_AT_A_TIME, limits)
 
 
 class _Master:
@@ -77,7 +68,7 @@ class _Master:
         self.highs = h = highspy.Highs()
         options = {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
         kinds = ("mip_feasibility", "primal_feasibility", "dual_feasibility")
-        tolerances = {f"{kind}_tolerance": BENDERS.tolerance for kind in kinds}
+        tolerances = {f"{kind}_tolerance": MASTER_TOLERANCE for kind in kinds}
         for name, value in (options | tolerances).items():
             h.setOptionValue(name, value)
         every = np.arange(p, dtype=np.int32)
@@ -117,7 +108,7 @@ class _Master:
         remaining = self.limits.remaining()
         clock = np.inf if remaining is None else h.getRunTime() + remaining
         h.setOptionValue("time_limit", clock)
-        h.setOptionValue("mip_max_nodes", self.limits.nodes_left(nodes, SETTINGS.max_nodes))
+        h.setOptionValue("mip_max_nodes", self.limits.nodes_left(nodes, MAX_NODES))
         h.run()
         ended, info = h.getModelStatus(), h.getInfo()
         spent = max(int(info.mip_node_count), 1)
@@ -139,7 +130,7 @@ class _Master:
     def _interrupt(self, event: Any) -> None:
         """End HiGHS's search if a limit is reached; HiGHS calls this function very often."""
         now = time.perf_counter()
-        if now - self.looked >= SETTINGS.poll_seconds:
+        if now - self.looked >= POLL_SECONDS:
             self.looked = now
             if self.limits.reached(0) is not None:
                 event.interrupt()

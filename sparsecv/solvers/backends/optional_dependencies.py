@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 SCIP = "pyscipopt>=5.6"  # In older versions constraints cannot say which way they lock variables.
-EXTRAS = {"gurobipy": "gurobi", "mosek": "mosek", "pyscipopt": "scip", "cvxpy": "conic"}
+EXTRAS = {"gurobipy": "gurobi", "mosek": "mosek", "pyscipopt": "scip", "cvxpy": "mosek"}
 
 
 class SolverUnavailable(ValueError):

@@ -6,21 +6,18 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from .benders import approximated
-from .conic import SOLVERS, claimed
+from .conic import claimed
 from .gurobi import solve_gurobi
 from .highs import solve_highs
 from .optional_dependencies import SCIP, SolverUnavailable, missing, mosek_guarded
 from .presolve import Run
 from .scip import solve_scip
 
-CONIC = {"mosek": "MOSEK", "gurobi-conic": "GUROBI", "scip-conic": "SCIP"}
 RUNS: dict[str, tuple[Run, Sequence[str]]] = {
     "highs": (partial(approximated, solve_highs), ["highspy"]),
     "gurobi": (partial(approximated, solve_gurobi), ["gurobipy"]),
     "scip": (partial(approximated, solve_scip), [SCIP]),
-    **{
-        name: (partial(claimed, solver), SOLVERS[solver].packages) for name, solver in CONIC.items()
-    },
+    "mosek": (claimed, ["cvxpy", "mosek"]),
 }
 """How every outside solver is run, and the packages that it needs."""
 

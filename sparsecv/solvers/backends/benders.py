@@ -19,7 +19,6 @@ from ..core.result import Status
 from .cuts import Cut, FrontierCuts
 from .presolve import Claim, Prepared
 
-
 # Before the master starts, cuts are made at the leaves of a tree that has at most so many leaves.
 # The number is a choice: the master proves from any cuts.
 ROOT_CUTS = 1000

@@ -15,10 +15,9 @@ from ..core.limits import Limits
 from ..core.result import Status
 from .benders import MASTER_TOLERANCE, MasterResult, Oracle
 
-
 # The stop flag and the clock are looked at once in so many seconds. The number is a choice.
 POLL_SECONDS = 0.05
-# Between two rounds of HiGHS (one search of a master to its end each), cuts are added for as long as
+# Between two rounds of HiGHS (one search of a master each), cuts are added for as long as
 # the round took. So many leaves are added between two looks at the clock. The number is a choice.
 LEAVES_AT_A_TIME = 20
 # HiGHS takes no larger node limit, which is a 32-bit integer.

@@ -10,9 +10,8 @@ from ..kernels.compiled import seconds_compiling
 from .result import Status
 
 # Operations of dense factorisations and eigenvalue problems that a busy machine does in a second
-# (measured). :meth:`Limits.affords` alone uses the number, to leave out a diagonal's eigenvalues,
-# an interior-point step or a converged relaxation that the seconds left would not suffice for.
-# Doubled, searches would begin work that ends up to twice as late as their time limit allows.
+# (measured). Only :meth:`Limits.affords` uses the number: a diagonal's eigenvalues or a converged
+# relaxation are left out where the seconds left would not suffice for them.
 FLOPS_PER_SECOND = 1e9
 
 

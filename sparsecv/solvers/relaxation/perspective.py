@@ -4,66 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
-from .dual_bound import FREE, OUT, BoundTerms
+from .dual_bound import BoundTerms
 from .gram import Form, GramForm, residual_form, wants_gram
-from .interior import eigen_factor, interior_point
 from .newton import ACTIVE_COLUMNS
 from .relaxer import Relaxer
 
-
-class RelaxationSettings(NamedTuple):
-    """Tuning numbers of a relaxation solved by itself, and not at a node.
-
-    The numbers are choices that decide how soon the gap is reached, not whether a bound holds.
-    """
-
-    # Coordinate descent runs at most this many rounds before Newton steps on the active columns, a
-    # round being one dual bound and up to 8 passes over the active columns. Doubled, fewer columns
-    # are left to the Newton steps, in up to twice the time.
-    rounds: int = 12
-    # Where neither method lowers the objective, the rounds double, at most this many times, to
-    # ``rounds`` times 4; then interior points follow. Doubled, up to sixteen times ``rounds`` are
-    # tried first.
-    most_doubled: int = 2
-    # The last descent, where all methods have missed the gap, ends after this many rounds, with the
-    # best bound so far. Doubled, it may take twice the time.
-    last_rounds: int = 300
-    # A call of the Newton steps ends after this many values of √λ. Doubled, the additional values
-    # are rarely used.
-    multipliers: int = 40
-    # The Newton steps end where Σz deviates from τ by at most this share of τ. Twice the share
-    # ends them earlier, with a larger gap.
-    cardinality_share: float = 1e-9
-    # The set of active columns is formed at most this many times in a row, while further columns
-    # ask for a coefficient. Doubled, more columns may be solved for before the next descent.
-    working_sets: int = 6
-    # A column asks for a coefficient where |g_i|/√w_i exceeds √λ by this share. Twice the share
-    # leaves more small coefficients at 0.
-    violation: float = 1e-6
-    # Newton steps are tried on at most this many active columns, and on at most
-    # ``last_active_columns`` after interior points. A step factors a dense matrix of the active
-    # columns: twice as many columns take eight times the time.
-    active_columns: int = ACTIVE_COLUMNS
-    last_active_columns: int = 1000
-    # A fall of the relaxation's objective by less than this share of it counts as no progress.
-    # Doubled, the next method is tried earlier.
-    progress: float = 1e-10
-    # Interior points end where their complementarity gap, as a share of yᵀy, is this share of the
-    # relative gap that the caller asks for. Doubled, they take a step less and leave more to the
-    # methods after them.
-    interior_share: float = 0.01
-
-
-SETTINGS = RelaxationSettings()
+# These numbers decide how soon a relaxation reaches its gap, not whether a bound holds. They are
+# choices; experiments/solvers/relaxation.py prints what they give.
+#
+# Coordinate descent runs so many rounds before Newton steps on the active columns. A round is one
+# dual bound and up to 8 passes over the active columns.
+ROUNDS = 12
+# Where neither method lowers the objective, the number of rounds is doubled, at most so many times.
+MOST_DOUBLED = 2
+# Newton steps factor a dense matrix of the active columns. The steps are first tried on at most
+# ``newton.ACTIVE_COLUMNS`` columns, and then on at most this many.
+LAST_ACTIVE_COLUMNS = 1000
+# The last descent, where both methods have missed the gap, ends after so many rounds.
+LAST_ROUNDS = 300
+# A call of the Newton steps ends after so many values of √λ.
+MULTIPLIERS = 40
+# The Newton steps end where Σz deviates from τ by at most this share of τ.
+CARDINALITY_SHARE = 1e-9
+# The set of active columns is formed at most so many times in a row, while further columns ask for
+# a coefficient.
+WORKING_SETS = 6
+# A column asks for a coefficient where |g_i|/√w_i exceeds √λ by this share.
+VIOLATION_SHARE = 1e-6
+# A fall of the relaxation's objective by less than this share counts as no progress.
+PROGRESS_SHARE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -101,7 +77,6 @@ def perspective_relaxation(
     *,
     epsilon: float = 0.0,
     extract: bool = False,
-    columns: ArrayLike | None = None,
     warm_start: Relaxation | None = None,
     gap: float = 1e-8,
     gram: GramForm | None = None,
@@ -117,8 +92,6 @@ def perspective_relaxation(
     extract : bool
         Also move the largest λI with XᵀX − λI ⪰ 0 into the perspective terms: the mixed-integer
         problem stays the same, and the relaxation is tighter where n > p.
-    columns : array of int, optional
-        Columns that may have a coefficient; the coefficients of other columns are fixed at 0.
     warm_start : Relaxation, optional
         A solution for the same data at another γ, τ or ε.
     gap : float
@@ -137,7 +110,7 @@ def perspective_relaxation(
     Raises
     ------
     ValueError
-        ε out of range or columns out of 0..p−1.
+        ε is out of range.
 
     Examples
     --------
@@ -157,10 +130,9 @@ def perspective_relaxation(
         gram = GramForm.of(problem, extract=extract, limits=limits)
     if gram is not None and not extract:
         gram = replace(gram, D=np.zeros(p))
-    relaxer = Relaxer.of(problem, gram, np.arange(p), half, _states(p, columns))
+    relaxer = Relaxer.of(problem, gram, np.arange(p), half)
     if warm_start is not None:
-        beta = np.where(relaxer.state == OUT, 0.0, warm_start.beta)
-        relaxer.start(beta, float(np.sqrt(warm_start.multiplier)))
+        relaxer.start(warm_start.beta, float(np.sqrt(warm_start.multiplier)))
     search = _Search(relaxer, gap, limits)
     search.run()
     if gram is not None and gram.scaled and gram.before is None:
@@ -223,18 +195,6 @@ def relaxation_path(
     return path
 
 
-def _states(p: int, columns: ArrayLike | None) -> NDArray[np.int8]:
-    """States (p,) in which the given columns, by default all, are free and the others excluded."""
-    state = np.zeros(p, dtype=np.int8)
-    if columns is not None:
-        chosen = np.asarray(columns, dtype=np.intp).ravel()
-        if chosen.size == 0 or chosen.min() < 0 or chosen.max() >= p:
-            raise ValueError(f"columns must lie in 0..{p - 1} and not be empty")
-        state[:] = OUT
-        state[chosen] = FREE
-    return state
-
-
 class _Search:
     """The best coefficients and the best bound so far, which several solvers improve in turn.
 
@@ -266,28 +226,25 @@ class _Search:
         return bool(done) or self.limits.reached(0) is not None
 
     def run(self) -> None:
-        """Run Newton steps, then descent, and then interior points, until the gap is reached."""
+        """Run Newton steps, and then descent and Newton steps in turn, until the gap is reached."""
         self.keep()
         if not self.finished and self.relaxer.form[1].shape[0] == 0:
-            self.relaxer.newton(np.inf, SETTINGS.multipliers, SETTINGS.cardinality_share)
+            self.relaxer.newton(np.inf, MULTIPLIERS, CARDINALITY_SHARE)
             self.keep()
-        self._alternate(SETTINGS.active_columns)
-        if not self.finished and self.relaxer.to_choose < self.relaxer.columns.size:
-            self._interior()
-            self.keep()
-            self._alternate(SETTINGS.last_active_columns)
+        for most_active in (ACTIVE_COLUMNS, LAST_ACTIVE_COLUMNS):
+            self._alternate(most_active)
         if not self.finished:
-            self._descend(SETTINGS.last_rounds)
+            self._descend(LAST_ROUNDS)
 
     def _alternate(self, most_active: int) -> None:
         """Descent and Newton steps on up to ``most_active`` columns, in turn while either helps."""
         doubled = 0
-        while not self.finished and doubled <= SETTINGS.most_doubled:
-            self._descend(SETTINGS.rounds * 2**doubled)
+        while not self.finished and doubled <= MOST_DOUBLED:
+            self._descend(ROUNDS * 2**doubled)
             before = self.value
             if not self.finished:
                 self._on_active(most_active)
-            if not self.value < before - SETTINGS.progress * abs(before):
+            if not self.value < before - PROGRESS_SHARE * abs(before):
                 doubled += 1
 
     def _descend(self, rounds: int) -> None:
@@ -298,35 +255,20 @@ class _Search:
     def _on_active(self, most_active: int) -> None:
         """Newton steps on the columns with a coefficient and those that ask for one."""
         now = self.relaxer
-        for _ in range(SETTINGS.working_sets):
-            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + SETTINGS.violation)
+        for _ in range(WORKING_SETS):
+            level = now.root_lam[0] * np.sqrt(now.terms.w) * (1.0 + VIOLATION_SHARE)
             active = (now.beta != 0.0) | (np.abs(now.g) > level)
             columns = now.columns[active[now.columns]]
             if not 0 < columns.size <= most_active or self.finished:
                 return
             before, part = self.value, now.on(columns)
-            stop = (SETTINGS.multipliers, SETTINGS.cardinality_share)
+            stop = (MULTIPLIERS, CARDINALITY_SHARE)
             part.newton(np.inf, *stop, most_active)
             now.beta[:], now.root_lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
             self.keep()
-            if not self.value < before - SETTINGS.progress * abs(before):
+            if not self.value < before - PROGRESS_SHARE * abs(before):
                 return
-
-    def _interior(self) -> None:
-        """Go on from an interior-point solution on the free columns."""
-        now, columns = self.relaxer, self.relaxer.columns
-        _, X, y, _, e, _ = now.form
-        if X.shape[0] > 0 and e == 0.0:
-            F, y = np.ascontiguousarray(X[columns].T), y
-        else:
-            F, y = eigen_factor(now.block(columns), now.terms.b[columns])
-        w, gap = now.terms.w[columns], SETTINGS.interior_share * self.gap
-        beta = interior_point(F, y, w, now.to_choose, gap, self.limits)
-        if np.isfinite(beta).all():
-            now.beta[columns] = beta
-            now.refresh()
-            now.root_lam[0] = now.fit()[0]
 
     def bound_by(self, form: tuple[Form, BoundTerms]) -> None:
         """Compute the bound in residual form as well, at the best coefficients."""

@@ -30,8 +30,8 @@ import numpy as np
 from experiments.common import ONE_THREAD, RESULTS, last_json, machine
 from experiments.instances import Instance, benchmark
 from sparsecv.solvers import SparseRidgeProblem, solve
-from sparsecv.solvers.supports.beam import LocalSearch
 from sparsecv.solvers.supports.greedy import forward_order
+from sparsecv.solvers.supports.local_search import LocalSearch
 
 STORE = RESULTS / "solver_benchmark.csv"
 FIELDS = ["instance", "solver", "seconds", "proved", "objective", "lower_bound"]

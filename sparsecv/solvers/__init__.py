@@ -18,7 +18,7 @@ from .relaxation.ellipsoid import ellipsoid
 from .relaxation.perspective import perspective_relaxation, relaxation_path
 from .relaxation.screening import screen
 from .ridge_fits import SupportPath
-from .supports.beam import heuristic_support
+from .supports.local_search import heuristic_support
 
 __all__ = [
     "Proof",

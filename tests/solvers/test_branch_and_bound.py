@@ -32,7 +32,7 @@ from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.kernels.completion import complete, completion_work, order_by_share
 from sparsecv.solvers.relaxation import gram as root_module
 from sparsecv.solvers.relaxation.root import reduced_root
-from sparsecv.solvers.supports.beam import LocalSearch
+from sparsecv.solvers.supports.local_search import LocalSearch
 from sparsecv.tables.synthetic import make_synthetic
 
 

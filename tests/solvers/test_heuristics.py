@@ -14,9 +14,9 @@ from support.problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, heuristic_support
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.supports import beam as heuristics
-from sparsecv.solvers.supports.beam import LocalSearch, beam
+from sparsecv.solvers.supports import local_search as heuristics
 from sparsecv.solvers.supports.greedy import forward_order
+from sparsecv.solvers.supports.local_search import LocalSearch
 
 
 def correlated(seed: int, n: int, p: int, tau: int, gamma: float = 0.1) -> SparseRidgeProblem:
@@ -50,35 +50,12 @@ def test_mostly_optimal_on_small_problems() -> None:
     assert hits >= 29
 
 
-def brute_beam(problem: SparseRidgeProblem, width: int) -> list[set[int]]:
-    """The beam by its definition: refit every child, keep the best distinct ones."""
-    kept: list[set[int]] = [set()]
-    for _ in range(problem.tau):
-        children = {frozenset(S | {j}) for S in kept for j in range(problem.p) if j not in S}
-        kept = sorted((set(S) for S in children), key=lambda S: problem.objective(sorted(S)))
-        kept = kept[:width]
-    return kept
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("width", [1, 3, 10])
-def test_beam_by_its_definition(seed: int, width: int) -> None:
-    problem = correlated(seed, 14 if seed % 2 else 6, 9, 4, gamma=0.3)
-    found = beam(problem.G, problem.b, 0.15, 4, width)
-    expected = brute_beam(problem, width)
-    assert [set(S.tolist()) for S in found] == expected
-    if width == 1:
-        order = forward_order(problem._base[:, :9], problem._base[:, 9], 4, 0.3)
-        assert set(found[0].tolist()) == set(order.tolist())
-
-
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("offered", [300, 3])
 def test_pairs_leave_no_better_exchange(
     seed: int, offered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = heuristics.SETTINGS._replace(pair_columns=offered)
-    monkeypatch.setattr(heuristics, "SETTINGS", few)
+    monkeypatch.setattr(heuristics, "PAIR_COLUMNS", offered)
     problem = correlated(seed, 12, 11, 4, gamma=0.05)
     search = LocalSearch(problem.G, problem.b, 0.025, 4)
     search.enter(np.arange(4))
@@ -105,13 +82,12 @@ def test_a_time_limit_ends_the_restarts() -> None:
 def test_warm_starts_are_never_lost() -> None:
     problem = correlated(5, 40, 60, 8, gamma=1e-3)
     best = heuristic_support(problem)
-    again = heuristic_support(problem, warm_starts=[best], width=1, time_limit=0.0)
+    again = heuristic_support(problem, warm_starts=[best], time_limit=0.0)
     assert problem.objective(again) <= problem.objective(best) * (1 + 1e-12)
 
 
 def test_many_columns_are_narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = heuristics.SETTINGS._replace(promising_columns=30)
-    monkeypatch.setattr(heuristics, "SETTINGS", few)
+    monkeypatch.setattr(heuristics, "MAX_PROMISING_COLUMNS", 30)
     rng = np.random.default_rng(1)
     X = rng.standard_normal((50, 120))
     y = X[:, [100, 7, 55]] @ np.array([5.0, -4.0, 3.0]) + 0.1 * rng.standard_normal(50)

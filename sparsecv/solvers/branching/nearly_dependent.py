@@ -19,7 +19,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Proof, Status, Work
 from ..leaps.all_sizes import MAX_COLUMNS, best_subsets
-from ..supports.beam import heuristic_support
+from ..supports.local_search import heuristic_support
 from .enumeration import enumerated, expected_seconds, few_supports
 
 

@@ -17,7 +17,7 @@ from ..relaxation.diagonal import Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
-from ..supports.beam import LocalSearch
+from ..supports.local_search import LocalSearch
 from .nearly_dependent import (
     before_enumeration,
     keeps_digits,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
-from ..supports.beam import LocalSearch
 from ..supports.greedy import complete_support, forward_order
+from ..supports.local_search import LocalSearch
 from ..supports.rounding import largest, pad_support
 from .dual_bound import OUT
 from .gram import TOLERANCE, GramForm, wants_gram

@@ -18,9 +18,8 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array
-from .beam import SETTINGS as LOCAL
-from .beam import promising_columns
 from .greedy import complete_support, forward_order
+from .local_search import MAX_PROMISING_COLUMNS, promising_columns
 from .swaps import Swaps, add_member, attained_gain, new_swaps, recompute, remove_member, swap_from
 
 Support = NDArray[np.intp]
@@ -34,7 +33,7 @@ class GrowerSettings(NamedTuple):
     swaps: int = 30
     # The search uses the columns most correlated with y: ``columns_per_size`` for each size up to
     # the largest size, no fewer than ``least_columns``, and no more than
-    # ``LocalSearchSettings.promising_columns``. Doubled, either takes up to four times the memory
+    # ``MAX_PROMISING_COLUMNS``. Doubled, either takes up to four times the memory
     # of the Gram matrix.
     columns_per_size: int = 100
     least_columns: int = 600
@@ -94,7 +93,7 @@ class SupportGrower:
         needed = np.concatenate([np.zeros(0, dtype=np.intp), *starts])
         # with these columns the Gram matrix takes no longer than the search for supports
         per_size = SETTINGS.columns_per_size * most
-        share = min(LOCAL.promising_columns, max(SETTINGS.least_columns, per_size))
+        share = min(MAX_PROMISING_COLUMNS, max(SETTINGS.least_columns, per_size))
         columns = promising_columns(head, y, needed, share)
         if columns.size < p:
             order = forward_order(head, y, min(most, problem.rank_bound), problem.gamma)

@@ -1,9 +1,8 @@
-"""Search for a good support, without a proof: beam search, swaps of one and two, restarts."""
+"""Search for a good support, without a proof: swaps of one and two columns, and restarts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,29 +19,18 @@ from .swaps import new_swaps, pair_swap, recompute, swap_search
 Support = NDArray[np.intp]
 
 
-class LocalSearchSettings(NamedTuple):
-    """Tuning numbers of the search for one good support."""
-
-    # The beam search keeps this many supports of every size, unless a caller gives another number.
-    # Doubled, it takes twice the time. The numbers of this record are choices: a support is only
-    # ever a start for a proof.
-    beam_width: int = 10
-    # When two members are exchanged at once, at most this many columns outside the support may come
-    # in, those that would raise the gain most. Doubled, an exchange takes up to four times as long.
-    pair_columns: int = 300
-    # Swaps from one start end after this many exchanges of one member, at a support that further
-    # swaps may improve. Doubled, a search that is still improving may go on for twice as long.
-    swaps: int = 200
-    # The search ends after this many restarts in a row that find no better support, or at its time
-    # limit where that is earlier. Doubled, it searches for longer, and may find better supports.
-    failed_restarts: int = 40
-    # Problems of more columns are searched on the columns most correlated with y, this many. It
-    # caps the columns of the supports of every size (``supports.path``) too. Their Gram matrix
-    # takes 200 MB. Doubled, it takes 800 MB.
-    promising_columns: int = 5000
-
-
-SETTINGS = LocalSearchSettings()
+# A support that is found here is a start for a proof, so all of these numbers are choices.
+#
+# When two members are exchanged at once, at most so many columns outside the support may come in:
+# those that would raise the gain most.
+PAIR_COLUMNS = 300
+# Swaps from one start end after so many exchanges of one member.
+MAX_SWAPS = 200
+# The search ends after so many restarts in a row that find no better support.
+MAX_FAILED_RESTARTS = 40
+# Problems of more columns are searched on so many columns, those most correlated with y. Their Gram
+# matrix takes 200 MB.
+MAX_PROMISING_COLUMNS = 5000
 
 
 @on_one_thread
@@ -50,22 +38,19 @@ def heuristic_support(
     problem: SparseRidgeProblem,
     *,
     warm_starts: Sequence[Support] = (),
-    width: int = SETTINGS.beam_width,
     time_limit: float | None = None,
 ) -> Support:
     """Search for a good support of τ columns, the same in every run that no time limit ends.
 
-    Supports from forward selection, beam search and the warm starts are improved by swaps of one
-    column. The best support is improved further by swaps of two columns, and by restarts that
-    remove some of its columns and forbid these to come back at once.
+    The support of forward selection and the warm starts are improved by swaps of one column. The
+    best support is improved further by swaps of two columns, and by restarts that remove some of
+    its columns and forbid these to come back at once.
 
     Parameters
     ----------
     problem : SparseRidgeProblem
     warm_starts : sequence of integer arrays, optional
         Supports of at most τ columns.
-    width : int
-        Supports of every size that the beam search keeps.
     time_limit : float, optional
         Seconds after which the best support so far is returned.
 
@@ -91,7 +76,7 @@ def heuristic_support(
     within = head[:, columns]
     search = LocalSearch(within.T @ within, within.T @ y, ridge, tau)
     starts = [np.searchsorted(columns, np.unique(start)) for start in [order, *warm_starts]]
-    search.improve(starts, limits, width)
+    search.improve(starts, limits)
     return np.sort(columns[search.best])
 
 
@@ -102,70 +87,13 @@ def promising_columns(
 
     head, y: Columns of X (r, p) and y (r,).
     needed: Columns that are always among the result.
-    most: By default ``SETTINGS.promising_columns``.
+    most: By default ``MAX_PROMISING_COLUMNS``.
     """
-    p, most = head.shape[1], SETTINGS.promising_columns if most is None else most
+    p, most = head.shape[1], MAX_PROMISING_COLUMNS if most is None else most
     if p <= most:
         return np.arange(p)
     score = np.abs(head.T @ y) / np.maximum(np.sqrt(np.einsum("ij,ij->j", head, head)), 1e-300)
     return np.union1d(largest(score, most), needed)
-
-
-def beam(
-    G: Array, b: Array, ridge: float, tau: int, width: int, limits: Limits | None = None
-) -> list[Support]:
-    """Forward selection that keeps the ``width`` best supports of every size up to τ.
-
-    G, b: XᵀX (p, p) and Xᵀy (p,).
-    ridge: γ/2.
-    Returns: Supports of τ columns, the best first; none where a limit is reached before.
-    """
-    p = b.size
-    tau = min(tau, p)
-    full = np.diag(G) + ridge
-    supports = np.zeros((1, 0), dtype=np.intp)
-    V = np.zeros((1, tau, p))
-    c, d, gain = b[None].copy(), full[None].copy(), np.zeros(1)
-    for level in range(tau):
-        if limits is not None and limits.reached(0) is not None:
-            return []
-        score = gain[:, None] + c * c / np.maximum(d, 1e-12 * full)
-        np.put_along_axis(score, supports, -np.inf, axis=1)
-        parent, added = _distinct(score, supports, width)
-        supports = np.concatenate([supports[parent], added[:, None]], axis=1)
-        rows = np.arange(added.size)
-        gain, V, c, d = score[parent, added], V[parent], c[parent], d[parent]
-        length = np.sqrt(np.maximum(d[rows, added], 1e-12 * full[added]))
-        taken = V[rows, :level, added]
-        V[:, level] = (G[added] - np.einsum("sq,sqp->sp", taken, V[:, :level])) / length[:, None]
-        c = c - V[:, level] * (c[rows, added] / length)[:, None]
-        d = d - V[:, level] ** 2
-    return [np.sort(s) for s in supports]
-
-
-def _distinct(score: Array, supports: Support, width: int) -> tuple[Support, Support]:
-    """The best pairs (row of ``supports``, column to add) that give different supports.
-
-    score: (rows, p), the gain of each pair; −∞ where the column is in the support.
-    Returns: At most ``width`` rows and columns, the best first.
-    """
-    s, p = score.shape
-    most = min(s * p, s * width + width)
-    flat = np.argpartition(-score.ravel(), most - 1)[:most]
-    flat = flat[np.argsort(-score.ravel()[flat], kind="stable")]
-    seen: set[frozenset[int]] = set()
-    chosen = []
-    for k in flat:
-        if not np.isfinite(score.flat[k]):
-            break
-        key = frozenset([*supports[k // p].tolist(), int(k % p)])
-        if key not in seen:
-            seen.add(key)
-            chosen.append(k)
-            if len(chosen) == width:
-                break
-    picked = np.array(chosen, dtype=np.intp)
-    return picked // p, picked % p
 
 
 class LocalSearch:
@@ -182,7 +110,7 @@ class LocalSearch:
         self.anywhere = np.ones(b.size, dtype=np.int8)
 
     def enter(
-        self, start: Support, allowed: NDArray[np.int8] | None = None, swaps: int = SETTINGS.swaps
+        self, start: Support, allowed: NDArray[np.int8] | None = None, swaps: int = MAX_SWAPS
     ) -> bool:
         """Improve a start by at most ``swaps`` single swaps; whether the result is the new best.
 
@@ -201,15 +129,10 @@ class LocalSearch:
             return True
         return False
 
-    def improve(
-        self, starts: Sequence[Support], limits: Limits, width: int = SETTINGS.beam_width
-    ) -> None:
-        """Swaps from every start and from the beam, then pair swaps and restarts from the best."""
+    def improve(self, starts: Sequence[Support], limits: Limits) -> None:
+        """Swaps from every start, then pair swaps and restarts from the best support."""
         for start in starts:  # without time left, a start counts as it is
-            self.enter(start, swaps=SETTINGS.swaps if limits.reached(0) is None else 0)
-        for start in beam(self.G, self.b, self.ridge, self.tau, width, limits):
-            if limits.reached(0) is None:
-                self.enter(start)
+            self.enter(start, swaps=MAX_SWAPS if limits.reached(0) is None else 0)
         self.pairs(limits)
         self.restart(limits)
 
@@ -247,19 +170,19 @@ class LocalSearch:
             value = s.c**2 / np.maximum(s.d, 1e-12 * full)
         value[self.best] = np.inf
         offered = np.zeros(self.b.size, dtype=np.int8)
-        offered[largest(value, SETTINGS.pair_columns + self.tau)] = 1
+        offered[largest(value, PAIR_COLUMNS + self.tau)] = 1
         return offered
 
     def restart(self, limits: Limits) -> None:
         """Replace some members of the best support by forward selection, and improve the result.
 
         The removed members may come back only after swaps among the other columns. Restarts end
-        where ``SETTINGS.failed_restarts`` in a row have found no better support.
+        where ``MAX_FAILED_RESTARTS`` in a row have found no better support.
         """
         if self.tau < 2 or self.b.size <= self.tau:
             return
         failed, number = 0, 0
-        while failed < SETTINGS.failed_restarts and limits.reached(0) is None:
+        while failed < MAX_FAILED_RESTARTS and limits.reached(0) is None:
             number += 1
             count = 1 + number % max(1, self.tau // 2)
             first = (number * 7) % self.tau
